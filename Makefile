@@ -591,6 +591,9 @@ $(B)/test/bench/%.bpf.o: test/bench/%.bpf.c $(wildcard bpf/*/*.h) $(B)/bpf/flags
 	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(ARCH) -c -o $@ $<
 BENCH_SUPPORT := $(addprefix $(B)/obj/test/support/,burn.o hostwalk.o hostspace.o kernelwalk.o)
 $(B)/test/bench/bench_short: | $(FIXTURE_DIR)/short
+# It needs a server.
+$(B)/test/bench/bench_export: $(addprefix $(B)/obj/test/support/,profiles.o sink.o)
+$(B)/test/bench/bench_export: private LIBS += -lcmocka
 $(BENCH): $(B)/%: $(B)/obj/%.o $(BENCH_SUPPORT) $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

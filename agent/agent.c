@@ -41,6 +41,9 @@
 #define AGENT_FLUSH_NS	      (8 * NSEC_PER_SEC)
 /* Part of the first window reserved for the names of new containers. */
 #define AGENT_NAMES_NS	      (3 * NSEC_PER_SEC)
+/* Part of the first window for the names of the containers that are there; the API server's first
+ * answer may take seconds. Containers without names by then have no baseline. */
+#define AGENT_BASELINE_NS     (5 * NSEC_PER_SEC)
 #define AGENT_FLUSH_POLL_NS   (50 * NSEC_PER_MSEC)
 /* Entities named in the first window's log lines. Reached: the others are on the page. */
 #define AGENT_SHOWN_MAX	      8
@@ -69,6 +72,8 @@ struct agent {
 	uint64_t window_start_ns; /* wall clock */
 	uint64_t flush_deadline_ns;
 	unsigned int n_windows;
+	bool has_profiles;
+	bool told_nothing; /* the log has said that nothing is selected */
 	bool stopping;
 	char url[LISTEN_TEXT_MAX + sizeof("http:///")];
 };
@@ -78,6 +83,43 @@ static void on_profile(void *ctx, struct profile *profile)
 	struct agent *a = ctx;
 
 	export_submit(a->export, profile);
+	if (!a->has_profiles)
+		log_info("the first profiles are there", log_str("page", a->url));
+	a->has_profiles = true;
+}
+
+/* Says once why a selection excludes everything. Without names most selections do: a warning. With
+ * names the node may have nothing of the kind. */
+static void tell_nothing(struct agent *a)
+{
+	size_t n = 0, n_unnamed = 0;
+	struct entity *entity = NULL;
+	const char *why = NULL;
+	char sources[HEALTH_REASON_MAX] = "";
+
+	while ((entity = discovery_next_entity(a->discovery, entity))) {
+		if (!entity_alive(entity))
+			continue;
+		if (!entity->left_out)
+			return;
+		n++;
+		n_unnamed += entity->kind == ENTITY_CONTAINER && !entity->named;
+		why = entity->left_out;
+	}
+	if (!n || a->told_nothing)
+		return;
+	a->told_nothing = true;
+	naming_describe(a->naming, sources, sizeof(sources));
+	if (n_unnamed)
+		log_warn("nothing is profiled: all is excluded, and containers have no names; let "
+			 "podprof read the names ('podprof doctor' tells how), or change the "
+			 "selection",
+			 log_uint("excluded", n), log_uint("without_names", n_unnamed),
+			 log_str("why", why), log_str("names", sources));
+	else
+		log_info(
+			"nothing is profiled: all is excluded; 'podprof inspect targets' tells why",
+			log_uint("excluded", n), log_str("why", why), log_str("names", sources));
 }
 
 struct shown_entity {
@@ -116,7 +158,6 @@ static void show_first_window(struct agent *a)
 			 log_str("service", service ? service : ""),
 			 log_uint("cpu_ms", shown[i].cpu_ns / NSEC_PER_MSEC));
 	}
-	log_info("first profiles ready", log_str("page", a->url));
 }
 
 static void end_window(struct agent *a)
@@ -134,6 +175,8 @@ static void end_window(struct agent *a)
 		go_profiler_end_window(a->heap, start, duration);
 	if (a->n_windows == 1)
 		show_first_window(a);
+	if (a->naming)
+		tell_nothing(a);
 }
 
 static void on_window(void *ctx)
@@ -256,6 +299,7 @@ static void on_reload(void *ctx, int signo)
 	log_info("configuration reloaded", log_str("need_restart", changed));
 	config_deinit(&a->reloaded);
 	a->reloaded = fresh;
+	a->told_nothing = false;
 	fresh = (struct config){0};
 }
 
@@ -621,6 +665,8 @@ int agent_run(struct agent *a)
 	r = loop_arm(a->window, first, window);
 	if (r)
 		return start_failed(r, "cannot set the window's timer", NULL);
+	if (a->heap)
+		go_profiler_begin(a->heap, a->window_start_ns, AGENT_BASELINE_NS);
 	log_info("profiling this node", log_str("page", a->url));
 	return loop_run(a->loop);
 }

@@ -140,7 +140,7 @@ void network_end(struct network_trial *trial, struct network *ret)
 static bool may_pass(const struct reached *reached)
 {
 	return !reached->status || reached->verdict == DESTINATION_RETRY ||
-	       reached->verdict == DESTINATION_RETRY_ALONE;
+	       reached->verdict == DESTINATION_RETRY_SMALLER;
 }
 
 static const char *remedy(const struct reached *reached, char ret[FINDING_TEXT_MAX])

@@ -17,17 +17,15 @@ struct http_reply;
 /* Headers added by a kind, with the final NULL. */
 #define DESTINATION_HEADERS 4
 
-/* The meaning of a reply for the batch. After the two _ALONE verdicts each profile goes in a
- * request of its own for some minutes: the backend may have stored a part of the batch, and the
- * reply does not name the part. */
+/* The meaning of a reply for the batch. */
 enum destination_verdict {
 	DESTINATION_SENT,
-	DESTINATION_RETRY, /* the same request may succeed later */
-	DESTINATION_RETRY_ALONE,
-	DESTINATION_SPLIT,   /* too large: retry a smaller batch, drop a single profile */
-	DESTINATION_DENIED,  /* dropped: the credentials */
-	DESTINATION_REFUSED, /* dropped: the same request is refused again */
-	DESTINATION_REFUSED_ALONE,
+	DESTINATION_RETRY,	   /* the same request may succeed later */
+	DESTINATION_RETRY_SMALLER, /* backpressure: a smaller request may succeed later */
+	DESTINATION_SPLIT,	   /* too large: retry a smaller batch, drop a single profile */
+	DESTINATION_DENIED,	   /* dropped: the credentials */
+	DESTINATION_REFUSED,	   /* dropped: the same request is refused again */
+	DESTINATION_REFUSED_PART,  /* a profile of the batch is refused; the reply names none */
 };
 
 /**

@@ -64,6 +64,25 @@ static uint64_t profile_bytes(const struct profile *profile)
 	return bytes;
 }
 
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	do
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3; /* FNV-1a, with the NUL */
+	while (*text++);
+	return hash;
+}
+
+static uint64_t profile_series(const struct profile *profile)
+{
+	uint64_t hash = hash_text(0xcbf29ce484222325, profile_kind_name(profile->kind));
+
+	for (size_t i = 0; i < profile->labels.n; i++) {
+		hash = hash_text(hash, profile->labels.items[i].name);
+		hash = hash_text(hash, profile->labels.items[i].value);
+	}
+	return hash;
+}
+
 int queued_profile_new(struct outbox_budget *budget, struct profile *profile,
 		       struct queued_profile **ret)
 {
@@ -80,6 +99,7 @@ int queued_profile_new(struct outbox_budget *budget, struct profile *profile,
 	p->profile = profile;
 	p->bytes = profile_bytes(profile);
 	p->seq = budget->seq++;
+	p->series = profile_series(profile);
 	budget->used_bytes += p->bytes;
 	*ret = take_ptr(p);
 	return 0;
@@ -124,6 +144,26 @@ static struct outbox_item *list_pop(struct outbox_list *list)
 	list->n--;
 	list->bytes -= item->queued->bytes;
 	return item;
+}
+
+void outbox_list_split(struct outbox_list *list, size_t n, struct outbox_list *ret)
+{
+	*ret = (struct outbox_list){0};
+	while (list->first && ret->n < n)
+		list_append(ret, list_pop(list));
+}
+
+void outbox_list_prepend(struct outbox_list *list, struct outbox_list *front)
+{
+	if (!front->first)
+		return;
+	front->last->next = list->first;
+	list->first = front->first;
+	if (!list->last)
+		list->last = front->last;
+	list->n += front->n;
+	list->bytes += front->bytes;
+	*front = (struct outbox_list){0};
 }
 
 /* ---- outboxes */
@@ -234,24 +274,89 @@ void outbox_push(struct outbox *box, struct queued_profile *p, uint64_t wall_ns)
 	budget_enforce(box->budget);
 }
 
+static struct outbox_item **flying_chain(struct outbox *box, const struct outbox_item *item)
+{
+	return &box->flying[item->queued->series % OUTBOX_FLYING_CHAINS];
+}
+
+static bool series_is_flying(struct outbox *box, const struct outbox_item *item)
+{
+	for (const struct outbox_item *at = *flying_chain(box, item); at; at = at->next_flying)
+		if (at->queued->series == item->queued->series)
+			return true;
+	return false;
+}
+
+/* The items of @taken are on the way from now on. */
+static void list_fly(struct outbox *box, const struct outbox_list *taken)
+{
+	for (struct outbox_item *item = taken->first; item; item = item->next) {
+		struct outbox_item **chain = flying_chain(box, item);
+
+		item->next_flying = *chain;
+		*chain = item;
+	}
+	box->on_the_way += taken->bytes;
+}
+
+/* They are no longer. */
+static void list_land(struct outbox *box, const struct outbox_list *taken)
+{
+	for (const struct outbox_item *item = taken->first; item; item = item->next) {
+		struct outbox_item **at = flying_chain(box, item);
+
+		while (*at != item)
+			at = &(*at)->next_flying;
+		*at = item->next_flying;
+	}
+	box->on_the_way -= taken->bytes;
+}
+
+static uint64_t *quarantine_find(struct outbox *box, uint64_t series)
+{
+	for (size_t i = 0; i < OUTBOX_QUARANTINE_MAX; i++)
+		if (box->quarantine[i] == series)
+			return &box->quarantine[i];
+	return NULL;
+}
+
+void outbox_quarantine(struct outbox *box, uint64_t series)
+{
+	if (!quarantine_find(box, series))
+		box->quarantine[box->n_quarantined++ % OUTBOX_QUARANTINE_MAX] = series;
+}
+
+void outbox_release(struct outbox *box, uint64_t series)
+{
+	uint64_t *at = quarantine_find(box, series);
+
+	if (at)
+		*at = 0;
+}
+
 void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_t wall_ns,
 		 struct outbox_list *ret)
 {
+	bool is_only = box->on_the_way == 0, alone = false;
 	uint64_t payload = 0;
 	size_t len;
 
 	*ret = (struct outbox_list){0};
-	for (;;) {
+	while (!alone) {
 		outbox_expire(box, wall_ns);
-		if (!box->waiting.first || ret->n >= max_n)
+		if (!box->waiting.first || ret->n >= max_n ||
+		    series_is_flying(box, box->waiting.first))
+			break;
+		alone = quarantine_find(box, box->waiting.first->queued->series);
+		if (alone && ret->n)
 			break;
 		(void)outbox_payload(box, box->waiting.first->queued->profile, &len);
-		if (ret->n > 0 && payload + len > max_payload)
+		if ((ret->n > 0 || !is_only) && payload + len > max_payload)
 			break;
 		payload += len;
 		list_append(ret, list_pop(&box->waiting));
 	}
-	box->on_the_way += ret->bytes;
+	list_fly(box, ret);
 }
 
 void outbox_profiles(const struct outbox *box, const struct outbox_list *taken,
@@ -266,37 +371,27 @@ void outbox_profiles(const struct outbox *box, const struct outbox_list *taken,
 
 void outbox_end(struct outbox *box, struct outbox_list *taken, enum export_outcome outcome)
 {
-	box->on_the_way -= taken->bytes;
+	list_land(box, taken);
 	while (taken->first)
 		outbox_end_item(box, list_pop(taken), outcome);
 }
 
-/* The profiles are no longer on the way. */
-static void outbox_retry(struct outbox *box, const struct outbox_list *taken)
+void outbox_count_retried(struct outbox *box, const struct outbox_list *taken)
 {
-	for (struct outbox_item *item = taken->first; item; item = item->next)
+	for (const struct outbox_item *item = taken->first; item; item = item->next)
 		outbox_count(box, item->queued->profile, EXPORT_RETRIED);
-	box->on_the_way -= taken->bytes;
 }
 
 void outbox_put_back(struct outbox *box, struct outbox_list *taken)
 {
-	if (!taken->first)
-		return;
-	outbox_retry(box, taken);
-	taken->last->next = box->waiting.first;
-	if (!box->waiting.last)
-		box->waiting.last = taken->last;
-	box->waiting.first = taken->first;
-	box->waiting.n += taken->n;
-	box->waiting.bytes += taken->bytes;
-	*taken = (struct outbox_list){0};
+	list_land(box, taken);
+	outbox_list_prepend(&box->waiting, taken);
 	budget_enforce(box->budget);
 }
 
 void outbox_put_last(struct outbox *box, struct outbox_list *taken)
 {
-	outbox_retry(box, taken);
+	list_land(box, taken);
 	while (taken->first)
 		list_append(&box->waiting, list_pop(taken));
 	budget_enforce(box->budget);

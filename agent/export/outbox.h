@@ -35,9 +35,10 @@ const char *export_outcome_name(enum export_outcome outcome);
 
 /**
  * struct queued_profile - a reference-counted profile
- * @id:    a random UUID, the same for each attempt
- * @bytes: size in memory, for the ceiling
- * @seq:   order of creation
+ * @id:     a random UUID, the same for each attempt
+ * @bytes:  size in memory, for the ceiling
+ * @seq:    order of creation
+ * @series: hash of kind and labels; a collision only delays a profile
  */
 struct queued_profile {
 	unsigned int refs;
@@ -45,6 +46,7 @@ struct queued_profile {
 	struct profile *profile;
 	uint64_t bytes;
 	uint64_t seq;
+	uint64_t series;
 	char id[QUEUED_PROFILE_ID_LEN + 1];
 };
 
@@ -62,8 +64,13 @@ int queued_profile_new(struct outbox_budget *budget, struct profile *profile,
 struct queued_profile *queued_profile_ref(struct queued_profile *p);
 void queued_profile_unref(struct queued_profile *p); /* NULL is fine */
 
+/**
+ * struct outbox_item - a queued profile in one outbox
+ * @next_flying: while taken: chain of outbox.flying
+ */
 struct outbox_item {
 	struct outbox_item *next;
+	struct outbox_item *next_flying;
 	struct queued_profile *queued;
 };
 
@@ -74,10 +81,19 @@ struct outbox_list {
 	uint64_t bytes; /* of the queued profiles */
 };
 
+/* Hash chains of the taken profiles: a few requests of some hundred profiles. */
+#define OUTBOX_FLYING_CHAINS 1024
+
+/* Series in quarantine: their last profile was refused for its content. Reached: the oldest entry
+ * is overwritten, and the next refusal is searched for in a batch again. */
+#define OUTBOX_QUARANTINE_MAX 64
+
 /**
  * struct outbox - the queue of one destination
  * @waiting:  profiles to send
  * @on_the_way: bytes taken, and neither ended nor put back
+ * @flying:   the taken profiles, by series
+ * @quarantine: a ring of queued_profile.series, 0 for none; @n_quarantined: entries ever made
  * @profiles: ended profiles, by enum export_outcome
  * @payload:  the same in bytes of this destination's pprof
  */
@@ -87,6 +103,9 @@ struct outbox {
 	const struct destination_kind *kind;
 	struct outbox_list waiting;
 	uint64_t on_the_way;
+	struct outbox_item *flying[OUTBOX_FLYING_CHAINS];
+	uint64_t quarantine[OUTBOX_QUARANTINE_MAX];
+	size_t n_quarantined;
 	uint64_t profiles[EXPORT_OUTCOME_MAX];
 	uint64_t payload[EXPORT_OUTCOME_MAX];
 };
@@ -103,6 +122,8 @@ void outbox_push(struct outbox *box, struct queued_profile *p, uint64_t wall_ns)
 
 /* Counts an outcome as outbox_end() does; for a profile that never entered the outbox. */
 void outbox_count(struct outbox *box, const struct profile *profile, enum export_outcome outcome);
+/* Counts the profiles of a failed request that are sent again. */
+void outbox_count_retried(struct outbox *box, const struct outbox_list *taken);
 
 /* The pprof for this destination: with differences or cumulative. */
 const void *outbox_payload(const struct outbox *box, const struct profile *profile,
@@ -111,10 +132,12 @@ const void *outbox_payload(const struct outbox *box, const struct profile *profi
 /**
  * outbox_take() - take the oldest profiles for one request
  * @max_n:       maximum number
- * @max_payload: maximum bytes of pprof; a single profile may have more
- * @ret:         empty if nothing waits; given back by outbox_end() or outbox_put_back()
+ * @max_payload: maximum bytes of pprof; a single profile may have more if no other profile is taken
+ * @ret:         may be empty; given back by outbox_end() or outbox_put_back()
  *
- * Drops expired profiles.
+ * Drops expired profiles. Ends before the first profile of a series that an earlier call has taken
+ * and that is still on the way: several requests keep the order within each series. A series in
+ * quarantine is taken alone.
  */
 void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_t wall_ns,
 		 struct outbox_list *ret);
@@ -122,10 +145,19 @@ void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_
 void outbox_profiles(const struct outbox *box, const struct outbox_list *taken,
 		     struct destination_profile *ret);
 void outbox_end(struct outbox *box, struct outbox_list *taken, enum export_outcome outcome);
-/* To the front; counted as retried. */
+/* To the front. */
 void outbox_put_back(struct outbox *box, struct outbox_list *taken);
-/* The same, but to the end. */
+/* To the end. */
 void outbox_put_last(struct outbox *box, struct outbox_list *taken);
+
+/* After a profile of @series was refused, or accepted: the next ones go alone, or not any more. */
+void outbox_quarantine(struct outbox *box, uint64_t series);
+void outbox_release(struct outbox *box, uint64_t series);
+
+/* Move the first @n items (fewer if there are fewer) of @list to the empty @ret. */
+void outbox_list_split(struct outbox_list *list, size_t n, struct outbox_list *ret);
+/* Put @front before @list; @front is empty afterwards. */
+void outbox_list_prepend(struct outbox_list *list, struct outbox_list *front);
 
 static inline uint64_t outbox_bytes(const struct outbox *box)
 {

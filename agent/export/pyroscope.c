@@ -18,7 +18,7 @@
  * A 400 (content) and a 429 (rate of a tenant) concern one profile of a batch. Pyroscope 1.15 and
  * later store the other profiles; the reply does not name the profile. Older releases store
  * nothing, and always refuse a batch above the tenant's burst (2 MiB before compression by
- * default). A batch repeated after a 429 is partly stored twice; queries of 1.21.1 count the
+ * default). A batch repeated after a 429 or 400 is partly stored twice; queries of 1.21.1 count the
  * duplicates once.
  *
  * The limits are Pyroscope's defaults (grafana/pyroscope, pkg/validation/limits.go).
@@ -146,9 +146,9 @@ static int encode(const struct destination_profile *profiles, size_t n,
 static enum destination_verdict verdict(const struct http_reply *reply)
 {
 	if (reply->status == 400)
-		return DESTINATION_REFUSED_ALONE;
+		return DESTINATION_REFUSED_PART;
 	if (reply->status == 429)
-		return DESTINATION_RETRY_ALONE;
+		return DESTINATION_RETRY_SMALLER;
 	return destination_verdict_of_status(reply->status);
 }
 

@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The states of a sender:
+ * A sender moves profiles from the outbox to the destination, in up to SENDER_FLIGHTS_MAX requests
+ * at a time. Profiles of one series are never in two requests (outbox_take()), so each series keeps
+ * its order. All requests together carry no more bytes than one request may.
  *
- *	idle		nothing waits
+ * The timer has two uses:
+ *
  *	gathering	waits a moment for more profiles, to send all in one request
- *	sending		one request is under way
- *	backing off	the last request failed for a reason that may pass
+ *	backing off	a request failed for a reason that may pass; no other starts meanwhile
  *
  * The destination's kind encodes each request and evaluates each reply (destination.h); the sender
- * is independent of backends. By the kind's verdict the batch is sent, is retried, is split, or is
- * dropped because the backend would refuse the same bytes again. Redirects count as refused: the
- * user should give the final address.
+ * is independent of backends. Redirects count as refused: the user should give the final address.
  *
- * After a request too large for the server (413), or for its time limit, the sender halves the
- * bytes of a batch. The lower limit after a 413 is permanent. After a time-out the limit doubles
- * with each success, since the server may only have been slow.
+ * The batch size follows AIMD, additive increase and multiplicative decrease. Backpressure (429) or
+ * a time-out halves the number of profiles in a request, and each success adds a constant. After
+ * a failure a single request probes the destination. The failures of requests that started before
+ * that failure are part of the same event (one epoch): they halve nothing again.
  *
- * After a reply about a part of a batch (DESTINATION_*_ALONE) each profile goes alone for a while,
- * so each reply concerns one profile. If the refusal may pass, the batch is sent again, and parts
- * may be stored twice. Otherwise the batch is dropped, and parts may be lost. A single profile
- * retried this way moves to the end of the queue, because the backend may never accept its size.
+ * A refusal that concerns a part of a batch (400) starts a binary search in this flight: halves
+ * of the batch go in requests of their own until the refused profile is alone and is dropped. After
+ * it the number of profiles doubles with each success. One refused profile of n costs about
+ * 2 log2(n) requests, and n refused profiles n + log2(n). The other flights go on meanwhile. The
+ * series of the refused profile is in quarantine until the destination accepts a profile of it:
+ * the profiles of the next windows go alone, without a search.
+ *
+ * After a 413 the ceiling of a request's bytes is lowered for good.
+ *
+ * A single profile answered with 429 moves to the end of the queue: the backend may never accept
+ * a profile of this size. Only here a later profile of the same series can arrive first.
  */
 #include "export/sender.h"
 
@@ -38,42 +46,73 @@
 #include "export/outbox.h"
 #include "export/push.h"
 
-#define SENDER_CONNECT_NS      (5 * NSEC_PER_SEC)
-#define SENDER_TOTAL_NS	       (10 * NSEC_PER_SEC)
+#define SENDER_CONNECT_NS	  (5 * NSEC_PER_SEC)
+#define SENDER_TOTAL_NS		  (10 * NSEC_PER_SEC)
 /* The profiles of one window arrive one after the other; the first waits this long for the others.
  */
-#define SENDER_GATHER_NS       (200 * NSEC_PER_MSEC)
-/* Bytes of pprof in one request: servers accept 64 MiB and more, proxies far less, and the body is
- * a second copy in memory. A larger profile goes alone. */
-#define SENDER_BATCH_BYTES     (4ull << 20)
-/* Duration of sending single profiles after the last reply about a part of a batch. */
-#define SENDER_ALONE_NS	       (600 * NSEC_PER_SEC)
+#define SENDER_GATHER_NS	  (200 * NSEC_PER_MSEC)
+/* Bytes of pprof in all requests under way, and in one: servers accept 64 MiB and more, proxies far
+ * less, and the bodies are a second copy in memory. A larger profile goes alone. */
+#define SENDER_BATCH_BYTES	  (4ull << 20)
 /* Halving ends here: less would be requests without end. A 413 below this drops the profile. */
-#define SENDER_BATCH_BYTES_MIN (64ull << 10)
+#define SENDER_BATCH_BYTES_MIN	  (64ull << 10)
+/* Requests under way to one destination. A backend that acknowledges after 0.5 s (Pyroscope 2
+ * flushes a segment first) takes 8 requests a second. Reached: profiles wait in the queue. */
+#define SENDER_FLIGHTS_MAX	  4
+/* Profiles added to a batch by each success after backpressure: 256 are reached in 16 requests. */
+#define SENDER_GROWTH		  16
+/* Longest backoff; a node's profiles of half a minute fit into the queue. */
+#define SENDER_BACKOFF_NS	  (30 * NSEC_PER_SEC)
+/* Nanoseconds of a server's Retry-After. Reached: cut. */
+#define SENDER_RETRY_AFTER_MAX_NS (300 * NSEC_PER_SEC)
 /* Rate limit of log lines about one destination; the metrics have the rest. */
-#define SENDER_LOG_INTERVAL_NS (60 * NSEC_PER_SEC)
+#define SENDER_LOG_INTERVAL_NS	  (60 * NSEC_PER_SEC)
 
-enum sender_state { SENDER_IDLE, SENDER_GATHERING, SENDER_SENDING, SENDER_BACKING_OFF };
+enum sender_timer { SENDER_OFF, SENDER_GATHERING, SENDER_BACKING_OFF };
 enum sender_health { SENDER_WORKS, SENDER_FAILS, SENDER_REFUSES };
 
 /**
+ * struct flight - profiles taken from the outbox, and the request under way
+ * @busy:      has profiles
  * @batch, @request: the current request, and @call its handle
- * @batch_bytes:     bytes of pprof for the next batch
- * @batch_bytes_max: the ceiling learned from replies with 413
- * @alone_until_ns:  monotonic; until then a batch is one profile
- * @told:            the log has reported a failure
+ * @rest:      taken profiles behind the batch
+ * @suspects:  number of first profiles of @rest, one of which the destination refuses; or 0
+ * @max_n:     profiles in the next batch
+ * @max_bytes: bytes of pprof permitted when the profiles were taken
+ * @payload:   bytes of pprof taken
+ * @epoch:     sender.epoch at the start of the request
+ */
+struct flight {
+	struct sender *sender;
+	bool busy;
+	struct http_call *call;
+	struct outbox_list batch;
+	struct outbox_list rest;
+	struct destination_request request;
+	size_t suspects;
+	size_t max_n;
+	uint64_t max_bytes;
+	uint64_t payload;
+	uint64_t epoch;
+};
+
+/**
+ * @until_ns:  monotonic; end of the backoff
+ * @epoch:     number of failures that have changed @max_n and the backoff
+ * @max_n:     profiles in a batch
+ * @max_bytes: bytes of pprof in a batch; lowered by replies with 413
+ * @told:      the log has reported a failure
  */
 struct sender {
 	struct sender_opts opts;
 	struct loop_source *timer;
+	enum sender_timer timer_for;
 	struct backoff backoff;
-	enum sender_state state;
-	struct http_call *call;
-	struct outbox_list batch;
-	struct destination_request request;
-	uint64_t batch_bytes;
-	uint64_t batch_bytes_max;
-	uint64_t alone_until_ns;
+	uint64_t until_ns;
+	uint64_t epoch;
+	size_t max_n;
+	uint64_t max_bytes;
+	struct flight flights[SENDER_FLIGHTS_MAX];
 	enum sender_health health;
 	bool told;
 	struct log_limit log_limit;
@@ -124,48 +163,136 @@ static void sender_works(struct sender *s)
 	s->told = false;
 }
 
-/* ---- states */
+/* ---- the timer */
 
-static void sender_arm(struct sender *s, enum sender_state state, uint64_t delay_ns)
+static void sender_arm(struct sender *s, enum sender_timer timer_for, uint64_t delay_ns)
 {
-	s->state = state;
+	s->timer_for = timer_for;
 	/* timerfd_settime() fails only for arguments that never occur here. */
 	(void)loop_arm(s->timer, delay_ns, 0);
 }
 
-static void sender_go_on(struct sender *s)
+/* A longer running backoff stays. */
+static void sender_back_off(struct sender *s, uint64_t delay_ns)
 {
-	if (s->opts.box->waiting.first) {
-		sender_arm(s, SENDER_GATHERING, 0);
+	uint64_t until_ns = nsec_monotonic() + delay_ns;
+
+	if (s->timer_for == SENDER_BACKING_OFF && until_ns <= s->until_ns)
 		return;
-	}
-	s->state = SENDER_IDLE;
-	if (s->opts.idle)
-		s->opts.idle(s->opts.ctx);
-}
-
-static void sender_end_batch(struct sender *s, enum export_outcome outcome)
-{
-	outbox_end(s->opts.box, &s->batch, outcome);
-	destination_request_deinit(&s->request);
-}
-
-/* The batch goes to the front of the queue, or behind the others if @last. */
-static void sender_retry(struct sender *s, bool last, long status, const char *why,
-			 uint64_t retry_after_ns)
-{
-	uint64_t delay_ns = backoff_wait_ns(&s->backoff, retry_after_ns);
-
-	if (last)
-		outbox_put_last(s->opts.box, &s->batch);
-	else
-		outbox_put_back(s->opts.box, &s->batch);
-	destination_request_deinit(&s->request);
-	sender_fails(s, status, why, delay_ns);
+	s->until_ns = until_ns;
 	sender_arm(s, SENDER_BACKING_OFF, delay_ns);
 }
 
-/* ---- replies */
+static size_t sender_n_flights(const struct sender *s, uint64_t *ret_payload)
+{
+	size_t n = 0;
+
+	*ret_payload = 0;
+	for (size_t i = 0; i < SENDER_FLIGHTS_MAX; i++)
+		if (s->flights[i].busy) {
+			n++;
+			*ret_payload += s->flights[i].payload;
+		}
+	return n;
+}
+
+/* After a flight has ended. By the timer, because the caller may be in a callback of another
+ * flight. */
+static void sender_go_on(struct sender *s)
+{
+	if (s->opts.box->waiting.first && s->timer_for != SENDER_BACKING_OFF)
+		sender_arm(s, SENDER_GATHERING, 0);
+	else if (sender_is_idle(s) && s->opts.idle)
+		s->opts.idle(s->opts.ctx);
+}
+
+/* ---- the end of a request */
+
+static uint64_t list_payload(const struct sender *s, const struct outbox_list *list)
+{
+	uint64_t bytes = 0;
+
+	for (const struct outbox_item *item = list->first; item; item = item->next) {
+		size_t len;
+
+		(void)outbox_payload(s->opts.box, item->queued->profile, &len);
+		bytes += len;
+	}
+	return bytes;
+}
+
+static bool flight_is_fresh(const struct flight *f)
+{
+	return f->epoch == f->sender->epoch;
+}
+
+/* The profiles that have not ended go to the front of the queue. */
+static void flight_end(struct flight *f)
+{
+	struct sender *s = f->sender;
+
+	outbox_list_prepend(&f->rest, &f->batch);
+	outbox_put_back(s->opts.box, &f->rest);
+	destination_request_deinit(&f->request);
+	f->busy = false;
+	sender_go_on(s);
+}
+
+/* The reason may pass. @smaller: the size of the batch may be the reason. */
+static void flight_fails(struct flight *f, bool smaller, long status, const char *why,
+			 uint64_t retry_after_ns)
+{
+	struct sender *s = f->sender;
+	uint64_t delay_ns = retry_after_ns < SENDER_RETRY_AFTER_MAX_NS ? retry_after_ns
+								       : SENDER_RETRY_AFTER_MAX_NS;
+
+	outbox_count_retried(s->opts.box, &f->batch);
+	if (flight_is_fresh(f)) {
+		s->epoch++;
+		delay_ns += backoff_wait_ns(&s->backoff, 0);
+		if (smaller)
+			s->max_n = f->batch.n > 1 ? f->batch.n / 2 : 1;
+	}
+	if (delay_ns)
+		sender_back_off(s, delay_ns);
+	sender_fails(s, status, why, delay_ns);
+	flight_end(f);
+}
+
+static void flight_send(struct flight *f);
+
+/* The batch has ended: send the rest. */
+static void flight_next(struct flight *f)
+{
+	destination_request_deinit(&f->request);
+	if (f->rest.first && f->sender->timer_for != SENDER_BACKING_OFF)
+		flight_send(f);
+	else
+		flight_end(f);
+}
+
+static void flight_sent(struct flight *f)
+{
+	struct sender *s = f->sender;
+	size_t n = f->batch.n;
+
+	if (n == 1)
+		outbox_release(s->opts.box, f->batch.first->queued->series);
+	outbox_end(s->opts.box, &f->batch, EXPORT_SENT);
+	if (flight_is_fresh(f)) {
+		size_t limit = s->opts.destination->kind->limits.profiles;
+
+		backoff_reset(&s->backoff);
+		s->max_n = limit - s->max_n > SENDER_GROWTH ? s->max_n + SENDER_GROWTH : limit;
+	}
+	f->suspects -= f->suspects < n ? f->suspects : n;
+	if (f->suspects)
+		f->max_n = f->suspects > 1 ? f->suspects / 2 : 1;
+	else if (f->max_n < SIZE_MAX / 2)
+		f->max_n *= 2;
+	sender_works(s);
+	flight_next(f);
+}
 
 static enum export_outcome verdict_outcome(enum destination_verdict verdict)
 {
@@ -176,133 +303,160 @@ static enum export_outcome verdict_outcome(enum destination_verdict verdict)
 	return EXPORT_DROPPED_REFUSED;
 }
 
-static uint64_t batch_payload(const struct sender *s)
+static void flight_refused(struct flight *f, enum destination_verdict verdict,
+			   const struct http_reply *reply)
 {
-	uint64_t bytes = 0;
+	struct sender *s = f->sender;
+	char message[PUSH_MESSAGE_MAX + 1];
 
-	for (struct outbox_item *item = s->batch.first; item; item = item->next) {
-		size_t len;
-
-		(void)outbox_payload(s->opts.box, item->queued->profile, &len);
-		bytes += len;
-	}
-	return bytes;
+	push_message(reply, message);
+	if (verdict == DESTINATION_REFUSED_PART)
+		outbox_quarantine(s->opts.box, f->batch.first->queued->series);
+	outbox_end(s->opts.box, &f->batch, verdict_outcome(verdict));
+	f->suspects = 0;
+	if (flight_is_fresh(f))
+		backoff_reset(&s->backoff);
+	sender_refuses(s, reply->status, message);
+	flight_next(f);
 }
 
-/* Halves the size of future requests. False if the batch has a single profile. */
-static bool sender_halve(struct sender *s)
+/* A profile of the batch is refused: search in the first half. */
+static void flight_search(struct flight *f)
 {
-	uint64_t half = batch_payload(s) / 2;
+	f->suspects = f->batch.n;
+	f->max_n = f->batch.n / 2;
+	outbox_count_retried(f->sender->opts.box, &f->batch);
+	outbox_list_prepend(&f->rest, &f->batch);
+	flight_next(f);
+}
 
-	if (s->batch.n < 2)
+/* Whether smaller requests than this one are permitted: then all later ones are. */
+static bool flight_split(struct flight *f)
+{
+	uint64_t half = list_payload(f->sender, &f->batch) / 2;
+	struct sender *s = f->sender;
+
+	if (f->batch.n < 2 || f->max_bytes <= SENDER_BATCH_BYTES_MIN)
 		return false;
-	s->batch_bytes = half > SENDER_BATCH_BYTES_MIN ? half : SENDER_BATCH_BYTES_MIN;
+	if (half < SENDER_BATCH_BYTES_MIN)
+		half = SENDER_BATCH_BYTES_MIN;
+	if (half < s->max_bytes)
+		s->max_bytes = half;
+	outbox_count_retried(s->opts.box, &f->batch);
+	flight_end(f);
 	return true;
 }
 
-static void sender_sent(struct sender *s)
-{
-	sender_end_batch(s, EXPORT_SENT);
-	backoff_reset(&s->backoff);
-	s->batch_bytes *= 2;
-	if (s->batch_bytes > s->batch_bytes_max)
-		s->batch_bytes = s->batch_bytes_max;
-	sender_works(s);
-	sender_go_on(s);
-}
-
-static void sender_refused(struct sender *s, enum destination_verdict verdict,
-			   const struct http_reply *reply)
-{
-	char message[PUSH_MESSAGE_MAX + 1];
-
-	push_message(reply, message);
-	sender_end_batch(s, verdict_outcome(verdict));
-	backoff_reset(&s->backoff);
-	sender_refuses(s, reply->status, message);
-	sender_go_on(s);
-}
-
-static void sender_may_pass(struct sender *s, enum destination_verdict verdict,
+static void flight_may_pass(struct flight *f, enum destination_verdict verdict,
 			    const struct http_reply *reply)
 {
+	bool smaller = verdict == DESTINATION_RETRY_SMALLER;
 	char message[PUSH_MESSAGE_MAX + 1];
-	bool last = verdict == DESTINATION_RETRY_ALONE && s->batch.n == 1;
 
-	if (reply->timed_out)
-		(void)sender_halve(s);
 	push_message(reply, message);
-	sender_retry(s, last, reply->status, reply->status ? message : reply->error,
-		     reply->retry_after_ns);
+	if (smaller && f->batch.n == 1) {
+		outbox_count_retried(f->sender->opts.box, &f->batch);
+		outbox_put_last(f->sender->opts.box, &f->batch);
+	}
+	flight_fails(f, smaller || reply->timed_out, reply->status,
+		     reply->status ? message : reply->error, reply->retry_after_ns);
 }
 
-static void sender_replied(void *ctx, const struct http_reply *reply)
+static void flight_replied(void *ctx, const struct http_reply *reply)
 {
-	struct sender *s = ctx;
-	enum destination_verdict verdict = s->opts.destination->kind->verdict(reply);
+	struct flight *f = ctx;
+	enum destination_verdict verdict = f->sender->opts.destination->kind->verdict(reply);
 
-	s->call = NULL;
-	if (verdict == DESTINATION_REFUSED_ALONE || verdict == DESTINATION_RETRY_ALONE)
-		s->alone_until_ns = nsec_monotonic() + SENDER_ALONE_NS;
-	if (verdict == DESTINATION_SENT) {
-		sender_sent(s);
-	} else if (verdict == DESTINATION_SPLIT && s->batch_bytes > SENDER_BATCH_BYTES_MIN &&
-		   sender_halve(s)) {
-		s->batch_bytes_max = s->batch_bytes;
-		outbox_put_back(s->opts.box, &s->batch);
-		destination_request_deinit(&s->request);
-		sender_go_on(s);
-	} else if (verdict == DESTINATION_RETRY || verdict == DESTINATION_RETRY_ALONE) {
-		sender_may_pass(s, verdict, reply);
-	} else {
-		sender_refused(s, verdict, reply);
-	}
+	f->call = NULL;
+	if (verdict == DESTINATION_SENT)
+		flight_sent(f);
+	else if (verdict == DESTINATION_RETRY || verdict == DESTINATION_RETRY_SMALLER)
+		flight_may_pass(f, verdict, reply);
+	else if (verdict == DESTINATION_REFUSED_PART && f->batch.n > 1)
+		flight_search(f);
+	else if (verdict != DESTINATION_SPLIT || !flight_split(f))
+		flight_refused(f, verdict, reply);
 }
 
 /* ---- requests */
 
 /* Encode the batch and start the request. 0, a secret_outcome or -errno. */
-static int sender_start_call(struct sender *s)
+static int flight_start_call(struct flight *f)
 {
-	const struct destination *destination = s->opts.destination;
+	const struct sender_opts *opts = &f->sender->opts;
 	_cleanup_(freep) struct destination_profile *profiles =
-		calloc(s->batch.n, sizeof(*profiles));
+		calloc(f->batch.n, sizeof(*profiles));
 	const struct push push = {
-		.destination = destination,
-		.request = &s->request,
-		.connect_ns = s->opts.connect_ns,
-		.total_ns = s->opts.total_ns,
+		.destination = opts->destination,
+		.request = &f->request,
+		.connect_ns = opts->connect_ns,
+		.total_ns = opts->total_ns,
 	};
 	int r;
 
 	if (!profiles)
 		return -ENOMEM;
-	outbox_profiles(s->opts.box, &s->batch, profiles);
-	r = destination->kind->encode(profiles, s->batch.n, &s->request);
-	return r ? r : push_start(s->opts.http, &push, sender_replied, s, &s->call);
+	outbox_profiles(opts->box, &f->batch, profiles);
+	r = opts->destination->kind->encode(profiles, f->batch.n, &f->request);
+	return r ? r : push_start(opts->http, &push, flight_replied, f, &f->call);
 }
 
-static void sender_send(struct sender *s)
+static void flight_send(struct flight *f)
 {
-	bool alone = nsec_monotonic() < s->alone_until_ns;
-	size_t max_n = alone ? 1 : s->opts.destination->kind->limits.profiles;
+	size_t n = f->max_n < f->sender->max_n ? f->max_n : f->sender->max_n;
 	int r;
 
-	outbox_take(s->opts.box, max_n, s->batch_bytes, nsec_wall(), &s->batch);
-	if (!s->batch.n) {
-		sender_go_on(s);
-		return;
-	}
-	r = sender_start_call(s);
-	if (r == 0)
-		s->state = SENDER_SENDING;
-	else
-		sender_retry(s, false, 0, push_start_error(r), 0);
+	outbox_list_split(&f->rest, n, &f->batch);
+	f->epoch = f->sender->epoch;
+	r = flight_start_call(f);
+	if (r)
+		flight_fails(f, false, 0, push_start_error(r), 0);
+}
+
+/* False if there is nothing to take now. */
+static bool flight_start(struct flight *f, uint64_t room)
+{
+	struct sender *s = f->sender;
+
+	f->max_bytes = s->max_bytes;
+	outbox_take(s->opts.box, s->max_n, room < s->max_bytes ? room : s->max_bytes, nsec_wall(),
+		    &f->rest);
+	if (!f->rest.n)
+		return false;
+	f->busy = true;
+	f->payload = list_payload(s, &f->rest);
+	f->suspects = 0;
+	f->max_n = SIZE_MAX;
+	flight_send(f);
+	return true;
+}
+
+static struct flight *sender_free_flight(struct sender *s)
+{
+	for (size_t i = 0; i < SENDER_FLIGHTS_MAX; i++)
+		if (!s->flights[i].busy)
+			return &s->flights[i];
+	return NULL;
 }
 
 static void sender_due(void *ctx)
 {
-	sender_send(ctx);
+	struct sender *s = ctx;
+	bool more = true;
+
+	s->timer_for = SENDER_OFF;
+	while (more && s->timer_for == SENDER_OFF) {
+		uint64_t payload;
+		size_t n = sender_n_flights(s, &payload);
+
+		more = n < (s->backoff.failures ? 1 : SENDER_FLIGHTS_MAX) &&
+		       flight_start(sender_free_flight(s), SENDER_BATCH_BYTES > payload
+								   ? SENDER_BATCH_BYTES - payload
+								   : 0);
+	}
+	/* All that waited was too old. */
+	if (sender_is_idle(s) && s->opts.idle)
+		s->opts.idle(s->opts.ctx);
 }
 
 /* ---- from outside */
@@ -321,8 +475,12 @@ int sender_new(const struct sender_opts *opts, struct sender **ret)
 		s->opts.connect_ns = SENDER_CONNECT_NS;
 	if (!s->opts.total_ns)
 		s->opts.total_ns = SENDER_TOTAL_NS;
-	s->batch_bytes = s->batch_bytes_max = SENDER_BATCH_BYTES;
+	s->max_n = opts->destination->kind->limits.profiles;
+	s->max_bytes = SENDER_BATCH_BYTES;
+	s->backoff.max_ns = SENDER_BACKOFF_NS;
 	s->log_limit.interval_ns = SENDER_LOG_INTERVAL_NS;
+	for (size_t i = 0; i < SENDER_FLIGHTS_MAX; i++)
+		s->flights[i].sender = s;
 	r = loop_add_timer(opts->loop, sender_due, s, &s->timer);
 	if (r < 0)
 		return r;
@@ -334,22 +492,27 @@ void sender_free(struct sender *s)
 {
 	if (!s)
 		return;
-	http_cancel(s->call);
-	if (s->batch.n)
-		sender_end_batch(s, EXPORT_DROPPED_STOPPED);
+	for (size_t i = 0; i < SENDER_FLIGHTS_MAX; i++) {
+		struct flight *f = &s->flights[i];
+
+		http_cancel(f->call);
+		outbox_list_prepend(&f->rest, &f->batch);
+		outbox_end(s->opts.box, &f->rest, EXPORT_DROPPED_STOPPED);
+		destination_request_deinit(&f->request);
+	}
 	loop_remove(s->timer);
 	free(s);
 }
 
 void sender_wake(struct sender *s)
 {
-	if (s->state == SENDER_IDLE && s->opts.box->waiting.first)
+	if (s->timer_for == SENDER_OFF && s->opts.box->waiting.first)
 		sender_arm(s, SENDER_GATHERING, SENDER_GATHER_NS);
 }
 
 void sender_hurry(struct sender *s)
 {
-	if (s->state == SENDER_GATHERING || s->state == SENDER_BACKING_OFF) {
+	if (s->timer_for != SENDER_OFF) {
 		backoff_reset(&s->backoff);
 		sender_arm(s, SENDER_GATHERING, 0);
 	}
@@ -357,5 +520,7 @@ void sender_hurry(struct sender *s)
 
 bool sender_is_idle(const struct sender *s)
 {
-	return s->state == SENDER_IDLE;
+	uint64_t payload;
+
+	return s->timer_for == SENDER_OFF && sender_n_flights(s, &payload) == 0;
 }

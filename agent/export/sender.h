@@ -2,7 +2,7 @@
 #ifndef PODPROF_EXPORT_SENDER_H
 #define PODPROF_EXPORT_SENDER_H
 
-/* Empties one outbox into one destination, a request at a time. */
+/* Empties one outbox into one destination, by a few requests at a time. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ struct sender_opts {
 };
 
 int sender_new(const struct sender_opts *opts, struct sender **ret);
-/* The current request ends as "stopped"; waiting profiles stay in the outbox. NULL is allowed. */
+/* Requests under way end as "stopped"; waiting profiles stay in the outbox. NULL is allowed. */
 void sender_free(struct sender *s);
 
 /* The outbox has a new profile: send soon, together with the following profiles. */

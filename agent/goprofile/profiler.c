@@ -9,6 +9,10 @@
  * skipped in this round. The next round includes everything since the start. With the late names
  * the labels may equal the labels of other containers, and all processes with equal labels share
  * one profile a window.
+ *
+ * A first round, the baseline, makes no profiles. It reads the counters of processes older than the
+ * agent, so that the first window has a difference. Without the baseline the first profiles after
+ * each roll-out of the agent would say that nothing is allocated.
  */
 #include "goprofile/profiler.h"
 
@@ -80,8 +84,9 @@ struct go_profiler {
 	struct given_up *given_up;
 	struct goalloc *allocs;
 	struct loop_source *timer;  /* for names, at the end */
-	uint64_t names_deadline_ns; /* monotonic; 0: not the end */
+	uint64_t names_deadline_ns; /* monotonic; 0: not the end, nor the baseline */
 	bool waiting;		    /* for that timer */
+	bool baseline;		    /* the next round is the baseline */
 	uint64_t first_ns;	    /* the first window's start, wall clock; 0 before */
 	uint64_t start_ns;
 	uint64_t duration_ns;
@@ -123,6 +128,7 @@ struct go_profiler_job {
 	uint64_t n_failed;
 	uint64_t n_left_out;
 	struct go_profile_memory caches; /* at the round's end */
+	bool baseline;			 /* nothing is encoded */
 	bool ends_round;
 	UT_hash_handle hh; /* while a round is gathered, by entity */
 };
@@ -187,7 +193,7 @@ static void job_run(struct go_profile_task *task)
 		job_read(job, &job->targets[i]);
 	}
 	/* both forms of each kind */
-	for (size_t i = 0; !job->result && i < array_size(exported); i++) {
+	for (size_t i = 0; !job->baseline && !job->result && i < array_size(exported); i++) {
 		job->result = job_encode(job, (enum go_profile_kind)i, false, &job->parts[i].pprof);
 		if (!job->result)
 			job->result = job_encode(job, (enum go_profile_kind)i, true,
@@ -347,6 +353,7 @@ static int job_new(struct go_profiler *p, struct go_profiler_job **ret)
 		.drop = job_drop,
 	};
 	job->profiler = p;
+	job->baseline = p->baseline;
 	job->since_ns = since_ns(p);
 	job->start_ns = p->start_ns;
 	job->duration_ns = p->duration_ns;
@@ -500,11 +507,14 @@ static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity
 	struct go_profiler_job *job;
 	int r;
 
+	/* All counts of such a process belong to its first window. */
+	if (round->profiler->baseline && pid_began_since(pid, round->profiler->first_ns))
+		return 0;
 	if (!want.read) {
 		round->profiler->outcomes[GO_PROFILER_PROCESSES_REFUSED]++;
 		return 0;
 	}
-	if (entity->pending && !round->profiler->names_deadline_ns) {
+	if (entity->pending && (round->profiler->baseline || !round->profiler->names_deadline_ns)) {
 		round->profiler->outcomes[GO_PROFILER_PROCESSES_UNNAMED]++;
 		return 0;
 	}
@@ -555,6 +565,9 @@ static void read_round(struct go_profiler *p)
 	(void)discovery_for_each_process(p->opts.discovery, on_process, &round);
 	free(round.key);
 	round_submit(&round);
+	if (p->baseline)
+		p->names_deadline_ns = 0;
+	p->baseline = false;
 }
 
 /* Whether all entities have their names, or the time is over. */
@@ -568,7 +581,7 @@ static bool has_names(const struct go_profiler *p)
 	return true;
 }
 
-/* Start the last round. */
+/* Start the baseline or the last round. */
 static void on_names(void *ctx)
 {
 	struct go_profiler *p = ctx;
@@ -580,8 +593,35 @@ static void on_names(void *ctx)
 	read_round(p);
 }
 
+static void wait_for_names(struct go_profiler *p)
+{
+	p->waiting = !has_names(p) &&
+		     loop_arm(p->timer, GO_PROFILER_NAMES_NS, GO_PROFILER_NAMES_NS) == 0;
+	if (!p->waiting)
+		read_round(p);
+}
+
+void go_profiler_begin(struct go_profiler *p, uint64_t start_ns, uint64_t wait_ns)
+{
+	p->first_ns = p->start_ns = start_ns;
+	p->names_deadline_ns = nsec_monotonic() + wait_ns;
+	p->baseline = true;
+	wait_for_names(p);
+}
+
+/* Too late for the baseline: the first window has ended. */
+static void end_baseline(struct go_profiler *p)
+{
+	if (!p->baseline)
+		return;
+	(void)loop_disarm(p->timer);
+	p->waiting = p->baseline = false;
+	p->names_deadline_ns = 0;
+}
+
 void go_profiler_end_window(struct go_profiler *p, uint64_t start_ns, uint64_t duration_ns)
 {
+	end_baseline(p);
 	if (p->waiting || go_profile_worker_pending(p->worker)) {
 		p->outcomes[GO_PROFILER_ROUNDS_SKIPPED]++;
 		return;
@@ -590,9 +630,9 @@ void go_profiler_end_window(struct go_profiler *p, uint64_t start_ns, uint64_t d
 	p->duration_ns = duration_ns;
 	if (!p->first_ns)
 		p->first_ns = start_ns;
-	p->waiting = p->names_deadline_ns && !has_names(p) &&
-		     loop_arm(p->timer, GO_PROFILER_NAMES_NS, GO_PROFILER_NAMES_NS) == 0;
-	if (!p->waiting)
+	if (p->names_deadline_ns)
+		wait_for_names(p);
+	else
 		read_round(p);
 }
 
@@ -649,6 +689,7 @@ size_t go_profiler_pending(const struct go_profiler *p)
 
 void go_profiler_finish(struct go_profiler *p, uint64_t wait_ns)
 {
+	end_baseline(p);
 	p->names_deadline_ns = nsec_monotonic() + wait_ns;
 }
 

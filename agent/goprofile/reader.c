@@ -427,15 +427,6 @@ static int process_read(struct reading *reading, struct go_profile_target *targe
 	return r;
 }
 
-/* Whether the process began in the window, so that all allocations belong to the window. */
-static bool began_since(uint64_t window_start_ns, const struct pid_id *pid)
-{
-	uint64_t tick_ns = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
-	uint64_t age_ns = nsec_boot() - pid->start_ticks * tick_ns;
-
-	return nsec_wall() - age_ns >= window_start_ns;
-}
-
 int go_profile_reader_read(struct go_profile_reader *reader, uint64_t window_start_ns,
 			   struct go_profile_target *target)
 {
@@ -453,7 +444,8 @@ int go_profile_reader_read(struct go_profile_reader *reader, uint64_t window_sta
 	if (r)
 		return r;
 	reading.process = p;
-	reading.since_start = began_since(window_start_ns, &target->pid);
+	/* All allocations of such a process belong to the window. */
+	reading.since_start = pid_began_since(&target->pid, window_start_ns);
 	discount(reader, p);
 	r = process_read(&reading, target);
 	if (go_process_left(p)) {

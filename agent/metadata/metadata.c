@@ -400,12 +400,21 @@ static enum metadata_state state_of_runtime(int why)
 
 static size_t runtime_sources(const struct metadata *m, struct metadata_source *ret)
 {
+	bool found = false;
 	size_t n = 0;
 
 	for (size_t i = 0; i < RUNTIME_SOURCES; i++)
-		if (m->n_found[i])
+		if (m->n_found[i]) {
 			ret[n++] = (struct metadata_source){runtime_source_name(i), METADATA_WORKS,
 							    "ok", ""};
+			found = true;
+		}
+	/* None has found a container: refused files may be the reason. */
+	for (size_t i = 0; !found && i < RUNTIME_SOURCES; i++)
+		if (m->runtime.n_reads[i][STATEFILE_DENIED])
+			ret[n++] = (struct metadata_source){
+				runtime_source_name(i), METADATA_REFUSES,
+				statefile_outcome_name(STATEFILE_DENIED), ""};
 	if (!n && (m->asks_runtime || m->runtime_why))
 		ret[n++] = (struct metadata_source){"runtime", state_of_runtime(m->runtime_why),
 						    m->runtime_why

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/test.h"
 
@@ -13,7 +14,7 @@
 #include "base/nsec.h"
 #include "base/root.h"
 
-#define SINK_REQUESTS_MAX 512
+#define SINK_REQUESTS_MAX 4096
 #define SINK_BODY_MAX	  (64u << 20)
 #define SINK_HANGING_MAX  16
 
@@ -29,13 +30,23 @@ struct sink {
 	size_t n_connections;
 	struct MHD_Connection *hanging[SINK_HANGING_MAX];
 	size_t n_hanging;
+	size_t n_delayed; /* threads that wait for the time of an answer */
+	pthread_cond_t none_delayed;
 	bool ending;
 };
 
-/* One request under construction. */
+/* One request while it is read, and its answer. */
 struct reading {
 	struct buf body;
 	bool hangs;
+	const struct sink_answer *answer; /* given when the connection is resumed */
+	unsigned int status;
+};
+
+struct delayed {
+	struct sink *sink;
+	struct MHD_Connection *connection;
+	uint64_t delay_ns;
 };
 
 static char *header_dup(struct MHD_Connection *connection, const char *name)
@@ -61,10 +72,25 @@ static char *query_dup(struct MHD_Connection *connection)
 	return query.data ? buf_take(&query) : strdup("");
 }
 
-/* Stores the request and returns the answer. */
-static const struct sink_answer *sink_take(struct sink *sink, struct MHD_Connection *connection,
-					   const char *path, const char *method, struct buf *body)
+static const struct sink_answer *sink_answer_of(const struct sink *sink, size_t at)
 {
+	for (size_t i = 0; i + 1 < sink->n_script; i++) {
+		size_t times = sink->script[i].times ? sink->script[i].times : 1;
+
+		if (at < times)
+			return &sink->script[i];
+		at -= times;
+	}
+	return &sink->script[sink->n_script - 1];
+}
+
+/* Remembers the request and returns the answer to it. */
+static const struct sink_answer *sink_take(struct sink *sink, struct MHD_Connection *connection,
+					   const char *path, const char *method,
+					   struct reading *reading)
+{
+	struct buf *body = &reading->body;
+	const struct sink_answer *answer;
 	struct sink_request *request;
 	size_t at;
 
@@ -85,21 +111,20 @@ static const struct sink_answer *sink_take(struct sink *sink, struct MHD_Connect
 		.body_len = body->len,
 		.time_ns = nsec_monotonic(),
 	};
+	answer = sink_answer_of(sink, at);
+	reading->status = answer->status;
+	if (answer->only && !memmem(body->data, body->len, answer->only, strlen(answer->only)))
+		reading->status = 200;
+	if (answer->how == SINK_REPLY || answer->how == SINK_GATHER)
+		request->status = reading->status;
 	request->body = buf_take(body);
 	sink->n_requests++;
 	pthread_mutex_unlock(&sink->lock);
-	for (size_t i = 0; i + 1 < sink->n_script; i++) {
-		size_t times = sink->script[i].times ? sink->script[i].times : 1;
-
-		if (at < times)
-			return &sink->script[i];
-		at -= times;
-	}
-	return &sink->script[sink->n_script - 1];
+	return answer;
 }
 
 static enum MHD_Result sink_reply(struct MHD_Connection *connection,
-				  const struct sink_answer *answer)
+				  const struct sink_answer *answer, unsigned int status)
 {
 	_cleanup_(buf_deinit) struct buf body = BUF_INIT(SINK_BODY_MAX);
 	struct MHD_Response *response;
@@ -114,7 +139,7 @@ static enum MHD_Result sink_reply(struct MHD_Connection *connection,
 		MHD_add_response_header(response, "Retry-After", answer->retry_after);
 	if (answer->location)
 		MHD_add_response_header(response, "Location", answer->location);
-	queued = MHD_queue_response(connection, answer->status, response);
+	queued = MHD_queue_response(connection, status, response);
 	MHD_destroy_response(response);
 	return queued;
 }
@@ -129,6 +154,53 @@ static enum MHD_Result sink_hang(struct sink *sink, struct MHD_Connection *conne
 		MHD_suspend_connection(connection);
 	}
 	reading->hangs = true;
+	pthread_mutex_unlock(&sink->lock);
+	return MHD_YES;
+}
+
+/* The last request of a group lets all of them go on. */
+static enum MHD_Result sink_gather(struct sink *sink, struct MHD_Connection *connection,
+				   struct reading *reading)
+{
+	pthread_mutex_lock(&sink->lock);
+	assert_true(sink->n_hanging < SINK_HANGING_MAX);
+	sink->hanging[sink->n_hanging++] = connection;
+	MHD_suspend_connection(connection);
+	if (sink->n_hanging == reading->answer->times) {
+		while (sink->n_hanging)
+			MHD_resume_connection(sink->hanging[--sink->n_hanging]);
+	}
+	pthread_mutex_unlock(&sink->lock);
+	return MHD_YES;
+}
+
+static void *delay_thread(void *arg)
+{
+	struct delayed *delayed = arg;
+	struct sink *sink = delayed->sink;
+
+	usleep((useconds_t)(delayed->delay_ns / 1000));
+	pthread_mutex_lock(&sink->lock);
+	MHD_resume_connection(delayed->connection);
+	if (--sink->n_delayed == 0)
+		pthread_cond_broadcast(&sink->none_delayed);
+	pthread_mutex_unlock(&sink->lock);
+	free(delayed);
+	return NULL;
+}
+
+static enum MHD_Result sink_delay(struct sink *sink, struct MHD_Connection *connection,
+				  uint64_t delay_ns)
+{
+	struct delayed *delayed = calloc(1, sizeof(*delayed));
+	pthread_t thread;
+
+	*delayed = (struct delayed){sink, connection, delay_ns};
+	pthread_mutex_lock(&sink->lock);
+	sink->n_delayed++;
+	MHD_suspend_connection(connection);
+	assert_int_equal(pthread_create(&thread, NULL, delay_thread, delayed), 0);
+	pthread_detach(thread);
 	pthread_mutex_unlock(&sink->lock);
 	return MHD_YES;
 }
@@ -150,15 +222,23 @@ static enum MHD_Result sink_handle(void *ctx, struct MHD_Connection *connection,
 	}
 	if (reading->hangs)
 		return MHD_NO; /* resumed because the sink ends */
+	if (reading->answer)
+		return sink_reply(connection, reading->answer, reading->status);
 	if (*len) {
 		assert_int_equal(buf_append(&reading->body, data, *len), 0);
 		*len = 0;
 		return MHD_YES;
 	}
-	answer = sink_take(sink, connection, path, method, &reading->body);
+	answer = sink_take(sink, connection, path, method, reading);
 	if (answer->how == SINK_HANG)
 		return sink_hang(sink, connection, reading);
-	return answer->how == SINK_CLOSE ? MHD_NO : sink_reply(connection, answer);
+	if (answer->how == SINK_CLOSE)
+		return MHD_NO;
+	if (answer->how != SINK_GATHER && !answer->delay_ns)
+		return sink_reply(connection, answer, reading->status);
+	reading->answer = answer;
+	return answer->how == SINK_GATHER ? sink_gather(sink, connection, reading)
+					  : sink_delay(sink, connection, answer->delay_ns);
 }
 
 static void sink_completed(void *ctx, struct MHD_Connection *connection, void **request_ctx,
@@ -214,6 +294,7 @@ struct sink *sink_new(const struct sink_answer *script, size_t n, const char *pe
 	sink->script = script;
 	sink->n_script = n;
 	pthread_mutex_init(&sink->lock, NULL);
+	pthread_cond_init(&sink->none_delayed, NULL);
 	if (pem_folder) {
 		read_pem(pem_folder, "key.pem", &sink->key);
 		read_pem(pem_folder, "cert.pem", &sink->cert);
@@ -252,11 +333,14 @@ void sink_free(struct sink *sink)
 	sink->ending = true;
 	for (size_t i = 0; i < sink->n_hanging; i++)
 		MHD_resume_connection(sink->hanging[i]);
+	while (sink->n_delayed)
+		pthread_cond_wait(&sink->none_delayed, &sink->lock);
 	pthread_mutex_unlock(&sink->lock);
 	MHD_stop_daemon(sink->daemon);
 	for (size_t i = 0; i < sink->n_requests; i++)
 		request_deinit(&sink->requests[i]);
 	pthread_mutex_destroy(&sink->lock);
+	pthread_cond_destroy(&sink->none_delayed);
 	buf_deinit(&sink->key);
 	buf_deinit(&sink->cert);
 	free(sink);

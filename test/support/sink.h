@@ -11,15 +11,19 @@
 
 enum sink_how {
 	SINK_REPLY,
-	SINK_HANG,  /* read the request, never answer */
-	SINK_CLOSE, /* read the request and hang up */
+	SINK_HANG,   /* read the request, never answer */
+	SINK_CLOSE,  /* read the request and hang up */
+	SINK_GATHER, /* answer when @times requests wait for this answer */
 };
 
 /**
  * struct sink_answer - the answer to one request
  * @times:       number of requests with this answer, 0 counts as 1; the script's last answer
- * repeats for ever
+ *               repeats for ever
  * @body_repeat: repetitions of the body, 0 counts as 1
+ * @only:        only requests with these bytes in their body get @status, others 200 (not of
+ *               hexadecimal digits alone: ids have them)
+ * @delay_ns:    time before the answer
  */
 struct sink_answer {
 	enum sink_how how;
@@ -29,6 +33,8 @@ struct sink_answer {
 	size_t body_repeat;
 	const char *retry_after;
 	const char *location;
+	const char *only;
+	uint64_t delay_ns;
 };
 
 /* Absent headers are NULL. @query: "name=value&" for each, decoded. */
@@ -44,7 +50,8 @@ struct sink_request {
 	char *user_agent;
 	char *body;
 	size_t body_len;
-	uint64_t time_ns; /* monotonic, at the end of the request */
+	uint64_t time_ns;    /* monotonic, at the end of the request */
+	unsigned int status; /* of the answer; 0 for none */
 };
 
 /* @pem_folder: folder of "key.pem" and "cert.pem" for an https server; NULL for http. */

@@ -80,7 +80,7 @@ static void good_results(const struct config *c, struct probe_results *f)
 					       .where = "pyroscope p:4040",
 					       .done = true,
 					       .status = 400,
-					       .verdict = DESTINATION_REFUSED_ALONE,
+					       .verdict = DESTINATION_REFUSED_PART,
 					       .refused = true};
 }
 

@@ -61,7 +61,7 @@ static enum destination_verdict line_verdict(const struct http_reply *reply)
 	case 400:
 		return DESTINATION_RETRY;
 	case 401:
-		return DESTINATION_RETRY_ALONE;
+		return DESTINATION_RETRY_SMALLER;
 	case 429:
 		return DESTINATION_DENIED;
 	case 500:
@@ -69,7 +69,7 @@ static enum destination_verdict line_verdict(const struct http_reply *reply)
 	case 503:
 		return DESTINATION_REFUSED;
 	default:
-		return strcmp(reply->body, "partly") == 0 ? DESTINATION_REFUSED_ALONE
+		return strcmp(reply->body, "partly") == 0 ? DESTINATION_REFUSED_PART
 							  : DESTINATION_SENT;
 	}
 }
@@ -286,12 +286,13 @@ struct reply_row {
 static const struct reply_row reply_rows[] = {
 	{"sent", {.status = 413}, 2, 0, EXPORT_SENT},
 	{"retried", {.status = 400}, 2, 2, EXPORT_SENT},
-	{"retried, then alone", {.status = 401}, 2, 1, EXPORT_SENT},
+	{"retried, but smaller", {.status = 401}, 2, 1, EXPORT_SENT},
 	{"split", {.status = 500}, 2, 1, EXPORT_SENT},
 	{"too large alone", {.status = 500}, 1, 0, EXPORT_DROPPED_TOO_LARGE},
 	{"denied", {.status = 429}, 2, 0, EXPORT_DROPPED_DENIED},
 	{"refused", {.status = 503}, 2, 0, EXPORT_DROPPED_REFUSED},
-	{"refused by the body", {.status = 200, .body = "partly"}, 2, 0, EXPORT_DROPPED_REFUSED},
+	{"refused in part by the body", {.status = 200, .body = "partly"}, 2, 1, EXPORT_SENT},
+	{"refused by the body", {.status = 200, .body = "partly"}, 1, 0, EXPORT_DROPPED_REFUSED},
 };
 
 static size_t n_lines(const struct sink_request *request)
@@ -327,10 +328,11 @@ static void test_replies(void **state)
 	}
 }
 
-/* After a reply about a part of a batch the next profiles go alone, and after others not. */
-static void test_alone(void **state)
+/* After a reply about a part of a batch the refused profile is searched for. */
+static void test_part(void **state)
 {
-	static const struct sink_answer script[] = {{.status = 200, .body = "partly"},
+	static const size_t sizes[] = {BATCH, 1, 1, 1, 2};
+	static const struct sink_answer script[] = {{.status = 200, .body = "partly", .times = 2},
 						    {.status = 200}};
 	struct fixture *f = *state;
 
@@ -338,12 +340,11 @@ static void test_alone(void **state)
 	for (size_t i = 0; i < BATCH + 2; i++)
 		submit(f, PROFILE_CPU, 0, 'p', 10);
 	flush(f);
-	assert_int_equal(sink_n_requests(f->sink), 3);
-	assert_int_equal(n_lines(sink_request(f->sink, 0)), BATCH);
-	assert_int_equal(n_lines(sink_request(f->sink, 1)), 1);
-	assert_int_equal(n_lines(sink_request(f->sink, 2)), 1);
-	assert_int_equal(count(f, EXPORT_DROPPED_REFUSED), BATCH);
-	assert_int_equal(count(f, EXPORT_SENT), 2);
+	assert_int_equal(sink_n_requests(f->sink), array_size(sizes));
+	for (size_t i = 0; i < array_size(sizes); i++)
+		assert_int_equal(n_lines(sink_request(f->sink, i)), sizes[i]);
+	assert_int_equal(count(f, EXPORT_DROPPED_REFUSED), 1);
+	assert_int_equal(count(f, EXPORT_SENT), BATCH + 1);
 }
 
 static void test_age(void **state)
@@ -426,7 +427,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_request, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replies, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_part, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_age, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
 		cmocka_unit_test(test_wrong),

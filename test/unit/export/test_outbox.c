@@ -20,9 +20,10 @@ static const struct destination_kind deltas = {
 	.name = "d", .limits.age_ns = HOUR_NS, .deltas = true};
 
 /* Submit a profile of @n bytes to the outboxes. */
-static void submit(struct outbox_budget *budget, char mark, uint64_t start_ns, size_t n)
+static void submit_as(struct outbox_budget *budget, const char *service, char mark,
+		      uint64_t start_ns, size_t n)
 {
-	struct profile *profile = profile_make(PROFILE_CPU, "svc", start_ns, mark, n);
+	struct profile *profile = profile_make(PROFILE_CPU, service, start_ns, mark, n);
 	struct queued_profile *p;
 
 	assert_int_equal(queued_profile_new(budget, profile, &p), 0);
@@ -31,7 +32,12 @@ static void submit(struct outbox_budget *budget, char mark, uint64_t start_ns, s
 	queued_profile_unref(p);
 }
 
-/* The marks of a list's profiles, in order. */
+static void submit(struct outbox_budget *budget, char mark, uint64_t start_ns, size_t n)
+{
+	submit_as(budget, "svc", mark, start_ns, n);
+}
+
+/* The marks of what is in a list, in order. */
 static const char *marks(const struct outbox_list *list, char ret[MAX_N])
 {
 	size_t n = 0;
@@ -89,7 +95,8 @@ static void test_take(void **state)
 		assert_string_equal(marks(&list, text), row->taken);
 		assert_int_equal(outbox_bytes(&box), budget.used_bytes);
 
-		/* Profiles put back are at their old places. */
+		/* Given back they are where they were. */
+		outbox_count_retried(&box, &list);
 		outbox_put_back(&box, &list);
 		assert_string_equal(marks(&box.waiting, text), "abcd");
 		assert_int_equal(box.profiles[EXPORT_RETRIED], strlen(row->taken));
@@ -142,9 +149,94 @@ static void test_put_last(void **state)
 	outbox_put_last(&box, &taken);
 	assert_string_equal(marks(&box.waiting, text), "cdab");
 	assert_int_equal(box.on_the_way, 0);
-	assert_int_equal(box.profiles[EXPORT_RETRIED], 2);
 	outbox_deinit(&box);
 	assert_int_equal(budget.used_bytes, 0);
+}
+
+/* Series a and b, two windows. */
+static void test_flying(void **state)
+{
+	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+	struct outbox_list first, second, none;
+	struct outbox box;
+	char text[MAX_N];
+
+	(void)state;
+	outbox_init(&box, &budget, &plain);
+	submit_as(&budget, "a", '1', NOW_NS, 10);
+	submit_as(&budget, "b", '2', NOW_NS, 10);
+	submit_as(&budget, "c", '3', NOW_NS, 10);
+	submit_as(&budget, "a", '4', NOW_NS, 10);
+	submit_as(&budget, "d", '5', NOW_NS, 10);
+	outbox_take(&box, 2, ANY_SIZE, NOW_NS, &first);
+	assert_string_equal(marks(&first, text), "12");
+	row_begin("up to a series on the way");
+	outbox_take(&box, MAX_N, ANY_SIZE, NOW_NS, &second);
+	assert_string_equal(marks(&second, text), "3");
+	outbox_take(&box, MAX_N, ANY_SIZE, NOW_NS, &none);
+	assert_int_equal(none.n, 0);
+	row_begin("back in front, in any order");
+	outbox_put_back(&box, &first);
+	outbox_put_back(&box, &second);
+	assert_string_equal(marks(&box.waiting, text), "31245");
+	row_begin("one request may have a series twice");
+	outbox_take(&box, 4, ANY_SIZE, NOW_NS, &first);
+	assert_string_equal(marks(&first, text), "3124");
+	row_begin("not larger than the rest of the room, if others are on the way");
+	outbox_take(&box, MAX_N, 9, NOW_NS, &none);
+	assert_int_equal(none.n, 0);
+	outbox_take(&box, MAX_N, 10, NOW_NS, &second);
+	assert_string_equal(marks(&second, text), "5");
+	row_begin("split and joined");
+	outbox_list_split(&first, 3, &none);
+	assert_string_equal(marks(&none, text), "312");
+	assert_string_equal(marks(&first, text), "4");
+	outbox_end(&box, &none, EXPORT_SENT);
+	outbox_list_prepend(&second, &first);
+	outbox_list_prepend(&second, &first);
+	assert_string_equal(marks(&second, text), "45");
+	outbox_end(&box, &second, EXPORT_SENT);
+	assert_int_equal(outbox_bytes(&box), 0);
+	outbox_deinit(&box);
+	assert_int_equal(budget.used_bytes, 0);
+}
+
+/* The profiles of a series in quarantine go alone. */
+static void test_quarantine(void **state)
+{
+	static const char *const taken[] = {"1", "2", "3", "45", ""};
+	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+	struct outbox_list list;
+	struct outbox box;
+	char text[MAX_N];
+	uint64_t series;
+
+	(void)state;
+	outbox_init(&box, &budget, &plain);
+	for (const char *mark = "12345"; *mark; mark++)
+		submit_as(&budget, *mark == '2' ? "bad" : "good", *mark, NOW_NS, 10);
+	series = box.waiting.first->next->queued->series;
+	assert_true(series != box.waiting.first->queued->series);
+	outbox_quarantine(&box, series);
+	outbox_quarantine(&box, box.waiting.last->queued->series);
+	outbox_quarantine(&box, series);
+	assert_int_equal(box.n_quarantined, 2);
+	for (size_t i = 0; i < array_size(taken); i++) {
+		outbox_take(&box, MAX_N, ANY_SIZE, NOW_NS, &list);
+		assert_string_equal(marks(&list, text), taken[i]);
+		if (i == 2)
+			outbox_release(&box, list.first->queued->series);
+		outbox_end(&box, &list, EXPORT_SENT);
+	}
+	row_begin("the oldest entry goes");
+	for (uint64_t i = 1; i <= OUTBOX_QUARANTINE_MAX; i++)
+		outbox_quarantine(&box, i);
+	submit_as(&budget, "bad", 'a', NOW_NS, 10);
+	submit_as(&budget, "bad", 'b', NOW_NS, 10);
+	outbox_take(&box, MAX_N, ANY_SIZE, NOW_NS, &list);
+	assert_string_equal(marks(&list, text), "ab");
+	outbox_end(&box, &list, EXPORT_SENT);
+	outbox_deinit(&box);
 }
 
 static void test_age(void **state)
@@ -316,6 +408,7 @@ int main(void)
 		cmocka_unit_test(test_shared), cmocka_unit_test(test_payload),
 		cmocka_unit_test(test_ids),    cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_names),  cmocka_unit_test(test_put_last),
+		cmocka_unit_test(test_flying), cmocka_unit_test(test_quarantine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

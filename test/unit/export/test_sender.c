@@ -2,6 +2,9 @@
 /* Cases with timeouts of their own; test_export.c has the rest. */
 #include "support/test.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "support/profiles.h"
 #include "support/sink.h"
 #include "support/until.h"
@@ -98,7 +101,91 @@ static size_t n_series(struct fixture *f, size_t i)
 	return n;
 }
 
-/* Requests shrink after a timeout, and grow again after a success. */
+/* ---- what a server that stores each batch or nothing would have in the end */
+
+/* One profile each of series from, from + 1, ...; @mark begins the pprof. */
+static void submit_series(struct fixture *f, size_t from, size_t n, char mark, const char *prefix)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct queued_profile *p;
+		char service[32];
+
+		snprintf(service, sizeof(service), "%s%zu.", prefix, from + i);
+		assert_int_equal(queued_profile_new(
+					 &f->budget,
+					 profile_make(PROFILE_CPU, service, nsec_wall(), mark, 100),
+					 &p),
+				 0);
+		outbox_push(&f->box, p, nsec_wall());
+		queued_profile_unref(p);
+	}
+	sender_wake(f->sender);
+}
+
+/**
+ * struct ledger - the stored profiles
+ * @marks: by series, the last mark
+ */
+#define LEDGER_MAX 4096
+struct ledger {
+	char ids[LEDGER_MAX][QUEUED_PROFILE_ID_LEN + 1];
+	size_t n;
+	char marks[LEDGER_MAX];
+};
+
+static size_t series_number(const Push__V1__RawProfileSeries *series)
+{
+	for (size_t i = 0; i < series->n_labels; i++)
+		if (strcmp(series->labels[i]->name, "service_name") == 0)
+			return strtoul(series->labels[i]->value +
+					       strcspn(series->labels[i]->value, "0123456789"),
+				       NULL, 10);
+	return SIZE_MAX;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* Nothing is stored twice, and each series arrives in its order. */
+static size_t assert_stored_once(struct fixture *f)
+{
+	struct ledger *ledger = calloc(1, sizeof(*ledger));
+	size_t n;
+
+	for (size_t i = 0; i < sink_n_requests(f->sink); i++) {
+		const struct sink_request *request = sink_request(f->sink, i);
+		Push__V1__PushRequest *push;
+
+		if (request->status != 200)
+			continue;
+		push = push__v1__push_request__unpack(NULL, request->body_len,
+						      (const uint8_t *)request->body);
+		for (size_t k = 0; k < push->n_series; k++) {
+			const Push__V1__RawProfileSeries *series = push->series[k];
+			char mark = (char)series->samples[0]->raw_profile.data[0];
+			char *last = &ledger->marks[series_number(series)];
+
+			assert_true(mark > *last);
+			*last = mark;
+			assert_true(ledger->n < LEDGER_MAX);
+			memcpy(ledger->ids[ledger->n++], series->samples[0]->id,
+			       QUEUED_PROFILE_ID_LEN);
+		}
+		push__v1__push_request__free_unpacked(push, NULL);
+	}
+	qsort(ledger->ids, ledger->n, sizeof(ledger->ids[0]), compare_ids);
+	for (size_t i = 1; i < ledger->n; i++)
+		assert_string_not_equal(ledger->ids[i - 1], ledger->ids[i]);
+	n = ledger->n;
+	free(ledger);
+	return n;
+}
+
+/* ---- tests */
+
+/* A request that takes too long is made smaller; after a success they grow again. */
 static void test_time_out(void **state)
 {
 	static const struct sink_answer script[] = {{.how = SINK_HANG}, {.status = 200}};
@@ -146,11 +233,160 @@ static void test_stopped(void **state)
 	assert_int_equal(f.box.profiles[EXPORT_DROPPED_STOPPED], 5);
 }
 
+/* Backpressure makes requests smaller, and successes make them larger again. */
+static void test_backpressure(void **state)
+{
+	static const struct sink_answer script[] = {{.status = 429, .times = 2}, {.status = 200}};
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f, script, array_size(script), 600 * NSEC_PER_SEC);
+	submit_series(&f, 0, 1000, 'a', "s");
+	loop_until(f.loop, was_idle, &f);
+	print_message("1000 profiles after two 429: %zu requests\n", sink_n_requests(f.sink));
+	assert_true(sink_n_requests(f.sink) <= 12);
+	assert_int_equal(assert_stored_once(&f), 1000);
+	assert_int_equal(f.box.profiles[EXPORT_SENT], 1000);
+	row_begin("as large as before");
+	f.n_idle = 0;
+	for (size_t window = 0; window < 10; window++) {
+		submit_series(&f, 0, 256, (char)('b' + window), "s");
+		loop_until(f.loop, was_idle, &f);
+		f.n_idle = 0;
+	}
+	assert_int_equal(n_series(&f, sink_n_requests(f.sink) - 1), 256);
+	fixture_deinit(&f);
+}
+
+struct refused_row {
+	const char *name;
+	size_t n;
+	size_t bad[3]; /* positions, from 1 */
+	size_t max_requests;
+};
+
+static const struct refused_row refused_rows[] = {
+	{"the first of 200", 200, {1}, 1 + 2 * 8},
+	{"one in the middle", 200, {101}, 1 + 2 * 8},
+	{"another", 200, {138}, 1 + 2 * 8},
+	{"the last", 200, {200}, 1 + 2 * 8},
+	{"of two", 2, {2}, 3},
+	{"three of 200", 200, {7, 8, 180}, 1 + 3 * 2 * 8},
+	{"all", 200, {0}, 200 + 8},
+};
+
+static bool is_bad(const struct refused_row *row, size_t at)
+{
+	for (size_t i = 0; i < array_size(row->bad); i++)
+		if (row->bad[i] == at)
+			return true;
+	return row->bad[0] == 0;
+}
+
+/* A refused profile costs a few requests and no other profile. */
+static void test_refused(void **state)
+{
+	static const struct sink_answer script[] = {{.status = 400, .only = "wrong"}};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(refused_rows); i++) {
+		const struct refused_row *row = &refused_rows[i];
+		size_t n_bad = 0;
+		struct fixture f;
+
+		row_begin(row->name);
+		fixture_init(&f, script, 1, 600 * NSEC_PER_SEC);
+		for (size_t at = 1; at <= row->n; at++) {
+			n_bad += is_bad(row, at);
+			submit_series(&f, at, 1, 'a', is_bad(row, at) ? "wrong" : "s");
+		}
+		loop_until(f.loop, was_idle, &f);
+		print_message("%s: %zu requests\n", row->name, sink_n_requests(f.sink));
+		assert_true(sink_n_requests(f.sink) <= row->max_requests);
+		assert_int_equal(assert_stored_once(&f), row->n - n_bad);
+		assert_int_equal(f.box.profiles[EXPORT_SENT], row->n - n_bad);
+		assert_int_equal(f.box.profiles[EXPORT_DROPPED_REFUSED], n_bad);
+		fixture_deinit(&f);
+	}
+}
+
+/* A series that is refused in each window is searched for once. */
+static void test_refused_again(void **state)
+{
+	static const struct sink_answer script[] = {{.status = 400, .only = "wrong"}};
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f, script, 1, 600 * NSEC_PER_SEC);
+	for (size_t window = 0; window < 10; window++) {
+		submit_series(&f, 0, 99, (char)('a' + window), "s");
+		submit_series(&f, 99, 1, (char)('a' + window), "wrong");
+		submit_series(&f, 100, 100, (char)('a' + window), "s");
+		f.n_idle = 0;
+		loop_until(f.loop, was_idle, &f);
+	}
+	print_message("10 windows: %zu requests\n", sink_n_requests(f.sink));
+	assert_true(sink_n_requests(f.sink) <= 1 + 2 * 8 + 9 * 3);
+	assert_int_equal(f.box.profiles[EXPORT_DROPPED_REFUSED], 10);
+	assert_int_equal(assert_stored_once(&f), 10 * 199);
+	fixture_deinit(&f);
+}
+
+/* A server that answers late gets four requests at a time, and no more: the server answers the
+ * first only when it has four. */
+static void test_flights(void **state)
+{
+	static const struct sink_answer gather = {.how = SINK_GATHER, .status = 200, .times = 4};
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f, &gather, 1, 600 * NSEC_PER_SEC);
+	submit_series(&f, 0, 8 * 256, 'a', "s");
+	loop_until(f.loop, was_idle, &f);
+	assert_int_equal(sink_n_requests(f.sink), 8);
+	assert_int_equal(sink_n_connections(f.sink), 4);
+	assert_int_equal(assert_stored_once(&f), 8 * 256);
+	fixture_deinit(&f);
+}
+
+/* Windows of the same series with all kinds of failures: each series stays in order, and every
+ * profile ends once. */
+static void test_failures(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 400, .only = "wrong", .times = 3},
+		{.status = 503},
+		{.status = 400, .only = "wrong", .times = 2},
+		{.how = SINK_CLOSE},
+		{.status = 200, .times = 2},
+		{.status = 429, .retry_after = "1"},
+		{.status = 400, .only = "wrong"},
+	};
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f, script, array_size(script), 600 * NSEC_PER_SEC);
+	for (size_t window = 0; window < 5; window++) {
+		submit_series(&f, 0, 137, (char)('a' + window), "s");
+		submit_series(&f, 137, 1, (char)('a' + window), "wrong");
+		submit_series(&f, 138, 162, (char)('a' + window), "s");
+	}
+	loop_until(f.loop, was_idle, &f);
+	print_message("1500 profiles: %zu requests\n", sink_n_requests(f.sink));
+	assert_int_equal(f.box.profiles[EXPORT_DROPPED_REFUSED] + f.box.profiles[EXPORT_SENT],
+			 1500);
+	assert_in_range(f.box.profiles[EXPORT_DROPPED_REFUSED], 3, 5);
+	assert_int_equal(assert_stored_once(&f), f.box.profiles[EXPORT_SENT]);
+	fixture_deinit(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_time_out),
-		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_time_out),      cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_backpressure),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_refused_again), cmocka_unit_test(test_flights),
+		cmocka_unit_test(test_failures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,9 +5,12 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/metric.h"
@@ -226,6 +229,51 @@ static void test_restart(void **state)
 	assert_int_equal(put(s, f, "b", 3 * MINUTE_NS, 1), 0);
 	assert_ptr_equal(store_at(s, 0)->folder, store_at(s, 1)->folder);
 	assert_int_equal(metric(s, "podprof_store_bytes", NULL), 4 * 4096);
+	store_free(s);
+}
+
+#define KILLED_AFTER 50
+#define KILLED_BYTES 4000
+
+/* Killed at any moment, the next run finds every profile that was put, whole, and no piece of the
+ * one under way. */
+static void test_killed(void **state)
+{
+	const struct fixture *f = *state;
+	size_t n_put = 0;
+	struct store *s;
+	int fds[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		s = open_store(f);
+		for (size_t i = 0; i < KILLED_AFTER + 10; i++)
+			if (put(s, f, "a", i * NSEC_PER_SEC, KILLED_BYTES) != STORE_OK ||
+			    write(fds[1], "", 1) != 1)
+				_exit(1);
+		for (;;)
+			pause();
+	}
+	close(fds[1]);
+	while (n_put < KILLED_AFTER && read(fds[0], &byte, 1) == 1)
+		n_put++;
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	while (read(fds[0], &byte, 1) == 1)
+		n_put++; /* put before the signal */
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(n_put >= KILLED_AFTER);
+
+	s = open_store(f);
+	/* it may have put one more, and not said so */
+	assert_in_range(store_n_profiles(s), n_put, n_put + 1);
+	for (size_t i = 0; i < store_n_profiles(s); i++)
+		check_contents(s, store_at(s, i)->id, KILLED_BYTES);
+	assert_int_equal(metric(s, "podprof_store_files", NULL), store_n_profiles(s));
 	store_free(s);
 }
 
@@ -560,11 +608,14 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_put_and_read),     TEST(test_unknown_id),    TEST(test_same_window_twice),
-		TEST(test_restart),	     TEST(test_hostile_names), TEST(test_hash_taken),
-		TEST(test_trim_by_bytes),    TEST(test_trim_by_age),   TEST(test_scan),
-		TEST(test_changed_under_us), TEST(test_busy),	       TEST(test_cannot_open),
-		TEST(test_full_disk),	     TEST(test_read_only),     TEST(test_without_memory),
+		TEST(test_put_and_read),      TEST(test_unknown_id),
+		TEST(test_same_window_twice), TEST(test_killed),
+		TEST(test_restart),	      TEST(test_hostile_names),
+		TEST(test_hash_taken),	      TEST(test_trim_by_bytes),
+		TEST(test_trim_by_age),	      TEST(test_scan),
+		TEST(test_changed_under_us),  TEST(test_busy),
+		TEST(test_cannot_open),	      TEST(test_full_disk),
+		TEST(test_read_only),	      TEST(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

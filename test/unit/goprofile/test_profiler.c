@@ -668,6 +668,74 @@ static void names_and_windows(void **state)
 	}
 }
 
+/* An agent that replaces another one: the first window of a process that is older has what the
+ * process allocates in it, and the processes themselves are found whether their names come at once
+ * or late. */
+static void baseline(void **state)
+{
+	static const struct {
+		const char *name;
+		bool begins, is_late, too_late;
+	} rows[] = {
+		{"no baseline", false, false, false},
+		{"a baseline", true, false, false},
+		{"names come late", true, true, false},
+		{"names come too late", true, true, true},
+	};
+	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "stripped");
+
+	(void)state;
+	if (gofixture_minor(path) < 17)
+		return; /* the linker turns nothing off */
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct entity *entity;
+		struct program a;
+		struct node node;
+		uint64_t begin_ns;
+		int64_t before;
+
+		row_begin(rows[i].name);
+		program_start(&a, 0, path);
+		node_init(&node, GO_PROFILE_MODE_FORCE);
+		node_set(&node, &a.process, NULL);
+		node_round(&node); /* sampling is on */
+		goprocess_order(&a.process, "hold 40000");
+		node_round(&node);
+		before = node.last[0];
+		assert_true(before > 0);
+		node_stop_agent(&node);
+
+		node_start_agent(&node, GO_PROFILE_MODE_FORCE);
+		entity = node_entity(&node, "6c1bd2c0a2d7");
+		entity->pending = rows[i].is_late;
+		node.n_profiles = 0;
+		memset(node.window_sums, 0, sizeof(node.window_sums));
+		/* such a window that the process is older than the longest wait for names */
+		begin_ns = nsec_wall() - nsec_boot() + pid_ns_of_ticks(a.process.id.start_ticks) +
+			   60 * NSEC_PER_SEC;
+		if (rows[i].begins)
+			go_profiler_begin(node.profiler, begin_ns, 3600 * NSEC_PER_SEC);
+		if (!rows[i].too_late)
+			name(entity, "web");
+		if (rows[i].begins && !rows[i].too_late)
+			loop_until(node.loop, is_done, node.profiler);
+		assert_int_equal(node.n_profiles, 0);
+		goprocess_order(&a.process, "hold 30000");
+		name(entity, "web");
+		go_profiler_end_window(node.profiler, begin_ns, NSEC_PER_SEC);
+		loop_until(node.loop, is_done, node.profiler);
+		assert_int_equal(node.n_profiles, 1);
+		if (rows[i].begins && !rows[i].too_late)
+			assert_int_equal(node.window_sums[0], node.last[0] - before);
+		else
+			assert_int_equal(node.window_sums[0], 0);
+		assert_true(node.last[0] > before);
+		assert_int_equal(shown(&node, "podprof_go_heap_reads", "round_skipped").value, 0);
+		node_deinit(&node);
+		program_stop(&a);
+	}
+}
+
 /* At the end of the run there is no next round: names are waited for, but not for long. */
 static void names_at_the_end(void **state)
 {
@@ -736,6 +804,7 @@ int main(void)
 		cmocka_unit_test(comes_back),	    cmocka_unit_test(wishes),
 		cmocka_unit_test(set_up),	    cmocka_unit_test(names),
 		cmocka_unit_test(names_at_the_end), cmocka_unit_test(names_and_windows),
+		cmocka_unit_test(baseline),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * How fast a queue empties into a server that answers after 0.5 s, as Pyroscope 2 does when it
+ * acknowledges after the flush of a segment: windows of 200 series, for several kinds of failures.
+ * Counts requests and stored profiles; "bench_export 1000" makes 1,000 series a window.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/profiles.h"
+#include "support/sink.h"
+
+#include "base/cleanup.h"
+#include "base/loop.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "export/export.h"
+
+#define WINDOWS	  5
+#define DELAY_NS  (500 * NSEC_PER_MSEC)
+#define LIMIT_NS  (120 * NSEC_PER_SEC)
+/* A name with these letters is in no identifier: those are hexadecimal. */
+#define BAD	  "wrong"
+#define PPROF_LEN 3000
+
+struct row {
+	const char *name;
+	struct sink_answer script[4];
+	size_t n_bad; /* in each window */
+};
+
+#define OK                                                       \
+	{                                                        \
+		.status = 200, .only = BAD, .delay_ns = DELAY_NS \
+	}
+#define REFUSES                                                  \
+	{                                                        \
+		.status = 400, .only = BAD, .delay_ns = DELAY_NS \
+	}
+#define BUSY(n)                                                 \
+	{                                                       \
+		.status = 429, .times = n, .delay_ns = DELAY_NS \
+	}
+#define GOOD(n)                                                 \
+	{                                                       \
+		.status = 200, .times = n, .delay_ns = DELAY_NS \
+	}
+
+static const struct row rows[] = {
+	{"no failure", {OK, OK, OK, OK}, 0},
+	{"one 429 at first", {BUSY(1), OK, OK, OK}, 0},
+	{"bursts of three 429", {BUSY(3), GOOD(5), BUSY(3), OK}, 0},
+	{"one refused in each window", {REFUSES, REFUSES, REFUSES, REFUSES}, 1},
+	{"three refused in each window", {REFUSES, REFUSES, REFUSES, REFUSES}, 3},
+};
+
+struct run {
+	struct loop *loop;
+	struct export *e;
+	uint64_t sent, dropped;
+	struct metric_sink sink;
+	bool inside;
+};
+
+static void on_family(struct metric_sink *sink, const struct metric_family_desc *family)
+{
+	struct run *run = container_of(sink, struct run, sink);
+
+	run->inside = strcmp(family->name, "podprof_export_profiles") == 0;
+}
+
+static void on_value(struct metric_sink *sink, const struct metric_value *value)
+{
+	struct run *run = container_of(sink, struct run, sink);
+
+	if (run->inside && strcmp(value->labels[1].value, "sent") == 0)
+		run->sent += value->u;
+	else if (run->inside && strncmp(value->labels[1].value, "dropped", 7) == 0)
+		run->dropped += value->u;
+}
+
+static void on_flushed(void *ctx)
+{
+	struct run *run = ctx;
+
+	loop_stop(run->loop);
+}
+
+static void submit(struct run *run, size_t n_series, size_t n_bad)
+{
+	for (size_t window = 0; window < WINDOWS; window++)
+		for (size_t i = 0; i < n_series; i++) {
+			bool bad = n_bad && i % (n_series / n_bad) == n_series / n_bad / 3;
+			char service[32];
+
+			snprintf(service, sizeof(service), "%s%zu.", bad ? BAD : "s", i);
+			export_submit(run->e,
+				      profile_make(PROFILE_CPU, service,
+						   nsec_wall() - (WINDOWS - window) * NSEC_PER_SEC,
+						   'p', PPROF_LEN));
+		}
+}
+
+static void bench(const struct row *row, size_t n_series)
+{
+	struct run run = {.sink = {on_family, on_value}};
+	struct sink *sink = sink_new(row->script, 4, NULL);
+	char spec[128], *error;
+	const char *destination = spec;
+	struct export_opts opts = {
+		.destinations = &destination, .n_destinations = 1, .queue_bytes = 256ull << 20};
+	uint64_t start_ns;
+
+	snprintf(spec, sizeof(spec), "pyroscope=%s", sink_url(sink));
+	if (loop_new(&run.loop))
+		exit(1);
+	opts.loop = run.loop;
+	if (export_new(&opts, &run.e, &error))
+		exit(1);
+	submit(&run, n_series, row->n_bad);
+	start_ns = nsec_monotonic();
+	export_flush(run.e, LIMIT_NS, on_flushed, &run);
+	loop_run(run.loop);
+	export_collect(run.e, &run.sink);
+	printf("%-30s %6.1f s %5zu requests, %6llu of %zu stored, %llu dropped\n", row->name,
+	       (double)(nsec_monotonic() - start_ns) / 1e9, sink_n_requests(sink),
+	       (unsigned long long)run.sent, WINDOWS * n_series, (unsigned long long)run.dropped);
+	export_free(run.e);
+	sink_free(sink);
+	loop_free(run.loop);
+}
+
+int main(int argc, char **argv)
+{
+	size_t n_series = argc > 1 ? strtoul(argv[1], NULL, 10) : 200;
+
+	for (size_t i = 0; i < array_size(rows); i++)
+		bench(&rows[i], n_series);
+	return 0;
+}
