@@ -276,6 +276,8 @@ static int start_loop(struct agent *a)
 		r = loop_add_timer(a->loop, on_window, a, &a->window);
 	if (!r)
 		r = loop_add_timer(a->loop, on_flush, a, &a->flush);
+	if (!r)
+		r = metric_list_add(&a->metrics, loop_collect, a->loop);
 	return r ? start_failed(r, "cannot make the event loop", NULL) : 0;
 }
 

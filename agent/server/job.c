@@ -14,8 +14,8 @@
 #include "server/gzip.h"
 
 /* Longest sleep of a checkpoint before it looks again: the agent's end waits for it. */
-#define HTTP_JOB_NAP_NS	   (20 * NSEC_PER_MSEC)
-#define HTTP_JOB_RETRY_S   5
+#define HTTP_JOB_NAP_NS	 (20 * NSEC_PER_MSEC)
+#define HTTP_JOB_RETRY_S 5
 
 enum job_count {
 	JOB_MADE,
@@ -217,9 +217,9 @@ void http_jobs_collect(void *ctx, struct metric_sink *sink)
 		"podprof_http_jobs", METRIC_COUNTER,
 		"Answers made by the HTTP worker, by what became of them.", NULL};
 	static const char *const names[JOB_COUNT_MAX] = {
-		[JOB_MADE] = "ok",	      [JOB_GONE] = "not_found",
-		[JOB_BUSY] = "busy",	      [JOB_ABANDONED] = "abandoned",
-		[JOB_EXPIRED] = "expired",    [JOB_FAILED] = "failed",
+		[JOB_MADE] = "ok",	   [JOB_GONE] = "not_found",
+		[JOB_BUSY] = "busy",	   [JOB_ABANDONED] = "abandoned",
+		[JOB_EXPIRED] = "expired", [JOB_FAILED] = "failed",
 	};
 	const struct http_jobs *jobs = ctx;
 

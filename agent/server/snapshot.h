@@ -8,7 +8,7 @@ struct ui_snapshot;
 struct ui_source;
 
 /* Bytes of the strings of a page. Reached: 500. */
-#define UI_SNAPSHOT_BYTES_MAX	 (32u << 20)
+#define UI_SNAPSHOT_BYTES_MAX (32u << 20)
 /* Entities and profiles of a page. Reached: the others are missing from the page. */
 #define UI_SNAPSHOT_ITEMS_MAX 65536
 
