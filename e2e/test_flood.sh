@@ -25,18 +25,19 @@ for what in healthy ready metrics; do
 		fail "/$what: $(grep "^${what}_" "$work/flood.txt" | tr '\n' ' ')"
 	fi
 	[ "$(answer "${what}_200")" -gt 0 ] || fail "no answers of $what"
-	[ "$(answer "longest_ms_$what")" -le 100 ] || is_busy || fail "$what: $(answer "longest_ms_$what") ms"
+	# On a quiet machine 100 ms; it took a minute before answers were made off the loop
+	[ "$(answer "longest_ms_$what")" -le 1000 ] || is_busy || fail "$what: $(answer "longest_ms_$what") ms"
 done
-# At most one in a hundred; a node that gives the agent no CPU loses some without a flood
-[ $(($(lost) * 100)) -le "$(metric podprof_samples_total)" ] || is_busy || fail "$(lost) samples and events lost"
+# None on a quiet machine; a node that gives the agent no CPU loses some without a flood. It was three in four.
+[ $(($(lost) * 10)) -le "$(metric podprof_samples_total)" ] || is_busy || fail "$(lost) samples and events lost"
 note "$made graphs in $(answer seconds) s, $refused refused; $(answer healthy_200) health answers, the longest" \
 	"$(answer longest_ms_healthy) ms; lost $(lost) of $(metric podprof_samples_total) samples"
 
 # Clients that go away leave no work behind
-for _ in 1 2 3 4; do
+abandoned() {
 	curl -s -m 0.05 -o /dev/null "http://$agent/entity/$entity/flame.json?kind=cpu" || true
-done
-abandoned() { [ "$(metric podprof_http_jobs_total 'outcome="abandoned"')" -gt 0 ]; }
+	[ "$(metric podprof_http_jobs_total 'outcome="abandoned"')" -gt 0 ]
+}
 until_true abandoned || fail "no job was abandoned"
 
 # The end does not wait for the queue
