@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 
 #include "base/cleanup.h"
+#include "base/cpu_share.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/metric.h"
@@ -66,6 +67,7 @@ struct agent {
 	struct go_profile_http *pull; /* NULL: not asked for */
 	struct uisource *ui;
 	struct server *server;
+	struct cpu_share http_share; /* of the server and of pulls */
 	struct process_metrics *process;
 	struct loop_source *window;
 	struct loop_source *flush;
@@ -318,6 +320,8 @@ static int start_loop(struct agent *a)
 		r = loop_add_timer(a->loop, on_window, a, &a->window);
 	if (!r)
 		r = loop_add_timer(a->loop, on_flush, a, &a->flush);
+	if (!r)
+		r = metric_list_add(&a->metrics, loop_collect, a->loop);
 	return r ? start_failed(r, "cannot make the event loop", NULL) : 0;
 }
 
@@ -489,6 +493,7 @@ static int start_pull(struct agent *a)
 		.ctx = a,
 		.max_bytes = a->config->memory_budget / BUDGET_PULLS,
 		.symbol_bytes = a->config->memory_budget / BUDGET_PULLS,
+		.share = &a->http_share,
 	};
 	int r;
 
@@ -558,6 +563,7 @@ static int start_listening(struct agent *a)
 		.health = &a->health,
 		.ui = uisource_get(a->ui),
 		.pull = go_profile_http_source(a->pull),
+		.share = &a->http_share,
 	};
 	int r;
 
@@ -626,6 +632,8 @@ int agent_new(const struct config *config, struct agent **ret)
 	a->config = config;
 	a->proc = (struct root)ROOT_INIT;
 	a->sys = (struct root)ROOT_INIT;
+	a->http_share.parts = SERVER_SHARE_PARTS;
+	a->http_share.burst_ns = SERVER_SHARE_BURST_NS;
 	r = agent_start(a);
 	if (r)
 		agent_free(a);

@@ -7,8 +7,11 @@
 #include "uisource.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <jansson.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -22,8 +25,8 @@
 #include "pprof/reader.h"
 #include "cpu/series.h"
 
-/* Profiles of one flame graph, the newest first: reading a profile takes about a millisecond and
- * blocks the loop. Reached: the newest; the page says how many. */
+/* Profiles of one flame graph, the newest first: reading a profile takes a millisecond of the HTTP
+ * worker, a large one 35 ms. Reached: the newest; the page says how many. */
 #define UISOURCE_FLAME_PROFILES_MAX 120
 /* Bytes of one profile after decompression. Reached: left out of the graph. */
 #define UISOURCE_PPROF_MAX	    (16u << 20)
@@ -48,6 +51,7 @@ struct folder_table {
 
 DEFINE_CLEANUP(struct flame *, flame_freep, flame_free);
 DEFINE_CLEANUP(struct reader *, reader_freep, reader_free);
+DEFINE_CLEANUP(json_t *, json_freep, json_decref);
 
 static void folder_table_deinit(struct folder_table *t)
 {
@@ -285,24 +289,7 @@ static void on_profiles(void *ctx, const char *entity, ui_profile_fn fn, void *a
 static bool query_wants(const struct ui_flame_query *query, const struct store_profile *p)
 {
 	return p->start_ns >= query->from_ns && p->start_ns < query->until_ns &&
-	       strcmp(p->folder->name, query->entity) == 0 &&
 	       strcmp(profile_kind_name(p->kind), query->kind) == 0;
-}
-
-/* A missing or broken file adds nothing; the graph shows the number of its profiles. */
-static int flame_add_stored(struct flame *flame, const struct store *store, uint64_t id,
-			    const char *type)
-{
-	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(STORE_PROFILE_SIZE_MAX);
-	_cleanup_(reader_freep) struct reader *reader = NULL;
-	const char *why;
-	int r = store_read(store, id, &bytes);
-
-	if (!r)
-		r = reader_new(bytes.data, bytes.len, UISOURCE_PPROF_MAX, &reader, &why);
-	if (r)
-		return r;
-	return flame_add(flame, reader_tables(reader), type);
 }
 
 /* Cumulative profiles must not be added up: the newest is the result. */
@@ -315,35 +302,142 @@ static size_t flame_profiles_max(const struct ui_flame_query *query)
 	return UISOURCE_FLAME_PROFILES_MAX;
 }
 
-static int on_flame(void *ctx, const struct ui_flame_query *query, json_t **ret)
+/* ---- jobs: made on the loop, run on the HTTP worker */
+
+/* @type: NULL for the profile's first. */
+struct store_job {
+	struct http_job job;
+	const struct store *store;
+	char *type;
+	size_t n;
+	struct store_file files[];
+};
+
+static void store_job_free(struct http_job *job)
 {
-	_cleanup_(flame_freep) struct flame *flame = NULL;
-	const struct uisource *u = ctx;
-	size_t left = flame_profiles_max(query), n = 0;
-	int r = flame_new(&flame);
+	struct store_job *j = container_of(job, struct store_job, job);
 
-	if (r)
-		return r;
-	for (size_t i = u->opts.store ? store_n_profiles(u->opts.store) : 0; i > 0 && left; i--) {
-		const struct store_profile *p = store_at(u->opts.store, i - 1);
-
-		if (!query_wants(query, p))
-			continue;
-		left--;
-		r = flame_add_stored(flame, u->opts.store, p->id, query->type);
-		if (r == -ENOMEM)
-			return r;
-		n += !r;
-	}
-	return n ? flame_json(flame, FLAME_SHOWN_MAX, ret) : UI_GONE;
+	free(j->type);
+	free(j);
 }
 
-static int on_raw(void *ctx, uint64_t profile, struct buf *ret)
+static struct store_job *store_job_new(const struct uisource *u, size_t n,
+				       int (*run)(struct http_job *job, struct buf *ret))
+{
+	struct store_job *j = calloc(1, sizeof(*j) + n * sizeof(j->files[0]));
+
+	if (!j)
+		return NULL;
+	j->job.run = run;
+	j->job.free = store_job_free;
+	j->store = u->opts.store;
+	return j;
+}
+
+/* A missing or broken file adds nothing; the graph shows the number of its profiles. */
+static int flame_add_stored(struct flame *flame, const struct store_job *j,
+			    const struct store_file *file)
+{
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(STORE_PROFILE_SIZE_MAX);
+	_cleanup_(reader_freep) struct reader *reader = NULL;
+	const char *why;
+	int r = store_read_file(j->store, file, &bytes);
+
+	if (!r)
+		r = reader_new(bytes.data, bytes.len, UISOURCE_PPROF_MAX, &reader, &why);
+	if (r)
+		return r;
+	return flame_add(flame, reader_tables(reader), j->type);
+}
+
+static int json_put(const char *data, size_t n, void *arg)
+{
+	return buf_append(arg, data, n) ? -1 : 0;
+}
+
+static int run_flame(struct http_job *job, struct buf *ret)
+{
+	const struct store_job *j = container_of(job, struct store_job, job);
+	_cleanup_(flame_freep) struct flame *flame = NULL;
+	_cleanup_(json_freep) json_t *json = NULL;
+	size_t n = 0;
+	int r = flame_new(&flame);
+
+	for (size_t i = 0; i < j->n && r != -ENOMEM; i++) {
+		if (!http_job_go_on(job))
+			return HTTP_JOB_STOPPED;
+		r = flame_add_stored(flame, j, &j->files[i]);
+		n += !r;
+	}
+	if (r == -ENOMEM)
+		return r;
+	if (!n)
+		return HTTP_JOB_GONE;
+	r = flame_json(flame, FLAME_SHOWN_MAX, &json);
+	if (!r && json_dump_callback(json, json_put, ret, JSON_COMPACT))
+		r = -ENOMEM;
+	return r;
+}
+
+static int run_raw(struct http_job *job, struct buf *ret)
+{
+	const struct store_job *j = container_of(job, struct store_job, job);
+	int r = store_read_file(j->store, &j->files[0], ret);
+
+	return r > 0 ? HTTP_JOB_GONE : r;
+}
+
+/* Folders of one name are one folder, so most comparisons are of pointers. */
+static int on_flame(void *ctx, const struct ui_flame_query *query, struct http_job **ret)
+{
+	const struct store_folder *other = NULL, *wanted = NULL;
+	const struct uisource *u = ctx;
+	const struct store *store = u->opts.store;
+	size_t max = flame_profiles_max(query);
+	struct store_job *j = store_job_new(u, max, run_flame);
+
+	if (j && query->type)
+		j->type = strdup(query->type);
+	if (!j || (query->type && !j->type)) {
+		free(j);
+		return -ENOMEM;
+	}
+	for (size_t i = store ? store_n_profiles(store) : 0; i > 0 && j->n < max; i--) {
+		const struct store_profile *p = store_at(store, i - 1);
+
+		if (p->folder == other)
+			continue;
+		if (p->folder != wanted && strcmp(p->folder->name, query->entity) != 0) {
+			other = p->folder;
+			continue;
+		}
+		wanted = p->folder;
+		if (query_wants(query, p))
+			store_file_of(p, &j->files[j->n++]);
+	}
+	if (!j->n) {
+		store_job_free(&j->job);
+		return UI_GONE;
+	}
+	*ret = &j->job;
+	return 0;
+}
+
+static int on_raw(void *ctx, uint64_t profile, struct http_job **ret)
 {
 	const struct uisource *u = ctx;
-	int r = u->opts.store ? store_read(u->opts.store, profile, ret) : STORE_GONE;
+	const struct store_profile *p = u->opts.store ? store_find(u->opts.store, profile) : NULL;
+	struct store_job *j;
 
-	return r > 0 ? UI_GONE : r;
+	if (!p)
+		return UI_GONE;
+	j = store_job_new(u, 1, run_raw);
+	if (!j)
+		return -ENOMEM;
+	store_file_of(p, &j->files[0]);
+	j->n = 1;
+	*ret = &j->job;
+	return 0;
 }
 
 int uisource_new(const struct uisource_opts *opts, struct uisource **ret)

@@ -116,7 +116,7 @@ help() {
 # Metrics declared in the code as '"name", METRIC_TYPE', in the text format's names, and the rows of the documentation.
 metrics() {
 	diff <(files 'agent/*.c' | xargs cat | tr '\n' ' ' | grep -oE '"[a-z_]+",[[:space:]]*METRIC_[A-Z]+' |
-		sed -E 's/"(.*)",.*_(.*)/\1_\2/; s/_COUNTER$/_total/; s/_INFO$/_info/; s/_GAUGE$//' | sort -u) \
+		sed -E 's/"(.*)",.*_(.*)/\1_\2/; s/_COUNTER$/_total/; s/_INFO$/_info/; s/_(GAUGE|HISTOGRAM)$//' | sort -u) \
 		<(sed -nE 's/^\| `([a-z_]+)`.*/\1/p' docs/metrics.md | sort) |
 		sed -n 's/^</docs\/metrics.md lacks/p; s/^>/docs\/metrics.md has, but no module declares/p' | none
 }

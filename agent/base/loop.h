@@ -11,6 +11,10 @@
 
 struct loop;
 struct loop_source;
+struct metric_sink;
+
+/* Names of callbacks; the code has some thirty. Reached: the others are counted as "other". */
+#define LOOP_NAMES_MAX 64
 
 int loop_new(struct loop **ret);
 /* Frees the remaining sources. Their descriptors stay open, except descriptors made by the loop. */
@@ -24,23 +28,37 @@ typedef void (*loop_fd_fn)(void *ctx, int fd, uint32_t events);
 typedef void (*loop_timer_fn)(void *ctx);
 typedef void (*loop_signal_fn)(void *ctx, int signo);
 
+/* A callback's name in the metrics: its place in the code. */
+#define LOOP_NAME(fn) (__FILE__ ":" #fn)
+
 /* Watch @fd for @events (EPOLLIN, EPOLLOUT; level-triggered). Does not take the descriptor. */
-int loop_add_fd(struct loop *loop, int fd, uint32_t events, loop_fd_fn fn, void *ctx,
-		struct loop_source **ret);
+#define loop_add_fd(loop, fd, events, fn, ctx, ret) \
+	loop_add_fd_as(loop, LOOP_NAME(fn), fd, events, fn, ctx, ret)
+/* @name: constant. */
+int loop_add_fd_as(struct loop *loop, const char *name, int fd, uint32_t events, loop_fd_fn fn,
+		   void *ctx, struct loop_source **ret);
 int loop_change_fd(struct loop_source *source, uint32_t events);
 
 /* A timer, not armed yet. */
-int loop_add_timer(struct loop *loop, loop_timer_fn fn, void *ctx, struct loop_source **ret);
+#define loop_add_timer(loop, fn, ctx, ret) loop_add_timer_as(loop, LOOP_NAME(fn), fn, ctx, ret)
+int loop_add_timer_as(struct loop *loop, const char *name, loop_timer_fn fn, void *ctx,
+		      struct loop_source **ret);
 /* Fire once, @delay_ns from now, and then, if @period_ns is not 0, once each period. Replaces an
  * earlier setting. */
 int loop_arm(struct loop_source *timer, uint64_t delay_ns, uint64_t period_ns);
 int loop_disarm(struct loop_source *timer);
 
 /* Blocks the signal and delivers it here instead. Call before any thread is started. */
-int loop_add_signal(struct loop *loop, int signo, loop_signal_fn fn, void *ctx,
-		    struct loop_source **ret);
+#define loop_add_signal(loop, signo, fn, ctx, ret) \
+	loop_add_signal_as(loop, LOOP_NAME(fn), signo, fn, ctx, ret)
+int loop_add_signal_as(struct loop *loop, const char *name, int signo, loop_signal_fn fn, void *ctx,
+		       struct loop_source **ret);
 
 /* NULL is fine. */
 void loop_remove(struct loop_source *source);
+
+/* A metric_collect_fn: podprof_loop_turn_seconds, podprof_loop_longest_callback_seconds. A turn is
+ * the time between two waits for events: all that happens meanwhile waits for its end. */
+void loop_collect(void *ctx, struct metric_sink *sink);
 
 #endif

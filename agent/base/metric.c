@@ -2,6 +2,8 @@
 #include "base/metric.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/vec.h"
@@ -36,6 +38,35 @@ void metric_by_name(struct metric_sink *sink, const struct metric_family_desc *f
 	metric_family(sink, family);
 	for (size_t i = 0; i < n; i++)
 		metric_u64(sink, values[i], &(struct metric_label){label, names[i]}, 1);
+}
+
+static void put_suffixed(struct metric_sink *sink, const char *suffix, uint64_t value,
+			 const struct metric_label *label)
+{
+	sink->value(sink,
+		    &(struct metric_value){
+			    .suffix = suffix, .labels = label, .n_labels = !!label, .u = value});
+}
+
+void metric_histogram(struct metric_sink *sink, const struct metric_family_desc *family,
+		      const struct metric_histogram *histogram)
+{
+	uint64_t n = 0;
+
+	metric_family(sink, family);
+	for (size_t i = 0; i <= histogram->n_bounds; i++) {
+		char bound[32] = "+Inf";
+
+		/* OpenMetrics wants a point in the bound, and Prometheus takes it */
+		if (i < histogram->n_bounds)
+			snprintf(bound, sizeof(bound), "%g%s", histogram->bounds[i],
+				 histogram->bounds[i] == floor(histogram->bounds[i]) ? ".0" : "");
+		n += histogram->counts[i];
+		put_suffixed(sink, "_bucket", n, &(struct metric_label){"le", bound});
+	}
+	sink->value(sink,
+		    &(struct metric_value){.suffix = "_sum", .is_double = 1, .d = histogram->sum});
+	put_suffixed(sink, "_count", n, NULL);
 }
 
 int metric_list_add(struct metric_list *list, metric_collect_fn collect, void *ctx)

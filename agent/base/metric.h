@@ -24,7 +24,8 @@
 enum metric_type {
 	METRIC_COUNTER, /* named without "_total"; the text form adds the suffix */
 	METRIC_GAUGE,
-	METRIC_INFO, /* name without "_info"; value 1, the labels are the message */
+	METRIC_INFO,	  /* name without "_info"; value 1, the labels are the message */
+	METRIC_HISTOGRAM, /* by metric_histogram() */
 };
 
 struct metric_family_desc {
@@ -43,8 +44,9 @@ struct metric_label {
 	const char *value;
 };
 
-/* One number of the current family. */
+/* One number of the current family. @suffix: instead of the type's suffix of the name, or NULL. */
 struct metric_value {
+	const char *suffix;
 	const struct metric_label *labels;
 	size_t n_labels;
 	int is_double;
@@ -67,6 +69,23 @@ void metric_double(struct metric_sink *sink, double value, const struct metric_l
 /* A family of counters with one label, from an array indexed by outcome. */
 void metric_by_name(struct metric_sink *sink, const struct metric_family_desc *family,
 		    const char *label, const uint64_t *values, const char *const *names, size_t n);
+
+/**
+ * struct metric_histogram - observations in buckets
+ * @bounds:   upper bounds in the family's unit, ascending, inclusive
+ * @counts:   of each bucket alone; one more than @bounds, for observations above the last bound
+ * @sum:      of all observations
+ */
+struct metric_histogram {
+	const double *bounds;
+	const uint64_t *counts;
+	size_t n_bounds;
+	double sum;
+};
+
+/* A family of one histogram without labels. */
+void metric_histogram(struct metric_sink *sink, const struct metric_family_desc *family,
+		      const struct metric_histogram *histogram);
 
 typedef void (*metric_collect_fn)(void *ctx, struct metric_sink *sink);
 

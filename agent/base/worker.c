@@ -255,7 +255,7 @@ int worker_new(struct loop *loop, const char *name, size_t queue_max, struct wor
 	w->name = name;
 	w->queue_max = queue_max;
 	w->event_fd = fd;
-	r = loop_add_fd(loop, fd, EPOLLIN, on_finished, w, &w->source);
+	r = loop_add_fd_as(loop, name, fd, EPOLLIN, on_finished, w, &w->source);
 	if (r)
 		return r;
 	r = worker_start(w);

@@ -37,8 +37,8 @@ enum worker_outcome {
 	WORKER_IDLE, /* there is no job to abandon */
 };
 
-/* @name: at most 15 characters, shown by ps; borrowed. @queue_max: waiting jobs, without
- * the running job. */
+/* @name: at most 15 characters, shown by ps and as the loop's callback; a constant. @queue_max:
+ * waiting jobs, without the running job. */
 int worker_new(struct loop *loop, const char *name, size_t queue_max, struct worker **ret);
 /* Waits for the running job and cancels the rest. Every done() has been called before the return.
  */

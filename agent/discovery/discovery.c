@@ -476,6 +476,12 @@ int discovery_for_each_process(struct discovery *d, discovery_process_fn fn, voi
 	return process_list_run(&d->process_list, d->host_processes, fn, ctx);
 }
 
+int discovery_list_processes(struct discovery *d, discovery_process_fn fn, void *ctx,
+			     struct process_listing **ret)
+{
+	return process_listing_new(&d->process_list, d->host_processes, fn, ctx, ret);
+}
+
 /* ---- the whole ---- */
 
 static void on_sweep(void *ctx)

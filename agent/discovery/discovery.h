@@ -13,6 +13,7 @@
 #include "discovery/pid.h"
 
 struct discovery;
+struct process_listing;
 struct loop;
 struct metric_sink;
 struct root;
@@ -101,6 +102,9 @@ typedef int (*discovery_process_fn)(void *ctx, const struct pid_id *pid, struct 
 /* Calls @fn once for each process of a container or pod. With host_processes, also for each process
  * of the host with a program (kernel threads have none). 0, the result of @fn, -ENOMEM. */
 int discovery_for_each_process(struct discovery *d, discovery_process_fn fn, void *ctx);
+/* The same in slices, by process_listing_run(): discovery/process_list.h. 0 or -ENOMEM. */
+int discovery_list_processes(struct discovery *d, discovery_process_fn fn, void *ctx,
+			     struct process_listing **ret);
 
 typedef void (*discovery_cgroup_fn)(void *ctx, struct entity *entity, enum hierarchy hierarchy,
 				    uint64_t id);

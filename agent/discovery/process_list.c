@@ -54,10 +54,49 @@ struct roll {
 	uint64_t inode;
 };
 
-/* State of one listing. */
-struct run {
+/* Order of directories: first containers inside containers, because in the other hierarchy their
+ * processes may be in the outer container; then containers of the main hierarchy; then of the
+ * other; then pods. */
+enum turn { TURN_INNER, TURN_MAIN, TURN_OTHER, TURN_PODS, TURN_MAX };
+
+/* A directory to be read. A directory may leave the table between two slices, so this is its key.
+ */
+struct planned {
+	enum turn turn;
+	enum hierarchy hierarchy;
+	uint64_t id;
+};
+
+/* Steps of a listing: each goes through a list by index. */
+enum step {
+	STEP_DIRS,   /* planned directories of the main hierarchy */
+	STEP_ASK,    /* the rest of the roll by their cgroup files, if there are few */
+	STEP_OTHERS, /* else the other directories */
+	STEP_HOST,   /* the rest of the roll: processes outside of containers */
+	STEP_ANY,    /* instead of all others: the roll by cgroup files, in another PID namespace */
+	STEP_END,
+};
+
+/**
+ * struct process_listing - state of one listing
+ * @number:  of this listing; another may begin before its end
+ * @dir:     being read; of a container or pod. Valid during a slice
+ * @planned: directories by turn, in the order of the table; @at_dir: the next
+ * @pids:    of the directory before @at_dir; @at_pid: the next
+ * @read_ns: boot clock before the reading of @pids
+ * @at_roll: the next of @roll in the current step
+ */
+struct process_listing {
 	struct process_list *l;
-	struct cgroupdir *dir; /* being read; of a container or pod */
+	uint32_t number;
+	enum step step;
+	struct planned *planned;
+	size_t n_planned, planned_cap, at_dir;
+	pid_t *pids;
+	size_t n_pids, pids_cap, at_pid;
+	uint64_t read_ns;
+	size_t at_roll;
+	struct cgroupdir *dir;
 	bool host_processes;
 	struct roll *roll; /* ascending */
 	size_t n_roll;
@@ -89,7 +128,7 @@ struct found {
 
 static int roll_add(void *ctx, pid_t pid, uint64_t inode)
 {
-	struct run *run = ctx;
+	struct process_listing *run = ctx;
 
 	if (run->n_roll && (uint32_t)pid <= run->roll[run->n_roll - 1].pid)
 		return 0;
@@ -100,7 +139,7 @@ static int roll_add(void *ctx, pid_t pid, uint64_t inode)
 	return 0;
 }
 
-static struct roll *roll_find(const struct run *run, pid_t pid)
+static struct roll *roll_find(const struct process_listing *run, pid_t pid)
 {
 	size_t low = 0, high = run->n_roll;
 
@@ -116,7 +155,7 @@ static struct roll *roll_find(const struct run *run, pid_t pid)
 }
 
 /* True if the process is already listed, or has no program. */
-static bool is_out(const struct run *run, pid_t pid)
+static bool is_out(const struct process_listing *run, pid_t pid)
 {
 	const struct roll *roll = roll_find(run, pid);
 
@@ -126,8 +165,8 @@ static bool is_out(const struct run *run, pid_t pid)
 /* ---------------------------------------------------------------- one process */
 
 /* Lists a process. @comm: the name of a host process, whose entity depends on it; else NULL. */
-static int list_process(struct run *run, const struct found *found, struct entity *entity,
-			const char *comm)
+static int list_process(struct process_listing *run, const struct found *found,
+			struct entity *entity, const char *comm)
 {
 	struct cached_process *process = found->process;
 	int r = 0;
@@ -139,7 +178,7 @@ static int list_process(struct run *run, const struct found *found, struct entit
 	if (r < 0)
 		return r;
 	if (!r) {
-		process->list_number = run->l->number;
+		process->list_number = run->number;
 		process->inode = found->inode;
 	}
 	if (found->roll)
@@ -152,7 +191,7 @@ static int list_process(struct run *run, const struct found *found, struct entit
 }
 
 /* Finds the process with this pid. False if the process is unreadable or already listed. */
-static bool identify(struct run *run, pid_t pid, struct found *ret)
+static bool identify(struct process_listing *run, pid_t pid, struct found *ret)
 {
 	struct cached_process *process = process_cache_of_pid(run->l->processes, (uint64_t)pid);
 	struct process_list *l = run->l;
@@ -164,22 +203,24 @@ static bool identify(struct run *run, pid_t pid, struct found *ret)
 	if (process && ret->inode && process->inode == ret->inode) {
 		ret->id = process->id;
 		ret->process = process;
-		return process->list_number != l->number;
+		return process->list_number != run->number;
 	}
 	if (ret->roll) /* this listing of /proc is a while old */
 		ret->inode = pid_inode(l->resolver->proc, pid);
 	r = pid_read(l->resolver->proc, pid, &ret->id);
+	if (!r && run->n_pids && pid_ns_of_ticks(ret->id.start_ticks) > run->read_ns)
+		r = PID_GONE; /* the pid has changed hands since the directory was read */
 	if (r) {
 		l->n_listed[r == PID_GONE ? LISTED_GONE : LISTED_UNREADABLE]++;
 		return false;
 	}
 	process = process_cache_find(l->processes, &ret->id);
-	return !process || process->list_number != l->number;
+	return !process || process->list_number != run->number;
 }
 
 /* True if the process with this pid is new to the listing. A process may be in two hierarchies, or
  * move during the listing. */
-static bool list_identify(struct run *run, pid_t pid, struct found *ret)
+static bool list_identify(struct process_listing *run, pid_t pid, struct found *ret)
 {
 	*ret = (struct found){.roll = roll_find(run, pid)};
 	return !(ret->roll && ret->roll->listed) && identify(run, pid, ret);
@@ -187,7 +228,7 @@ static bool list_identify(struct run *run, pid_t pid, struct found *ret)
 
 static int list_container_pid(void *ctx, pid_t pid)
 {
-	struct run *run = ctx;
+	struct process_listing *run = ctx;
 	struct entity *entity;
 	struct found found;
 
@@ -201,12 +242,7 @@ static int list_container_pid(void *ctx, pid_t pid)
 	return entity ? list_process(run, &found, entity, NULL) : 0;
 }
 
-/* Order of directories: first containers inside containers, because in the other hierarchy their
- * processes may be in the outer container; then containers of the main hierarchy; then of the
- * other; then pods. */
-enum turn { TURN_INNER, TURN_MAIN, TURN_OTHER, TURN_PODS, TURN_MAX };
-
-static enum turn turn_of(const struct run *run, struct cgroupdir *dir)
+static enum turn turn_of(const struct process_listing *run, struct cgroupdir *dir)
 {
 	const struct entity *entity;
 
@@ -220,21 +256,70 @@ static enum turn turn_of(const struct run *run, struct cgroupdir *dir)
 	return dir->key.hierarchy == run->main ? TURN_MAIN : TURN_OTHER;
 }
 
-static int list_dirs(struct run *run, enum turn turn)
+static int plan_dirs(struct process_listing *run)
 {
+	struct cgroupfs *fs = run->l->resolver->fs;
+	struct cgroupdir *dir;
+
+	for (enum turn turn = TURN_INNER; turn < TURN_MAX; turn++)
+		for (dir = cgroupfs_next(fs, NULL); dir; dir = cgroupfs_next(fs, dir)) {
+			if (turn_of(run, dir) != turn)
+				continue;
+			if (vec_grow(&run->planned, &run->planned_cap, run->n_planned + 1,
+				     sizeof(*run->planned), PROCESS_LIST_ROLL_MAX))
+				return -ENOMEM;
+			run->planned[run->n_planned++] =
+				(struct planned){turn, dir->key.hierarchy, dir->key.id};
+		}
+	return 0;
+}
+
+static int keep_pid(void *ctx, pid_t pid)
+{
+	struct process_listing *run = ctx;
+
+	int r = vec_grow(&run->pids, &run->pids_cap, run->n_pids + 1, sizeof(*run->pids),
+			 PROCESS_LIST_ROLL_MAX);
+
+	if (!r)
+		run->pids[run->n_pids++] = pid;
+	return r > 0 ? PROCESS_LIST_STOP : r;
+}
+
+/* The next planned directory and its processes. A directory that has left the table meanwhile has
+ * none. */
+static int read_dir(struct process_listing *run)
+{
+	const struct planned *planned = &run->planned[run->at_dir++];
+	struct cgroupfs *fs = run->l->resolver->fs;
 	int r;
 
-	while ((run->dir = cgroupfs_next(run->l->resolver->fs, run->dir))) {
-		if (turn_of(run, run->dir) != turn)
-			continue;
-		r = cgroupfs_procs(run->l->resolver->fs, run->dir, list_container_pid, run);
-		if (r == PROCESS_LIST_STOP || r == -ENOMEM)
-			return r;
-		/* the processes of a threaded cgroup are in an ancestor's list */
-		if (r && r != ROOT_GONE && r != -EOPNOTSUPP)
-			run->l->n_listed[LISTED_UNREADABLE]++;
-	}
+	run->n_pids = run->at_pid = 0;
+	run->dir = cgroupfs_find(fs, planned->hierarchy, planned->id);
+	if (!run->dir || turn_of(run, run->dir) == TURN_MAX)
+		return 0;
+	run->read_ns = nsec_boot();
+	r = cgroupfs_procs(fs, run->dir, keep_pid, run);
+	if (r == -ENOMEM)
+		return r;
+	/* the processes of a threaded cgroup are in an ancestor's list */
+	if (r && r != ROOT_GONE && r != -EOPNOTSUPP && r != PROCESS_LIST_STOP)
+		run->l->n_listed[LISTED_UNREADABLE]++;
 	return 0;
+}
+
+static bool dirs_left(const struct process_listing *run, enum turn end)
+{
+	return run->at_pid < run->n_pids ||
+	       (run->at_dir < run->n_planned && run->planned[run->at_dir].turn < end);
+}
+
+/* One process, or one directory. */
+static int next_of_dirs(struct process_listing *run)
+{
+	if (run->at_pid < run->n_pids)
+		return list_container_pid(run, run->pids[run->at_pid++]);
+	return read_dir(run);
 }
 
 /* Kernel threads have no program. */
@@ -271,7 +356,7 @@ static struct cgroupdir *dir_told(struct cgroupfs *fs, struct strview proc_cgrou
 }
 
 /* The directory of the process with this pid. */
-static struct cgroupdir *dir_of_number(const struct run *run, pid_t pid)
+static struct cgroupdir *dir_of_number(const struct process_listing *run, pid_t pid)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
 	char path[32];
@@ -284,7 +369,7 @@ static struct cgroupdir *dir_of_number(const struct run *run, pid_t pid)
 
 /* Lists the process if it is in a container. Nearly all processes are outside, and then no other
  * file is read. */
-static int ask(struct run *run, struct roll *roll)
+static int ask(struct process_listing *run, struct roll *roll)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
 	const pid_t pid = (pid_t)roll->pid;
@@ -303,7 +388,7 @@ static int ask(struct run *run, struct roll *roll)
 
 /* True if reading each process's cgroup file is exact, and cheaper than the remaining directories.
  */
-static bool may_ask(const struct run *run)
+static bool may_ask(const struct process_listing *run)
 {
 	struct cgroupfs *fs = run->l->resolver->fs;
 	struct cgroupdir *dir = NULL;
@@ -322,7 +407,7 @@ static bool may_ask(const struct run *run)
 }
 
 /* The unified hierarchy if it has containers, else version 1. */
-static enum hierarchy main_tree(const struct run *run)
+static enum hierarchy main_tree(const struct process_listing *run)
 {
 	struct cgroupdir *dir = NULL;
 
@@ -333,29 +418,9 @@ static enum hierarchy main_tree(const struct run *run)
 	return HIERARCHY_V1;
 }
 
-static int list_containers(struct run *run)
-{
-	int r;
-
-	run->main = main_tree(run);
-	r = list_dirs(run, TURN_INNER);
-	if (!r)
-		r = list_dirs(run, TURN_MAIN);
-	if (r)
-		return r;
-	if (may_ask(run)) {
-		for (size_t i = 0; !r && i < run->n_roll; i++)
-			if (!run->roll[i].listed)
-				r = ask(run, &run->roll[i]);
-		return r;
-	}
-	r = list_dirs(run, TURN_OTHER);
-	return r ? r : list_dirs(run, TURN_PODS);
-}
-
 /* ---------------------------------------------------------------- the host's */
 
-static int list_host_process(struct run *run, const struct found *found)
+static int list_host_process(struct process_listing *run, const struct found *found)
 {
 	char comm[PID_COMM_MAX];
 	struct entity *entity;
@@ -378,7 +443,7 @@ static int list_host_process(struct run *run, const struct found *found)
 
 static int list_host_pid(void *ctx, pid_t pid)
 {
-	struct run *run = ctx;
+	struct process_listing *run = ctx;
 	struct found found;
 
 	if (is_out(run, pid) || !has_program(run->l->resolver->proc, pid) ||
@@ -389,7 +454,8 @@ static int list_host_pid(void *ctx, pid_t pid)
 
 /* The entity of the container or pod in the process's own cgroup file. *@ret: an owned reference;
  * NULL for the host's, or an unreadable file. */
-static int entity_by_proc(struct run *run, const struct pid_id *pid, struct entity **ret)
+static int entity_by_proc(struct process_listing *run, const struct pid_id *pid,
+			  struct entity **ret)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
 	struct cgroup_id id = {0};
@@ -405,7 +471,7 @@ static int entity_by_proc(struct run *run, const struct pid_id *pid, struct enti
 
 static int list_any_pid(void *ctx, pid_t pid)
 {
-	struct run *run = ctx;
+	struct process_listing *run = ctx;
 	struct entity *entity;
 	struct found found;
 	int r;
@@ -422,37 +488,138 @@ static int list_any_pid(void *ctx, pid_t pid)
 	return r;
 }
 
-/* Calls @fn for each process in /proc: from the roll, or from a new listing if the roll is
- * incomplete. */
-static int list_each(struct run *run, int (*fn)(void *ctx, pid_t pid))
+/* ---------------------------------------------------------------- slices */
+
+static void next_step(struct process_listing *run, enum step step)
+{
+	run->step = step;
+	run->at_roll = 0;
+	run->n_pids = run->at_pid = 0;
+}
+
+/* One process of the roll. An incomplete roll means a new listing of /proc instead, in one go. */
+static int next_of_roll(struct process_listing *run, int (*fn)(void *ctx, pid_t pid))
 {
 	int r = 0;
 
 	if (!run->roll_whole)
-		return pid_for_each(run->l->resolver->proc, fn, run);
-	for (size_t i = 0; !r && i < run->n_roll; i++)
-		r = fn(run, (pid_t)run->roll[i].pid);
+		r = pid_for_each(run->l->resolver->proc, fn, run);
+	else if (run->at_roll < run->n_roll)
+		return fn(run, (pid_t)run->roll[run->at_roll++].pid);
+	next_step(run, STEP_END);
 	return r;
+}
+
+static int next_to_ask(struct process_listing *run)
+{
+	struct roll *roll = run->at_roll < run->n_roll ? &run->roll[run->at_roll++] : NULL;
+
+	if (!roll)
+		next_step(run, STEP_HOST);
+	return roll && !roll->listed ? ask(run, roll) : 0;
+}
+
+/* The smallest part of a listing. */
+static int listing_next(struct process_listing *run)
+{
+	switch (run->step) {
+	case STEP_DIRS:
+		if (dirs_left(run, TURN_OTHER))
+			return next_of_dirs(run);
+		next_step(run, may_ask(run) ? STEP_ASK : STEP_OTHERS);
+		return 0;
+	case STEP_ASK:
+		return next_to_ask(run);
+	case STEP_OTHERS:
+		if (dirs_left(run, TURN_MAX))
+			return next_of_dirs(run);
+		next_step(run, STEP_HOST);
+		return 0;
+	case STEP_HOST:
+		if (run->host_processes)
+			return next_of_roll(run, list_host_pid);
+		next_step(run, STEP_END);
+		return 0;
+	case STEP_ANY:
+		return next_of_roll(run, list_any_pid);
+	case STEP_END:
+		break;
+	}
+	return 0;
+}
+
+/* The directory being read may have left the table since the last slice. */
+static void find_dir_again(struct process_listing *run)
+{
+	const struct planned *planned;
+
+	if (run->at_pid == run->n_pids)
+		return;
+	planned = &run->planned[run->at_dir - 1];
+	run->dir = cgroupfs_find(run->l->resolver->fs, planned->hierarchy, planned->id);
+	if (!run->dir || turn_of(run, run->dir) == TURN_MAX)
+		run->n_pids = run->at_pid = 0;
+}
+
+DEFINE_CLEANUP(struct process_listing *, process_listing_freep, process_listing_free);
+
+int process_listing_new(struct process_list *l, bool host_processes, process_list_fn fn, void *ctx,
+			struct process_listing **ret)
+{
+	_cleanup_(process_listing_freep) struct process_listing *run = calloc(1, sizeof(*run));
+	int r = 0;
+
+	if (!run)
+		return -ENOMEM;
+	run->l = l;
+	run->number = ++l->number;
+	run->host_processes = host_processes;
+	run->fn = fn;
+	run->ctx = ctx;
+	run->now_ns = nsec_monotonic();
+	run->roll_whole = pid_for_each_inode(l->resolver->proc, roll_add, run) == 0;
+	run->step = l->foreign ? STEP_ANY : STEP_DIRS;
+	if (!l->foreign) {
+		run->main = main_tree(run);
+		r = plan_dirs(run);
+	}
+	if (!r)
+		*ret = take_ptr(run);
+	return r;
+}
+
+void process_listing_free(struct process_listing *run)
+{
+	if (!run)
+		return;
+	free(run->roll);
+	free(run->planned);
+	free(run->pids);
+	free(run);
+}
+
+int process_listing_run(struct process_listing *run, uint64_t slice_ns)
+{
+	uint64_t begun_ns = nsec_monotonic();
+	int r = 0;
+
+	find_dir_again(run);
+	while (!r && run->step != STEP_END) {
+		r = listing_next(run);
+		if (!r && run->step != STEP_END && nsec_monotonic() - begun_ns >= slice_ns)
+			return PROCESS_LISTING_MORE;
+	}
+	if (run->result)
+		return run->result;
+	return r < 0 ? r : 0;
 }
 
 int process_list_run(struct process_list *l, bool host_processes, process_list_fn fn, void *ctx)
 {
-	struct run run = {.l = l,
-			  .host_processes = host_processes,
-			  .fn = fn,
-			  .ctx = ctx,
-			  .now_ns = nsec_monotonic()};
-	int r;
+	_cleanup_(process_listing_freep) struct process_listing *run = NULL;
+	int r = process_listing_new(l, host_processes, fn, ctx, &run);
 
-	l->number++;
-	run.roll_whole = pid_for_each_inode(l->resolver->proc, roll_add, &run) == 0;
-	r = l->foreign ? list_each(&run, list_any_pid) : list_containers(&run);
-	if (!r && host_processes && !l->foreign)
-		r = list_each(&run, list_host_pid);
-	free(run.roll);
-	if (run.result)
-		return run.result;
-	return r < 0 ? r : 0;
+	return r ? r : process_listing_run(run, UINT64_MAX);
 }
 
 /* ---- metrics ---- */

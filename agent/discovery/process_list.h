@@ -4,6 +4,7 @@
 
 /* The list of all running processes with their entities. */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,6 +13,7 @@ struct entity_resolver;
 struct metric_sink;
 struct pid_id;
 struct process_cache;
+struct process_listing;
 
 /* Outcomes of a process in a cgroup's list. */
 enum listed {
@@ -45,6 +47,22 @@ typedef int (*process_list_fn)(void *ctx, const struct pid_id *pid, struct entit
 /* Calls @fn once for each process of a container or pod. With @host_processes, also for each other
  * process with a program (kernel threads have none). 0, the result of @fn, -ENOMEM. */
 int process_list_run(struct process_list *l, bool host_processes, process_list_fn fn, void *ctx);
+
+/*
+ * The same in slices, for a loop with other work. Processes that begin after process_listing_new()
+ * may be missing. @l must outlive the listing, and other listings may run meanwhile.
+ */
+
+/* Of process_listing_run(), whose @fn must not return this: call again. */
+#define PROCESS_LISTING_MORE INT_MAX
+
+/* 0 or -ENOMEM. */
+int process_listing_new(struct process_list *l, bool host_processes, process_list_fn fn, void *ctx,
+			struct process_listing **ret);
+void process_listing_free(struct process_listing *run);
+/* Goes on for @slice_ns, and a process or directory more. PROCESS_LISTING_MORE, or the end with the
+ * result of process_list_run(). */
+int process_listing_run(struct process_listing *run, uint64_t slice_ns);
 
 void process_list_collect(const struct process_list *l, struct metric_sink *sink);
 

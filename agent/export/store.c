@@ -428,22 +428,23 @@ const struct store_profile *store_find(const struct store *s, uint64_t id)
 	return store_table_find(&s->table, id);
 }
 
-int store_read(const struct store *s, uint64_t id, struct buf *ret)
+void store_file_of(const struct store_profile *profile, struct store_file *ret)
 {
-	const struct store_profile *profile = store_find(s, id);
+	snprintf(ret->folder, sizeof(ret->folder), "%s", profile->folder->name);
+	store_table_file(profile, ret->name);
+}
+
+int store_read_file(const struct store *s, const struct store_file *file, struct buf *ret)
+{
 	_cleanup_(root_deinit) struct root folder = ROOT_INIT;
 	_cleanup_(close_fdp) int fd = -1;
-	char name[STORE_NAME_MAX];
 	struct stat st;
 	int r;
 
-	if (!profile)
-		return STORE_GONE;
-	store_table_file(profile, name);
-	r = folder_open(s, profile->folder->name, &folder.fd);
+	r = folder_open(s, file->folder, &folder.fd);
 	if (r)
 		return r == -ENOENT ? STORE_GONE : fs_outcome(-r);
-	fd = openat(folder.fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	fd = openat(folder.fd, file->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? STORE_GONE : fs_outcome(errno);
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
@@ -452,6 +453,17 @@ int store_read(const struct store *s, uint64_t id, struct buf *ret)
 	if (r == ROOT_TOO_LARGE)
 		return STORE_TOO_LARGE;
 	return r == -ENOMEM ? r : r ? STORE_FAILED : 0;
+}
+
+int store_read(const struct store *s, uint64_t id, struct buf *ret)
+{
+	const struct store_profile *profile = store_find(s, id);
+	struct store_file file;
+
+	if (!profile)
+		return STORE_GONE;
+	store_file_of(profile, &file);
+	return store_read_file(s, &file, ret);
 }
 
 /* ---- metrics */

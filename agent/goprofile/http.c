@@ -7,12 +7,14 @@
 #include "goprofile/http.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/cpu_share.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "discovery/discovery.h"
@@ -20,6 +22,9 @@
 #include "goprofile/worker.h"
 #include "goprofile/heap.h"
 #include "server/httpd.h"
+
+/* Seconds of Retry-After. */
+#define GO_PROFILE_HTTP_RETRY_S 5
 
 enum pull_outcome {
 	PULL_MADE,
@@ -48,6 +53,7 @@ struct pull_job {
 	struct go_profile_task task;
 	struct go_profile_http *pull;
 	struct httpd_later *later;
+	_Atomic bool is_abandoned; /* the client has gone */
 	enum go_profile_kind kind;
 	bool allocs;
 	struct pid_id ids[GO_PROFILE_HTTP_PROCESSES_MAX];
@@ -96,18 +102,21 @@ static void job_run(struct go_profile_task *task)
 		.max_bytes = opts->max_bytes,
 		.symbol_bytes = opts->symbol_bytes,
 	};
+	uint64_t begun_ns = cpu_share_thread_ns();
 	int r = go_profile_oneshot_init(&s);
 
-	for (size_t i = 0; !r && i < job->n_ids; i++) {
+	for (size_t i = 0; !r && i < job->n_ids && !atomic_load(&job->is_abandoned); i++) {
 		work_alive(&task->work);
 		r = go_profile_oneshot_process(&s, &job->ids[i]);
 	}
 	work_alive(&task->work);
 	job->n_snaps = s.n_snaps;
 	job->state = s.state;
-	if (!r && s.n_snaps)
+	if (!r && s.n_snaps && !atomic_load(&job->is_abandoned))
 		r = job_encode(job, &s);
 	job->result = r;
+	if (opts->share)
+		cpu_share_charge(opts->share, nsec_monotonic(), cpu_share_thread_ns() - begun_ns);
 	go_profile_oneshot_deinit(&s);
 }
 
@@ -118,6 +127,13 @@ static void job_drop(struct go_profile_task *task)
 
 /* ---------------------------------------------------------------- answers */
 
+static void on_gone(void *ctx)
+{
+	struct pull_job *job = ctx;
+
+	atomic_store(&job->is_abandoned, true);
+}
+
 static void fail(struct go_profile_http *p, struct httpd_later *later, enum pull_outcome outcome,
 		 unsigned int status, const char *why)
 {
@@ -125,6 +141,8 @@ static void fail(struct go_profile_http *p, struct httpd_later *later, enum pull
 
 	p->outcomes[outcome]++;
 	httpd_fail(&response, status, why);
+	if (outcome == PULL_BUSY)
+		response.retry_after_s = GO_PROFILE_HTTP_RETRY_S;
 	httpd_later_answer(later, &response);
 }
 
@@ -190,6 +208,7 @@ static void on_stuck(void *ctx, struct go_profile_task *task)
 {
 	struct pull_job *job = container_of(task, struct pull_job, task);
 
+	httpd_later_on_gone(job->later, NULL, NULL);
 	fail(ctx, job->later, PULL_STUCK, 503, "a read of the process blocks");
 }
 
@@ -267,7 +286,9 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 		fail(p, later, PULL_FAILED, 500, "out of memory");
 		return;
 	}
-	if (go_profile_worker_pending(p->worker) > GO_PROFILE_HTTP_QUEUE_MAX) {
+	if (go_profile_worker_pending(p->worker) > GO_PROFILE_HTTP_QUEUE_MAX ||
+	    (p->opts.share &&
+	     cpu_share_wait_ns(p->opts.share, nsec_monotonic()) > GO_PROFILE_HTTP_DEBT_MAX_NS)) {
 		fail(p, later, PULL_BUSY, 503, "other requests are waiting; retry later");
 		return;
 	}
@@ -284,7 +305,7 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 	else if (go_profile_worker_submit(p->worker, &job->task))
 		fail(p, later, PULL_BUSY, 503, "other requests are waiting; retry later");
 	else
-		(void)take_ptr(job);
+		httpd_later_on_gone(later, on_gone, take_ptr(job));
 }
 
 /* ---------------------------------------------------------------- all of it */

@@ -13,6 +13,7 @@
 #include "goprofile/policy.h"
 #include "server/pull.h"
 
+struct cpu_share;
 struct discovery;
 struct entity;
 struct go_profile_http;
@@ -22,6 +23,9 @@ struct root;
 
 /* Requests waiting for the worker. Reached: 503; `podprof_go_pulls_total{outcome="busy"}`. */
 #define GO_PROFILE_HTTP_QUEUE_MAX     4
+/* Nanoseconds of debt of the share of CPU time. Reached: 503;
+ * `podprof_go_pulls_total{outcome="busy"}`. */
+#define GO_PROFILE_HTTP_DEBT_MAX_NS   (5 * 1000000000ull)
 /* Processes of a container in an answer. Reached: the others are left out:
  * `podprof_go_pulls_total{outcome="dropped"}`. */
 #define GO_PROFILE_HTTP_PROCESSES_MAX 64
@@ -43,6 +47,8 @@ struct go_profile_http_opts {
 	void *ctx;
 	size_t max_bytes;    /* ceiling for the records and stacks of an answer */
 	size_t symbol_bytes; /* ceiling for its symbol tables */
+	/* Share of CPU time, charged with the pulls; far in debt, pulls are refused. NULL: none. */
+	struct cpu_share *share;
 };
 
 int go_profile_http_new(const struct go_profile_http_opts *opts, struct go_profile_http **ret);

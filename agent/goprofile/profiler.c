@@ -31,6 +31,7 @@
 #include "base/worker.h"
 #include "discovery/discovery.h"
 #include "discovery/entity.h"
+#include "discovery/process_list.h"
 #include "goprofile/heap.h"
 #include "goprofile/worker.h"
 
@@ -49,6 +50,8 @@
 #define GO_PROFILER_UNNAMED_NS	   (ENTITY_PENDING_NS + 2 * NSEC_PER_SEC)
 /* Interval of the checks for names at the end. */
 #define GO_PROFILER_NAMES_NS	   (250 * NSEC_PER_MSEC)
+/* Time of the loop that a part of the list of processes takes. A process costs 10 to 20 us. */
+#define GO_PROFILER_SLICE_NS	   (5 * NSEC_PER_MSEC)
 
 /* Containers left alone because a process of theirs blocked a reader. Reached: the oldest entry
  * is removed, and the container is tried again. */
@@ -86,8 +89,10 @@ struct go_profiler {
 	struct loop_source *timer;  /* for names, at the end */
 	uint64_t names_deadline_ns; /* monotonic; 0: not the end, nor the baseline */
 	bool waiting;		    /* for that timer */
-	bool baseline;		    /* the next round is the baseline */
-	uint64_t first_ns;	    /* the first window's start, wall clock; 0 before */
+	bool baseline;		    /* the next round is the baseline, or the round under way */
+	struct go_profiler_round *round; /* being collected, slice by slice */
+	struct loop_source *slice;
+	uint64_t first_ns; /* the first window's start, wall clock; 0 before */
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	uint64_t outcomes[GO_PROFILER_OUTCOME_MAX];
@@ -448,10 +453,11 @@ static bool is_given_up(struct go_profiler *p, const char *key, const struct ent
 
 /* ---------------------------------------------------------------- a round */
 
-/* A round during collection. @entity, @key: of the previous process, because consecutive
- * processes often have the same. */
+/* A round during collection. @entity, @key: of the previous process in this slice, because
+ * consecutive processes often have the same. */
 struct go_profiler_round {
 	struct go_profiler *profiler;
+	struct process_listing *listing;
 	struct go_profiler_job *jobs;
 	const struct entity *entity;
 	char *key;
@@ -557,17 +563,50 @@ static void round_submit(struct go_profiler_round *round)
 		job_free(job);
 }
 
-static void read_round(struct go_profiler *p)
+static void round_free(struct go_profiler_round *round)
 {
-	struct go_profiler_round round = {.profiler = p};
+	struct go_profiler_job *job, *next;
 
-	/* without memory for the whole list, the first processes are read */
-	(void)discovery_for_each_process(p->opts.discovery, on_process, &round);
-	free(round.key);
-	round_submit(&round);
+	if (!round)
+		return;
+	HASH_ITER(hh, round->jobs, job, next) {
+		HASH_DEL(round->jobs, job);
+		job_free(job);
+	}
+	process_listing_free(round->listing);
+	free(round->key);
+	free(round);
+}
+
+/* Without memory for the whole list, the first processes are read. */
+static void on_slice(void *ctx)
+{
+	struct go_profiler *p = ctx;
+	struct go_profiler_round *round = p->round;
+
+	round->entity = NULL; /* it may have ended since the last slice */
+	if (process_listing_run(round->listing, GO_PROFILER_SLICE_NS) == PROCESS_LISTING_MORE &&
+	    loop_arm(p->slice, GO_PROFILER_SLICE_NS / 4, 0) == 0)
+		return;
+	p->round = NULL;
+	round_submit(round);
+	round_free(round);
 	if (p->baseline)
 		p->names_deadline_ns = 0;
 	p->baseline = false;
+}
+
+static void read_round(struct go_profiler *p)
+{
+	p->round = calloc(1, sizeof(*p->round));
+	if (!p->round ||
+	    discovery_list_processes(p->opts.discovery, on_process, p->round, &p->round->listing)) {
+		round_free(take_ptr(p->round));
+		p->outcomes[GO_PROFILER_FAILED]++;
+		return;
+	}
+	p->round->profiler = p;
+	on_slice(p);
 }
 
 /* Whether all entities have their names, or the time is over. */
@@ -612,7 +651,7 @@ void go_profiler_begin(struct go_profiler *p, uint64_t start_ns, uint64_t wait_n
 /* Too late for the baseline: the first window has ended. */
 static void end_baseline(struct go_profiler *p)
 {
-	if (!p->baseline)
+	if (!p->baseline || p->round)
 		return;
 	(void)loop_disarm(p->timer);
 	p->waiting = p->baseline = false;
@@ -622,7 +661,7 @@ static void end_baseline(struct go_profiler *p)
 void go_profiler_end_window(struct go_profiler *p, uint64_t start_ns, uint64_t duration_ns)
 {
 	end_baseline(p);
-	if (p->waiting || go_profile_worker_pending(p->worker)) {
+	if (p->waiting || p->round || go_profile_worker_pending(p->worker)) {
 		p->outcomes[GO_PROFILER_ROUNDS_SKIPPED]++;
 		return;
 	}
@@ -662,6 +701,8 @@ int go_profiler_new(const struct go_profiler_opts *opts, struct go_profiler **re
 	if (!r)
 		r = loop_add_timer(opts->loop, on_names, p, &p->timer);
 	if (!r)
+		r = loop_add_timer(opts->loop, on_slice, p, &p->slice);
+	if (!r)
 		r = go_profile_worker_new(&worker, &p->worker);
 	if (r)
 		go_profiler_free(p);
@@ -676,6 +717,8 @@ void go_profiler_free(struct go_profiler *p)
 		return;
 	go_profile_worker_free(p->worker);
 	loop_remove(p->timer);
+	loop_remove(p->slice);
+	round_free(p->round);
 	while (p->given_up)
 		given_up_free(p, p->given_up);
 	goalloc_free(p->allocs);
@@ -684,7 +727,7 @@ void go_profiler_free(struct go_profiler *p)
 
 size_t go_profiler_pending(const struct go_profiler *p)
 {
-	return go_profile_worker_pending(p->worker) + (p->waiting ? 1 : 0);
+	return go_profile_worker_pending(p->worker) + (p->waiting || p->round ? 1 : 0);
 }
 
 void go_profiler_finish(struct go_profiler *p, uint64_t wait_ns)

@@ -6,6 +6,7 @@
  *	                     text 0.0.4                      OpenMetrics
  *	family of a counter  # TYPE podprof_x_total counter  # TYPE podprof_x counter
  *	its sample           podprof_x_total{...} 1          podprof_x_total{...} 1
+ *	a histogram's are    podprof_h_seconds_bucket        the same
  *	family of an info    # TYPE podprof_y_info gauge     # TYPE podprof_y info
  *	unit                 -                               # UNIT podprof_z_bytes bytes
  *	HELP escapes         \ and newline                   also "
@@ -91,6 +92,7 @@ static const char *sample_suffix(const struct metric_family_desc *family)
 	case METRIC_INFO:
 		return "_info";
 	case METRIC_GAUGE:
+	case METRIC_HISTOGRAM:
 		break;
 	}
 	return "";
@@ -103,6 +105,8 @@ static const char *type_name(const struct page *page)
 		return "counter";
 	case METRIC_INFO:
 		return page->openmetrics ? "info" : "gauge";
+	case METRIC_HISTOGRAM:
+		return "histogram";
 	case METRIC_GAUGE:
 		break;
 	}
@@ -202,8 +206,8 @@ static bool value_ok(const struct page *page, const struct metric_value *value)
 {
 	if (!value->is_double || page->family->type == METRIC_GAUGE)
 		return true;
-	return page->family->type == METRIC_COUNTER ? value->d >= 0 && !isinf(value->d)
-						    : value->d == 1;
+	return page->family->type == METRIC_INFO ? value->d == 1
+						 : value->d >= 0 && !isinf(value->d);
 }
 
 /* 0, an outcome, -ENOMEM; after a failure the caller cuts off the partial sample. */
@@ -220,7 +224,8 @@ static int put_sample(struct page *page, const struct metric_value *value)
 	if (!page->head_written && put_head(page))
 		return EXPOSITION_PAGE_FULL;
 	start = b->len;
-	if (buf_printf(b, "%s%s", page->family->name, sample_suffix(page->family)))
+	if (buf_printf(b, "%s%s", page->family->name,
+		       value->suffix ? value->suffix : sample_suffix(page->family)))
 		return EXPOSITION_PAGE_FULL;
 	r = put_labels(b, value);
 	if (r)

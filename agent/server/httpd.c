@@ -11,7 +11,7 @@
  *
  * A connection with a later answer is suspended: libmicrohttpd ignores the connection until its
  * resumption, and then requests the answer again. MHD_stop_daemon() requires that no connection is
- * suspended.
+ * suspended. Meanwhile the loop itself watches the socket for the client's close.
  */
 #include "server/httpd.h"
 
@@ -26,6 +26,7 @@
 #include <microhttpd.h>
 
 #include "base/cleanup.h"
+#include "base/cpu_share.h"
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
@@ -35,6 +36,8 @@
 
 /* Interval of checking the connections' age. */
 #define HTTPD_SWEEP_NS (5 * NSEC_PER_SEC)
+/* Seconds of Retry-After. */
+#define HTTPD_RETRY_S  5
 
 enum connection_outcome {
 	CONNECTION_ACCEPTED,
@@ -62,6 +65,8 @@ struct client {
  * @httpd: NULL after the end of the request: the answer is then discarded
  * @held:  not answered yet
  * @is_waiting: the connection is suspended
+ * @hangup: watches the socket while @is_waiting; NULL without memory
+ * @is_gone: the client has closed the connection
  */
 struct httpd_later {
 	struct httpd_later *prev, *next;
@@ -69,10 +74,22 @@ struct httpd_later {
 	struct MHD_Connection *connection;
 	bool held;
 	bool is_waiting;
+	bool is_gone;
+	struct loop_source *hangup;
+	void (*gone)(void *ctx);
+	void *gone_ctx;
 	struct httpd_response response;
 };
 
+/* A body that libmicrohttpd sends. */
+struct answer_body {
+	struct httpd *httpd;
+	char *data;
+	size_t len;
+};
+
 struct httpd {
+	struct loop *loop;
 	struct MHD_Daemon *daemon;
 	struct loop_source *source;
 	struct loop_source *timer; /* when libmicrohttpd wants to be called */
@@ -85,6 +102,9 @@ struct httpd {
 	struct client *clients;
 	size_t n_clients;
 	struct httpd_later *laters;
+	size_t answer_bytes; /* of generated bodies not yet sent */
+	struct cpu_share *share;
+	bool is_paused;
 	uint64_t connections[CONNECTION_OUTCOME_MAX];
 	uint64_t requests[array_size(httpd_statuses)];
 };
@@ -111,6 +131,11 @@ const char *httpd_header(const struct httpd_request *r, const char *name)
 	return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
 }
 
+bool httpd_accepts_gzip(const struct httpd_request *r)
+{
+	return accept_gzip(httpd_header(r, "Accept-Encoding"));
+}
+
 void httpd_fail(struct httpd_response *ret, unsigned int status, const char *text)
 {
 	buf_reset(&ret->body);
@@ -118,6 +143,8 @@ void httpd_fail(struct httpd_response *ret, unsigned int status, const char *tex
 	ret->fixed_len = 0;
 	ret->etag = NULL;
 	ret->filename[0] = '\0';
+	ret->is_gzip = false;
+	ret->retry_after_s = 0;
 	ret->status = status;
 	ret->content_type = "text/plain; charset=utf-8";
 	/* without memory the status must suffice */
@@ -190,14 +217,28 @@ static void put_headers(struct MHD_Response *to, const struct httpd_response *re
 		put_filename(to, response->filename);
 	if (response->status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(to, "Allow", "GET, HEAD");
-	if (response->compress)
+	if (response->retry_after_s) {
+		char seconds[16];
+
+		snprintf(seconds, sizeof(seconds), "%u", response->retry_after_s);
+		MHD_add_response_header(to, "Retry-After", seconds);
+	}
+	if (response->compress || response->is_gzip)
 		MHD_add_response_header(to, "Vary", "Accept, Accept-Encoding");
 }
 
-static struct MHD_Response *make_response(struct httpd_response *response)
+static void body_sent(void *cls)
 {
+	_cleanup_(freep) struct answer_body *body = cls;
+
+	body->httpd->answer_bytes -= body->len;
+	free(body->data);
+}
+
+static struct MHD_Response *make_response(struct httpd *h, struct httpd_response *response)
+{
+	_cleanup_(freep) struct answer_body *body = NULL;
 	struct MHD_Response *to;
-	char *body;
 
 	/* libmicrohttpd takes pointers to non-const and leaves persistent bytes alone */
 	if (response->fixed)
@@ -205,10 +246,17 @@ static struct MHD_Response *make_response(struct httpd_response *response)
 						       MHD_RESPMEM_PERSISTENT);
 	if (!response->body.len)
 		return MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
-	body = response->body.data;
-	to = MHD_create_response_from_buffer(response->body.len, body, MHD_RESPMEM_MUST_FREE);
-	if (to)
-		(void)buf_take(&response->body);
+	body = calloc(1, sizeof(*body));
+	if (!body)
+		return NULL;
+	*body = (struct answer_body){h, response->body.data, response->body.len};
+	to = MHD_create_response_from_buffer_with_free_callback_cls(body->len, body->data,
+								    body_sent, body);
+	if (!to)
+		return NULL;
+	h->answer_bytes += body->len;
+	(void)take_ptr(body);
+	(void)buf_take(&response->body);
 	return to;
 }
 
@@ -225,10 +273,16 @@ static enum MHD_Result answer(struct httpd *h, const struct httpd_request *reque
 		response->fixed = NULL;
 		buf_reset(&response->body);
 	}
-	gzip = response->compress && response->body.len &&
-	       accept_gzip(httpd_header(request, "Accept-Encoding")) &&
-	       compress_body(response) == 0;
-	to = make_response(response);
+	gzip = response->is_gzip || (response->compress && response->body.len &&
+				     httpd_accepts_gzip(request) && compress_body(response) == 0);
+	if (!response->is_essential && response->body.len && h->answer_bytes &&
+	    h->answer_bytes + response->body.len > HTTPD_ANSWERS_MAX) {
+		httpd_fail(response, MHD_HTTP_SERVICE_UNAVAILABLE,
+			   "other clients have not read their answers yet, come again later");
+		response->retry_after_s = HTTPD_RETRY_S;
+		gzip = false;
+	}
+	to = make_response(h, response);
 	if (!to)
 		return MHD_NO;
 	put_headers(to, response);
@@ -284,6 +338,8 @@ static void later_detach(struct httpd_later *later)
 
 static void later_resume(struct httpd_later *later)
 {
+	loop_remove(later->hangup);
+	later->hangup = NULL;
 	if (later->is_waiting)
 		MHD_resume_connection(later->connection);
 	later->is_waiting = false;
@@ -307,6 +363,40 @@ void httpd_later_answer(struct httpd_later *later, struct httpd_response *respon
 	later_resume(later);
 	if (was_waiting)
 		httpd_pump(h);
+}
+
+void httpd_later_on_gone(struct httpd_later *later, void (*gone)(void *ctx), void *ctx)
+{
+	later->gone = gone;
+	later->gone_ctx = ctx;
+}
+
+/* The resumed connection is then closed by on_request(). */
+static void on_hangup(void *ctx, int fd, uint32_t events)
+{
+	struct httpd_later *later = ctx;
+	struct httpd *h = later->httpd;
+
+	(void)fd;
+	(void)events;
+	later->is_gone = true;
+	if (later->gone)
+		later->gone(later->gone_ctx);
+	later_resume(later);
+	httpd_pump(h);
+}
+
+static void later_suspend(struct httpd_later *later)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(later->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	later->is_waiting = true;
+	MHD_suspend_connection(later->connection);
+	/* without memory the job of a client that has gone runs to its end */
+	if (info)
+		(void)loop_add_fd(later->httpd->loop, info->connect_fd, EPOLLRDHUP, on_hangup,
+				  later, &later->hangup);
 }
 
 static void on_completed(void *ctx, struct MHD_Connection *connection, void **state,
@@ -395,9 +485,10 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 		if (later)
 			*state = later;
 	}
-	if (later && later->held) {
-		later->is_waiting = true;
-		MHD_suspend_connection(connection);
+	if (later && later->is_gone) {
+		result = MHD_NO;
+	} else if (later && later->held) {
+		later_suspend(later);
 	} else if (later) {
 		result = answer(h, &request, &later->response);
 	}
@@ -497,11 +588,36 @@ static void on_sweep(void *ctx)
 
 /* ---------------------------------------------------------------- the daemon */
 
+/* Charges the share of CPU time. In debt, the pause that keeps work like the last to the share. */
+static uint64_t httpd_charge(struct httpd *h, uint64_t cpu_ns)
+{
+	uint64_t now_ns = nsec_monotonic(), pause_ns, wait_ns;
+
+	cpu_share_charge(h->share, now_ns, cpu_ns);
+	wait_ns = cpu_share_wait_ns(h->share, now_ns);
+	pause_ns = cpu_ns * (h->share->parts - 1);
+	pause_ns = pause_ns < wait_ns ? pause_ns : wait_ns;
+	return pause_ns < HTTPD_PAUSE_MAX_NS ? pause_ns : HTTPD_PAUSE_MAX_NS;
+}
+
+/* During a pause only the timer calls httpd_pump(). */
+static void httpd_set_paused(struct httpd *h, bool paused)
+{
+	if (h->is_paused != paused && loop_change_fd(h->source, paused ? 0 : EPOLLIN) == 0)
+		h->is_paused = paused;
+}
+
 static void httpd_pump(struct httpd *h)
 {
+	uint64_t cpu_ns = h->share ? cpu_share_thread_ns() : 0, pause_ns = 0;
 	MHD_UNSIGNED_LONG_LONG wait_ms;
 
 	(void)MHD_run(h->daemon);
+	if (h->share)
+		pause_ns = httpd_charge(h, cpu_share_thread_ns() - cpu_ns);
+	httpd_set_paused(h, pause_ns && loop_arm(h->timer, pause_ns, 0) == 0);
+	if (h->is_paused)
+		return;
 	if (MHD_get_timeout(h->daemon, &wait_ms) == MHD_YES)
 		(void)loop_arm(h->timer, wait_ms * NSEC_PER_MSEC, 0);
 	else
@@ -565,6 +681,8 @@ int httpd_new(const struct httpd_opts *opts, struct httpd **ret)
 	if (r)
 		return r;
 	listen_text(fd, h->address);
+	h->loop = opts->loop;
+	h->share = opts->share;
 	h->handler = opts->handler;
 	h->ctx = opts->ctx;
 	h->loopback = listen_is_loopback(opts->address);

@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "server/listen.h"
 
+struct cpu_share;
 struct httpd;
 struct httpd_later;
 struct httpd_request;
@@ -34,12 +35,18 @@ struct metric_sink;
 #define HTTPD_REQUEST_MAX     (32u << 10)
 /* Bytes of a generated answer. Reached: 500. */
 #define HTTPD_BODY_MAX	      (80u << 20)
+/* Bytes of generated answers that clients have not read yet, all connections together. Reached: 503
+ * with Retry-After, except for a response marked as essential. */
+#define HTTPD_ANSWERS_MAX     (96u << 20)
 /* Seconds without a byte, and nanoseconds in all, until a connection is closed: a client may be
  * slow, but not for ever. A connection beyond the second limit is counted as "expired". */
 #define HTTPD_IDLE_S	      30
 /* Nanoseconds a connection may last: a slow client, but not for ever. Reached:
  * `podprof_http_connections_total{outcome="expired"}`. */
 #define HTTPD_AGE_MAX_NS      (300 * 1000000000ull)
+/* Nanoseconds of a pause between requests while the share of CPU time is in debt. Reached: the
+ * server takes more than its share, and health checks are still answered in time. */
+#define HTTPD_PAUSE_MAX_NS    (20 * 1000000ull)
 /* Bytes of a file name in Content-Disposition, with its NUL. Reached: cut. */
 #define HTTPD_FILENAME_MAX    256
 
@@ -51,6 +58,9 @@ struct metric_sink;
  * @etag:         a constant, quoted; the client may cache the answer and revalidate with the tag
  * @filename:     name for saving; only letters, digits, '.', '_' and '-' are kept; "": none
  * @compress:     gzip the body for clients that accept gzip
+ * @is_gzip:      the body is gzip already, for a client that accepts gzip
+ * @is_essential: never refused for lack of memory: health and metrics
+ * @retry_after_s: value of the Retry-After header; 0: none
  */
 struct httpd_response {
 	unsigned int status;
@@ -61,6 +71,9 @@ struct httpd_response {
 	const char *etag;
 	char filename[HTTPD_FILENAME_MAX];
 	bool compress;
+	bool is_gzip;
+	bool is_essential;
+	unsigned int retry_after_s;
 };
 
 typedef void (*httpd_fn)(void *ctx, const struct httpd_request *request,
@@ -73,6 +86,9 @@ struct httpd_opts {
 	void *ctx;
 	unsigned int idle_s; /* 0: HTTPD_IDLE_S */
 	uint64_t age_max_ns; /* 0: HTTPD_AGE_MAX_NS */
+	/* Share of CPU time, charged with the server's work on the loop; in debt, the server
+	 * pauses between requests for at most HTTPD_PAUSE_MAX_NS. NULL: none. */
+	struct cpu_share *share;
 };
 
 /* -errno: of listening (EADDRINUSE: the port is taken), or without memory. */
@@ -88,6 +104,7 @@ const char *httpd_path(const struct httpd_request *r);
 /* NULL if absent. A parameter of the query string, percent-decoded; a header. */
 const char *httpd_query(const struct httpd_request *r, const char *name);
 const char *httpd_header(const struct httpd_request *r, const char *name);
+bool httpd_accepts_gzip(const struct httpd_request *r);
 
 /*
  * An answer that takes time. The handler requests a struct httpd_later, and its httpd_response is
@@ -97,6 +114,9 @@ const char *httpd_header(const struct httpd_request *r, const char *name);
 /* NULL without memory. At most once for each request. The holder answers once, even if the client
  * or the whole server has gone in the meantime. */
 struct httpd_later *httpd_later(const struct httpd_request *r);
+/* Call @gone once on the loop if the client closes the connection before the answer. Half-closed
+ * counts as closed. The holder still answers, but not from @gone. */
+void httpd_later_on_gone(struct httpd_later *later, void (*gone)(void *ctx), void *ctx);
 /* On the loop's thread; of the handler itself too. The body is taken; @later is gone. */
 void httpd_later_answer(struct httpd_later *later, struct httpd_response *response);
 

@@ -19,13 +19,22 @@
 #include "server/pull.h"
 #include "server/ui.h"
 
+/* HTTP work gets one part of so many of one CPU, once SERVER_SHARE_BURST_NS of CPU time are used
+ * up: some 40 flame graphs of usual size. Reached: answers take longer, then 503. */
+#define SERVER_SHARE_PARTS    4
+#define SERVER_SHARE_BURST_NS (2 * 1000000000ull)
+
+struct cpu_share;
 struct loop;
 struct metric_list;
 struct metric_sink;
 struct server;
 
-/* All borrowed, and must outlive the server. @ui: NULL for no pages; @pull: NULL for no profiles on
- * demand. */
+/* Health and metrics are answered on the loop, pages and stored profiles by a worker (job.h). All
+ * HTTP work keeps to a share of CPU time, SERVER_SHARE_*.
+ *
+ * All borrowed, and must outlive the server. @ui: NULL for no pages; @pull: NULL for no profiles on
+ * demand; @share: NULL for no limit. */
 struct server_opts {
 	struct loop *loop;
 	const struct listen_address *address;
@@ -33,6 +42,7 @@ struct server_opts {
 	const struct health *health;
 	const struct ui_source *ui;
 	const struct pull_source *pull;
+	struct cpu_share *share;
 };
 
 /* -errno of listening: listen_hint() gives the remedy. */

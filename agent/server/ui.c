@@ -14,6 +14,7 @@
 #include "server/asset.h"
 #include "server/httpd.h"
 #include "server/page.h"
+#include "server/snapshot.h"
 
 /* Bytes of an entity's id with its NUL: a folder's name, which file systems limit to 255. Reached:
  * 404. */
@@ -29,12 +30,53 @@ static void fail(struct httpd_response *ret, int r)
 		httpd_fail(ret, 500, strerror(-r));
 }
 
-static void answer_html(int r, struct httpd_response *ret)
+/* A page; rendered by the worker from a copy of its data. */
+struct page_job {
+	struct http_job job;
+	struct ui_snapshot *snapshot;
+	bool is_entity;
+	char id[UI_ID_MAX];
+};
+
+static int page_job_run(struct http_job *job, struct buf *ret)
 {
+	const struct page_job *page = container_of(job, struct page_job, job);
+	const struct ui_source *ui = ui_snapshot_get(page->snapshot);
+
+	return page->is_entity ? page_entity(ui, page->id, ret) : page_overview(ui, ret);
+}
+
+static void page_job_free(struct http_job *job)
+{
+	struct page_job *page = container_of(job, struct page_job, job);
+
+	ui_snapshot_free(page->snapshot);
+	free(page);
+}
+
+/* @id: NULL for the page of all entities. */
+static void answer_page(const struct ui_source *ui, struct http_jobs *jobs, const char *id,
+			const struct httpd_request *request, struct httpd_response *ret)
+{
+	struct page_job *page;
+	int r;
+
+	if (!http_jobs_admit(jobs, ret))
+		return;
+	page = calloc(1, sizeof(*page));
+	r = page ? ui_snapshot_new(ui, id, &page->snapshot) : -ENOMEM;
+	if (r) {
+		free(page);
+		fail(ret, r);
+		return;
+	}
+	page->job.run = page_job_run;
+	page->job.free = page_job_free;
+	page->is_entity = id;
+	snprintf(page->id, sizeof(page->id), "%s", id ? id : "");
 	ret->content_type = "text/html; charset=utf-8";
 	ret->compress = true;
-	if (r)
-		fail(ret, r);
+	http_jobs_submit(jobs, request, &page->job, ret);
 }
 
 static void answer_asset(struct strview name, struct httpd_response *ret)
@@ -51,8 +93,10 @@ static void answer_asset(struct strview name, struct httpd_response *ret)
 }
 
 /* NUMBER.pb.gz */
-static void answer_raw(const struct ui_source *ui, struct strview name, struct httpd_response *ret)
+static void answer_raw(const struct ui_source *ui, struct http_jobs *jobs, struct strview name,
+		       const struct httpd_request *request, struct httpd_response *ret)
 {
+	struct http_job *job;
 	uint64_t id;
 	int r;
 
@@ -60,11 +104,16 @@ static void answer_raw(const struct ui_source *ui, struct strview name, struct h
 		httpd_fail(ret, 404, "no such profile");
 		return;
 	}
+	if (!http_jobs_admit(jobs, ret))
+		return;
+	r = ui->raw(ui->ctx, id, &job);
+	if (r) {
+		fail(ret, r);
+		return;
+	}
 	ret->content_type = "application/octet-stream";
 	snprintf(ret->filename, sizeof(ret->filename), "%s-%" PRIu64 ".pb.gz", ui->node, id);
-	r = ui->raw(ui->ctx, id, &ret->body);
-	if (r)
-		fail(ret, r);
+	http_jobs_submit(jobs, request, job, ret);
 }
 
 /* Milliseconds in a parameter, as nanoseconds; @fallback if there is none. */
@@ -81,12 +130,7 @@ static bool query_time(const struct httpd_request *request, const char *name, ui
 	       !__builtin_mul_overflow(ms, NSEC_PER_MSEC, ret_ns);
 }
 
-static int json_put(const char *data, size_t n, void *arg)
-{
-	return buf_append(arg, data, n) ? -1 : 0;
-}
-
-static void answer_flame(const struct ui_source *ui, const char *entity,
+static void answer_flame(const struct ui_source *ui, struct http_jobs *jobs, const char *entity,
 			 const struct httpd_request *request, struct httpd_response *ret)
 {
 	struct ui_flame_query query = {
@@ -94,7 +138,7 @@ static void answer_flame(const struct ui_source *ui, const char *entity,
 		.kind = httpd_query(request, "kind"),
 		.type = httpd_query(request, "type"),
 	};
-	json_t *json = NULL;
+	struct http_job *job;
 	int r;
 
 	if (!query.kind || !query_time(request, "from", 0, &query.from_ns) ||
@@ -102,18 +146,20 @@ static void answer_flame(const struct ui_source *ui, const char *entity,
 		httpd_fail(ret, 400, "kind is missing; from and until are milliseconds since 1970");
 		return;
 	}
-	r = ui->flame(ui->ctx, &query, &json);
-	if (!r && json_dump_callback(json, json_put, &ret->body, JSON_COMPACT))
-		r = -ENOMEM;
-	json_decref(json);
+	if (!http_jobs_admit(jobs, ret))
+		return;
+	r = ui->flame(ui->ctx, &query, &job);
+	if (r) {
+		fail(ret, r);
+		return;
+	}
 	ret->content_type = "application/json";
 	ret->compress = true;
-	if (r)
-		fail(ret, r);
+	http_jobs_submit(jobs, request, job, ret);
 }
 
 /* /entity/ID or /entity/ID/flame.json */
-static void answer_entity(const struct ui_source *ui, struct strview rest,
+static void answer_entity(const struct ui_source *ui, struct http_jobs *jobs, struct strview rest,
 			  const struct httpd_request *request, struct httpd_response *ret)
 {
 	char entity[UI_ID_MAX];
@@ -125,24 +171,24 @@ static void answer_entity(const struct ui_source *ui, struct strview rest,
 	}
 	snprintf(entity, sizeof(entity), "%.*s", (int)strview_len(&id), id.p);
 	if (strview_empty(&rest))
-		answer_html(page_entity(ui, entity, &ret->body), ret);
+		answer_page(ui, jobs, entity, request, ret);
 	else if (strview_is(&rest, "flame.json"))
-		answer_flame(ui, entity, request, ret);
+		answer_flame(ui, jobs, entity, request, ret);
 	else
 		httpd_fail(ret, 404, "no such page");
 }
 
-bool ui_handle(const struct ui_source *ui, const struct httpd_request *request,
-	       struct httpd_response *ret)
+bool ui_handle(const struct ui_source *ui, struct http_jobs *jobs,
+	       const struct httpd_request *request, struct httpd_response *ret)
 {
 	struct strview path = strview_of(httpd_path(request));
 
 	if (strview_is(&path, "/"))
-		answer_html(page_overview(ui, &ret->body), ret);
+		answer_page(ui, jobs, NULL, request, ret);
 	else if (strview_prefix(&path, "/entity/"))
-		answer_entity(ui, path, request, ret);
+		answer_entity(ui, jobs, path, request, ret);
 	else if (strview_prefix(&path, "/profile/"))
-		answer_raw(ui, path, ret);
+		answer_raw(ui, jobs, path, request, ret);
 	else if (strview_prefix(&path, "/assets/"))
 		answer_asset(path, ret);
 	else

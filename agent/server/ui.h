@@ -19,11 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <jansson.h>
+#include "server/job.h"
 
-struct buf;
-struct httpd_request;
-struct httpd_response;
 struct labels;
 
 /* Entities on the first page; a node's kubelet allows 110 pods by default. Reached: the page shows
@@ -79,7 +76,7 @@ struct ui_flame_query {
 
 enum ui_outcome {
 	UI_OK = 0,
-	UI_GONE, /* no such entity, profile or sample type (any more): 404 */
+	UI_GONE = HTTP_JOB_GONE, /* no such entity, profile or sample type (any more): 404 */
 };
 
 typedef void (*ui_entity_fn)(void *arg, const struct ui_entity *entity);
@@ -92,9 +89,10 @@ typedef void (*ui_profile_fn)(void *arg, const struct ui_profile *profile);
  * @entities:  call @fn for each
  * @entity:    call @fn once, for @id. 0, UI_GONE
  * @profiles:  call @fn for each stored profile of @entity, the oldest first
- * @flame:     the tree as made by flame_json() (pprof/flame.h); a new reference. 0, UI_GONE,
- *             -errno
- * @raw:       append the file's bytes. 0, UI_GONE, -errno
+ * @flame:     a job that appends the tree of flame_json() (pprof/flame.h). 0, UI_GONE, -errno
+ * @raw:       a job that appends the file's bytes. 0, UI_GONE, -errno
+ *
+ * All are called on the loop. The caller owns the jobs.
  */
 struct ui_source {
 	void *ctx;
@@ -103,12 +101,12 @@ struct ui_source {
 	void (*entities)(void *ctx, ui_entity_fn fn, void *arg);
 	int (*entity)(void *ctx, const char *id, ui_entity_fn fn, void *arg);
 	void (*profiles)(void *ctx, const char *entity, ui_profile_fn fn, void *arg);
-	int (*flame)(void *ctx, const struct ui_flame_query *query, json_t **ret);
-	int (*raw)(void *ctx, uint64_t profile, struct buf *ret);
+	int (*flame)(void *ctx, const struct ui_flame_query *query, struct http_job **ret);
+	int (*raw)(void *ctx, uint64_t profile, struct http_job **ret);
 };
 
-/* Answer @request if its path is in the list above; else false. */
-bool ui_handle(const struct ui_source *ui, const struct httpd_request *request,
-	       struct httpd_response *ret);
+/* Answer @request, mostly by a job, if its path is in the list above; else false. */
+bool ui_handle(const struct ui_source *ui, struct http_jobs *jobs,
+	       const struct httpd_request *request, struct httpd_response *ret);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "support/allocfail.h"
+#include "support/metrics.h"
 
 /* A test source: counts its calls and may act on another source. */
 struct probe {
@@ -199,12 +200,60 @@ static void test_no_memory(void **state)
 	assert_int_equal(allocfail_each(build, NULL), 3);
 }
 
+static void on_slow(void *ctx)
+{
+	usleep(25000);
+	probe_called(ctx);
+}
+
+/* Turns are counted by their time, and the longest callback has its name. A busy machine makes a
+ * turn longer, never shorter. */
+static void test_turns(void **state)
+{
+	struct probe p = {.stop_after = 3};
+	struct loop *loop;
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	p.loop = loop;
+	assert_int_equal(loop_add_timer(loop, on_slow, &p, &p.source), 0);
+	assert_int_equal(loop_arm(p.source, 1, 1), 0);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(metrics_get(loop_collect, loop, "podprof_loop_turn_seconds", "0.02"), 0);
+	assert_int_equal(metrics_get(loop_collect, loop, "podprof_loop_turn_seconds", "10.0"), 3);
+	assert_int_equal(metrics_get(loop_collect, loop, "podprof_loop_turn_seconds", "+Inf"), 3);
+	assert_int_equal(metrics_get(loop_collect, loop, "podprof_loop_turn_seconds", ""), 3);
+	(void)metrics_get(loop_collect, loop, "podprof_loop_longest_callback_seconds",
+			  "test/unit/base/test_loop.c:on_slow");
+	loop_free(loop);
+}
+
+/* More names than there is room for. */
+static void test_names(void **state)
+{
+	struct loop_source *source;
+	char names[LOOP_NAMES_MAX + 2][8];
+	struct loop *loop;
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	for (size_t i = 0; i < array_size(names); i++) {
+		snprintf(names[i], sizeof(names[i]), "n%zu", i);
+		assert_int_equal(loop_add_timer_as(loop, names[i], on_slow, NULL, &source), 0);
+		assert_int_equal(loop_add_timer_as(loop, names[i], on_slow, NULL, &source), 0);
+	}
+	(void)metrics_get(loop_collect, loop, "podprof_loop_longest_callback_seconds", "n63");
+	(void)metrics_get(loop_collect, loop, "podprof_loop_longest_callback_seconds", "other");
+	loop_free(loop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fd),	     cmocka_unit_test(test_bad_fd),
 		cmocka_unit_test(test_remove_other), cmocka_unit_test(test_remove_self),
 		cmocka_unit_test(test_timer),	     cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_turns),	     cmocka_unit_test(test_names),
 		cmocka_unit_test(test_no_memory),
 	};
 

@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/root.h"
 #include "discovery/discovery.h"
+#include "discovery/process_list.h"
 #include "support/allocfail.h"
 #include "support/cgroups.h"
 #include "support/metrics.h"
@@ -533,6 +534,56 @@ static void test_container_in_one_tree_only(void **state)
 	tree_deinit(&tree);
 }
 
+/* A listing that stops after each process or directory finds each process once, though others end
+ * and directories go between the slices. */
+static void test_slices(void **state)
+{
+	struct listing whole = {0}, l = {0};
+	struct process_listing *listing;
+	struct cgroup cgroup, other;
+	struct discovery *d;
+	struct pid_id second;
+	size_t n_slices = 1;
+	int r;
+
+	(void)state;
+	cgroups_make(&cgroups, &cgroup, "docker/%s", id1);
+	cgroups_make(&cgroups, &other, "docker/%s", id2);
+	child_start(&l.wanted);
+	child_start(&second);
+	cgroups_enter(&cgroups, &cgroup, (pid_t)l.wanted.pid);
+	cgroups_enter(&cgroups, &other, (pid_t)second.pid);
+	d = start(&proc, true);
+	assert_int_equal(discovery_list_processes(d, on_process, &l, &listing), 0);
+	whole.wanted = second;
+	assert_int_equal(discovery_for_each_process(d, on_process, &whole), 0);
+	while ((r = process_listing_run(listing, 0)) == PROCESS_LISTING_MORE)
+		n_slices++;
+	assert_int_equal(r, 0);
+	process_listing_free(listing);
+	assert_int_equal(l.n_wanted, 1);
+	assert_int_equal(whole.n_wanted, 1);
+	assert_label(l.entity, "container", id1);
+	assert_true(n_slices >= l.n);
+
+	assert_int_equal(discovery_list_processes(d, on_process, &l, &listing), 0);
+	assert_int_equal(process_listing_run(listing, 0), PROCESS_LISTING_MORE);
+	process_listing_free(listing); /* in the middle */
+
+	l.n_wanted = 0;
+	assert_int_equal(discovery_list_processes(d, on_process, &l, &listing), 0);
+	child_end(&second);
+	cgroups_remove(&cgroups, &other);
+	while ((r = process_listing_run(listing, 0)) == PROCESS_LISTING_MORE)
+		;
+	assert_int_equal(r, 0);
+	process_listing_free(listing);
+	assert_int_equal(l.n_wanted, 1);
+	discovery_free(d);
+	child_end(&l.wanted);
+	cgroups_remove(&cgroups, &cgroup);
+}
+
 static void test_processes(void **state)
 {
 	struct listing l = {0};
@@ -883,6 +934,7 @@ int main(void)
 		cmocka_unit_test(test_users),
 		cmocka_unit_test(test_relative_paths),
 		cmocka_unit_test(test_relative_path_elsewhere),
+		cmocka_unit_test(test_slices),
 		cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_processes_of_many),
 		cmocka_unit_test(test_without_numbers),

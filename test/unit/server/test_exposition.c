@@ -251,12 +251,55 @@ static void test_stats(void **state)
 		    "podprof_exposition_samples_total{outcome=\"page_full\"} 0\n");
 }
 
+static void collect_histogram(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc family = {"h_seconds", METRIC_HISTOGRAM, "Help.",
+							 "seconds"};
+	static const double bounds[] = {0.001, 0.5, 10};
+	static const uint64_t counts[] = {1, 0, 2, 4};
+
+	(void)ctx;
+	metric_histogram(sink, &family, &(struct metric_histogram){bounds, counts, 3, 2.5});
+}
+
+/* Buckets are cumulative. */
+static void test_histogram(void **state)
+{
+	static const char head[] = "# TYPE h_seconds histogram\n",
+			  unit[] = "# UNIT h_seconds seconds\n",
+			  rest[] = "# HELP h_seconds Help.\n"
+				   "h_seconds_bucket{le=\"0.001\"} 1\n"
+				   "h_seconds_bucket{le=\"0.5\"} 1\n"
+				   "h_seconds_bucket{le=\"10.0\"} 3\n"
+				   "h_seconds_bucket{le=\"+Inf\"} 7\n"
+				   "h_seconds_sum 2.5\n"
+				   "h_seconds_count 7\n";
+	char expected[1024];
+
+	(void)state;
+	for (int openmetrics = 0; openmetrics < 2; openmetrics++) {
+		_cleanup_(metric_list_deinit) struct metric_list list = {0};
+		_cleanup_(buf_deinit) struct buf page = BUF_INIT(100000);
+		struct exposition_stats stats = {0};
+
+		assert_int_equal(metric_list_add(&list, collect_histogram, NULL), 0);
+		assert_int_equal(exposition_render(&list,
+						   openmetrics ? ACCEPT_OPENMETRICS : ACCEPT_TEXT,
+						   &stats, &page),
+				 0);
+		snprintf(expected, sizeof(expected), "%s%s%s%s", head, openmetrics ? unit : "",
+			 rest, openmetrics ? "# EOF\n" : "");
+		assert_string_equal(page.data, expected);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_formats), cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_mess),	cmocka_unit_test(test_full),
-		cmocka_unit_test(test_stats),	cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_histogram), cmocka_unit_test(test_formats),
+		cmocka_unit_test(test_bad),	  cmocka_unit_test(test_mess),
+		cmocka_unit_test(test_full),	  cmocka_unit_test(test_stats),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

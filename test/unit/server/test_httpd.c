@@ -20,6 +20,19 @@ struct fixture {
 	const char *address;
 };
 
+#define LARGE_BYTES (HTTPD_ANSWERS_MAX / 2 + 1)
+
+/* Half of what may wait for slow clients, and a byte. */
+static void give_large(const struct httpd_request *request, struct httpd_response *ret)
+{
+	char *to;
+
+	assert_int_equal(buf_reserve(&ret->body, LARGE_BYTES, &to), 0);
+	memset(to, 'x', LARGE_BYTES);
+	ret->body.len += LARGE_BYTES;
+	ret->is_essential = httpd_query(request, "essential");
+}
+
 /* Echoes the request. */
 static void echo(void *ctx, const struct httpd_request *request, struct httpd_response *ret)
 {
@@ -27,6 +40,10 @@ static void echo(void *ctx, const struct httpd_request *request, struct httpd_re
 	const char *agent = httpd_header(request, "User-Agent");
 
 	(void)ctx;
+	if (strcmp(httpd_path(request), "/large") == 0) {
+		give_large(request, ret);
+		return;
+	}
 	ret->content_type = "text/plain; charset=utf-8";
 	assert_int_equal(buf_printf(&ret->body, "path=%s q=%s agent=%s", httpd_path(request),
 				    value ? value : "(none)", agent ? agent : "(none)"),
@@ -295,6 +312,49 @@ static void test_drip(void **state)
 	served_deinit(&f.served);
 }
 
+static void first_bytes(int fd, char ret[13])
+{
+	ret[12] = '\0';
+	assert_int_equal(recv(fd, ret, 12, MSG_WAITALL), 12);
+}
+
+/* Clients that do not read cost so much memory and no more; what is essential is still answered. */
+static void test_unread(void **state)
+{
+	static const struct {
+		const char *request, *status;
+	} rows[] = {
+		{"GET /large HTTP/1.1" END, "HTTP/1.1 200"},
+		{"GET /large HTTP/1.1" END, "HTTP/1.1 503"},
+		{"GET /large?essential=1 HTTP/1.1" END, "HTTP/1.1 200"},
+	};
+	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(2 * (size_t)LARGE_BYTES);
+	int fds[array_size(rows)];
+	char status[13];
+	struct fixture f;
+
+	(void)state;
+	start(&f, 0, 0);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		size_t n = strlen(rows[i].request);
+
+		fds[i] = served_connect(f.address);
+		assert_int_equal(send(fds[i], rows[i].request, n, MSG_NOSIGNAL), n);
+		first_bytes(fds[i], status);
+		assert_string_equal(status, rows[i].status);
+	}
+	for (size_t i = 0; i < array_size(rows); i++)
+		close(fds[i]);
+	/* the closing is seen in time, if not before the next request */
+	do {
+		buf_reset(&reply);
+		served_exchange(f.address, rows[0].request, strlen(rows[0].request), &reply);
+	} while (memcmp(reply.data, "HTTP/1.1 503", 12) == 0);
+	assert_memory_equal(reply.data, "HTTP/1.1 200", 12);
+	assert_true(reply.len > LARGE_BYTES);
+	stop(&f);
+}
+
 static int build(void *ctx)
 {
 	struct listen_address address;
@@ -328,7 +388,7 @@ int main(void)
 		cmocka_unit_test(test_requests),     cmocka_unit_test(test_large),
 		cmocka_unit_test(test_many_headers), cmocka_unit_test(test_per_address),
 		cmocka_unit_test(test_idle),	     cmocka_unit_test(test_drip),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_unread),	     cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

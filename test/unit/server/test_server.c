@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,23 +82,83 @@ static void give_profiles(void *ctx, const char *entity, ui_profile_fn fn, void 
 					     .bytes = 2048});
 }
 
-/* Echoes the query, so the test sees the parsed values. */
-static int give_flame(void *ctx, const struct ui_flame_query *q, json_t **ret)
+/* A job with a text for an answer. */
+struct text_job {
+	struct http_job job;
+	pthread_t loop_thread;
+	struct buf text;
+};
+
+static int text_job_run(struct http_job *job, struct buf *ret)
 {
+	const struct text_job *t = container_of(job, struct text_job, job);
+
+	assert_false(pthread_equal(pthread_self(), t->loop_thread));
+	return buf_append(ret, t->text.data, t->text.len);
+}
+
+static int fail_job_run(struct http_job *job, struct buf *ret)
+{
+	(void)job;
+	(void)ret;
+	return -EIO;
+}
+
+static void text_job_free(struct http_job *job)
+{
+	struct text_job *t = container_of(job, struct text_job, job);
+
+	assert_true(pthread_equal(pthread_self(), t->loop_thread));
+	buf_deinit(&t->text);
+	free(t);
+}
+
+static struct text_job *text_job_new(void)
+{
+	struct text_job *t = calloc(1, sizeof(*t));
+
+	assert_non_null(t);
+	t->job.run = text_job_run;
+	t->job.free = text_job_free;
+	t->loop_thread = pthread_self();
+	buf_init(&t->text, 100000);
+	return t;
+}
+
+/* Gives the query back, so that the test sees what arrived. */
+static int give_flame(void *ctx, const struct ui_flame_query *q, struct http_job **ret)
+{
+	struct text_job *t;
+
 	(void)ctx;
 	if (strcmp(q->kind, "none") == 0)
 		return UI_GONE;
+	t = text_job_new();
 	if (strcmp(q->kind, "broken") == 0)
-		return -EIO;
-	*ret = json_pack("{s:s, s:s, s:s?, s:I, s:b}", "entity", q->entity, "kind", q->kind, "type",
-			 q->type, "from", (json_int_t)q->from_ns, "all", q->until_ns == UINT64_MAX);
-	return *ret ? 0 : -ENOMEM;
+		t->job.run = fail_job_run;
+	assert_int_equal(buf_printf(&t->text,
+				    "{\"entity\":\"%s\",\"kind\":\"%s\",\"type\":%s%s%s,"
+				    "\"from\":%llu,\"all\":%s}",
+				    q->entity, q->kind, q->type ? "\"" : "",
+				    q->type ? q->type : "null", q->type ? "\"" : "",
+				    (unsigned long long)q->from_ns,
+				    q->until_ns == UINT64_MAX ? "true" : "false"),
+			 0);
+	*ret = &t->job;
+	return 0;
 }
 
-static int give_raw(void *ctx, uint64_t profile, struct buf *ret)
+static int give_raw(void *ctx, uint64_t profile, struct http_job **ret)
 {
+	struct text_job *t;
+
 	(void)ctx;
-	return profile == 1000 ? buf_append(ret, "\x1f\x8b\0raw", 6) : UI_GONE;
+	if (profile != 1000)
+		return UI_GONE;
+	t = text_job_new();
+	assert_int_equal(buf_append(&t->text, "\x1f\x8b\0raw", 6), 0);
+	*ret = &t->job;
+	return 0;
 }
 
 static void collect(void *ctx, struct metric_sink *sink)
