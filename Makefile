@@ -6,6 +6,7 @@
 #   build/podprof            the agent
 #   build/obj/               its objects and the library they are linked from (libpodprof.a)
 #   build/san/               the same sources under ASan and UBSan, for the tests
+#   build/count/             its parsers once more, counting their work
 #   build/fuzzobj/           the same once more, for libFuzzer
 #   build/gen/               generated headers and sources (BPF skeleton, protobuf)
 #   build/bpf/               BPF objects
@@ -95,6 +96,10 @@ FUZZ_SRC := $(sort $(wildcard test/fuzz/*/fuzz_*.c))
 REPLAY := $(FUZZ_SRC:test/fuzz/%.c=$(B)/test/replay/%)
 FUZZ := $(FUZZ_SRC:%.c=$(B)/%)
 BENCH := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/bench/bench_*.c)))
+# Its parsers count their work (test/complexity/count.h).
+COMPLEXITY := $(B)/test/complexity/test_complexity
+COUNTED := base codescan elf gofile goheap pprof procmap symbolize unwind unwindtable
+COUNT_OBJ := $(patsubst %.c,$(B)/count/%.o,$(sort $(wildcard $(COUNTED:%=agent/%/*.c))))
 GUEST := $(B)/test/kernels/guest $(B)/test/kernels/runtimes
 
 # Not what tests compile themselves.
@@ -145,9 +150,9 @@ clean: ## remove build/
 
 ##@ Parts of check
 .PHONY: check-build check-unit check-bpf check-kernel check-fuzz check-format check-deploy check-e2e lint lint-c format limits
-check-build: $(UNIT) $(BPF_TEST) $(REPLAY) $(GUEST) $(BPF_OTHER) ## build every test program
-check-unit: $(UNIT) ## unit tests under ASan and UBSan
-	$(Q)test/run.sh unit $(UNIT)
+check-build: $(UNIT) $(COMPLEXITY) $(BPF_TEST) $(REPLAY) $(GUEST) $(BPF_OTHER) ## build every test program
+check-unit: $(UNIT) $(COMPLEXITY) ## unit tests under ASan and UBSan; the growth of parsers' work
+	$(Q)test/run.sh unit $(UNIT) $(COMPLEXITY)
 
 check-bpf: $(BPF_TEST) ## BPF programs in the real kernel (root)
 	$(Q)test/run.sh bpf $(BPF_TEST)
@@ -393,6 +398,22 @@ $(UNIT) $(BPF_TEST): $(B)/%: $(B)/san/%.o $(TEST_LIBS)
 	$(Q)$(CC) -fsanitize=address,undefined $(ALLOC_WRAP) -o $@ $(filter %.o,$^) \
 		-Wl,--start-group $(TEST_LIBS) -liberty -Wl,--end-group -lcmocka $(LIBS)
 
+COUNT_FLAGS := -O1 -g1 -fno-builtin -fsanitize-coverage=trace-pc
+COUNT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,memcpy memset memcmp memchr memrchr memmem strlen strnlen strstr \
+	strcmp inflate)
+$(B)/count/%.o: %.c $(B)/flags | $(GEN_HDR)
+	$(call say,CC-COUNT,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 $(WARN) $(DEFS) $(INCS) $(COUNT_FLAGS) -MMD -MP -c -o $@ $<
+
+# The counting objects come before the library, which has the rest.
+$(B)/count/libcount.a: $(COUNT_OBJ)
+$(COMPLEXITY): $(addprefix $(B)/obj/test/,complexity/test_complexity.o complexity/count.o support/elfmake.o) \
+	$(B)/count/libcount.a $(B)/obj/libpodprof.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(COUNT_WRAP) -o $@ $^ -lcmocka $(LIBS)
+
 # The agent's parts that know the runtimes, before the library's.
 $(B)/test/bpf/test_runtimes: $(B)/san/test/bpf/runtime_agent.o
 $(B)/san/test/bpf/runtime_agent.o $(B)/obj/test/bpf/runtime_agent.o \
@@ -602,4 +623,4 @@ $(BENCH): $(B)/%: $(B)/obj/%.o $(BENCH_SUPPORT) $(B)/obj/libpodprof.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
 
--include $(shell find $(B)/obj $(B)/san $(B)/fuzzobj $(B)/bpf $(B)/lint -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/san $(B)/count $(B)/fuzzobj $(B)/bpf $(B)/lint -name '*.d' 2>/dev/null)

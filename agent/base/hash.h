@@ -3,8 +3,9 @@
 #define PODPROF_BASE_HASH_H
 
 /*
- * uthash, configured not to abort without memory. A function that adds an item declares the error
- * flag:
+ * Hashes that nobody outside can predict: keys are foreign, and a table of colliding keys is a
+ * list. uthash is configured for such hashes, and not to abort without memory. A function that adds
+ * an item declares the error flag:
  *
  *	bool hash_oom = false;
  *
@@ -16,6 +17,12 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Differ from one process to the next. */
+uint64_t hash_words(uint64_t a, uint64_t b);
+uint64_t hash_bytes(const void *bytes, size_t n);
 
 #define HASH_NONFATAL_OOM	 1
 #define uthash_nonfatal_oom(elt) (hash_oom = true)
@@ -23,6 +30,8 @@
 #ifdef __clang_analyzer__
 /* The static analyser does not follow a struct's bytes and would report each key as garbage. */
 #define HASH_FUNCTION(key, n, ret) ((ret) = (unsigned int)(n))
+#else
+#define HASH_FUNCTION(key, n, ret) ((ret) = (unsigned int)hash_bytes(key, n))
 #endif
 
 #include <uthash.h>

@@ -18,22 +18,24 @@
 #include "codescan/insn.h"
 
 /* Read at a time. */
-#define PIECE	((size_t)64 << 10)
-#define LONGEST 15u
+#define PIECE	  ((size_t)64 << 10)
+#define LONGEST	  15u
+/* Units of work for a byte of code. */
+#define CODE_COST 8u
 
 struct finder {
 	const struct elffile *file;
 	const struct rows *known;
+	const struct codegaps *gaps;
 	struct codeentries *entries;
 };
 
 /* Too many: the others are not known. */
 static int add_as(struct finder *f, uint64_t vaddr, bool pointed)
 {
-	size_t i = rows_find(f->known, vaddr);
 	int r;
 
-	if (!vaddr || (i != (size_t)-1 && rows_at(f->known, i).rule))
+	if (!vaddr || !codegaps_has(f->gaps, vaddr))
 		return 0;
 	r = vec_grow(&f->entries->items, &f->entries->cap, f->entries->n + 1,
 		     sizeof(*f->entries->items), CODEENTRIES_MAX);
@@ -48,23 +50,78 @@ static int add(struct finder *f, uint64_t vaddr)
 	return add_as(f, vaddr, false);
 }
 
-/* A table's bytes; none if it is absent or malformed. 0, -errno, ELFFILE_TRUNCATED. */
+/* A table's bytes; none if it is absent or malformed. 0, -errno, ELFFILE_TRUNCATED,
+ * ELFFILE_ABANDONED. */
 static int read_table(const struct elffile *file, const struct elffile_section *section, void *ret)
 {
 	void **bytes = ret;
 	int r = elffile_read_section(file, section, CODEENTRIES_TABLE_MAX, bytes);
 
-	return r < 0 || r == ELFFILE_TRUNCATED ? r : 0;
+	return r < 0 || r == ELFFILE_TRUNCATED || r == ELFFILE_ABANDONED ? r : 0;
 }
 
-/* A part of a function at another place ("f.cold", "f.cold.3"), never called. */
-static bool is_cold(const char *names, size_t n, uint32_t at)
+/*
+ * A part of a function at another place ("f.cold", "f.cold.3") is never called. A symbol's name may
+ * begin anywhere in the table, and thousands of symbols may share one long name. So the table is
+ * searched once: a name is such a part if it begins in one of these ranges, from the begin of a
+ * string to its last ".cold".
+ */
+struct colds {
+	struct cold {
+		uint32_t first, last; /* offsets */
+	} * items;
+	size_t n, cap;
+};
+
+static void colds_deinit(struct colds *colds)
 {
-	return at < n && memchr(names + at, 0, n - at) && strstr(names + at, ".cold");
+	free(colds->items);
+}
+
+static int find_colds(const char *names, size_t n, struct colds *ret)
+{
+	static const char word[] = ".cold";
+	const char *at = names, *end = names + n;
+	int r = 0;
+
+	while (!r && (at = memmem(at, (size_t)(end - at), word, sizeof(word) - 1))) {
+		const char *before = memrchr(names, 0, (size_t)(at - names));
+		const char *nul = memchr(at, 0, (size_t)(end - at));
+		struct cold cold = {.first = before ? (uint32_t)(before + 1 - names) : 0};
+
+		if (!nul)
+			break; /* not a string */
+		for (const char *next = at; next;) {
+			at = next;
+			next = memmem(at + 1, (size_t)(nul - at - 1), word, sizeof(word) - 1);
+		}
+		cold.last = (uint32_t)(at - names);
+		at = nul;
+		r = vec_grow(&ret->items, &ret->cap, ret->n + 1, sizeof(*ret->items), n);
+		if (!r)
+			ret->items[ret->n++] = cold;
+	}
+	return r < 0 ? r : 0;
+}
+
+static bool is_cold(const struct colds *colds, uint32_t at)
+{
+	size_t low = 0, high = colds->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (colds->items[mid].last < at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < colds->n && colds->items[low].first <= at;
 }
 
 static int add_symbols(struct finder *f, const char *name)
 {
+	_cleanup_(colds_deinit) struct colds colds = {0};
 	_cleanup_(freep) Elf64_Sym *symbols = NULL;
 	_cleanup_(freep) char *names = NULL;
 	struct elffile_section section, strings;
@@ -78,22 +135,26 @@ static int add_symbols(struct finder *f, const char *name)
 		r = read_table(f->file, &strings, &names);
 	if (r || !symbols || !names)
 		return r;
+	r = find_colds(names, strings.size, &colds);
 	for (size_t i = 0; i < section.size / sizeof(*symbols) && !r; i++)
 		if (ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC && symbols[i].st_shndx &&
-		    !is_cold(names, strings.size, symbols[i].st_name))
+		    !is_cold(&colds, symbols[i].st_name))
 			r = add(f, symbols[i].st_value);
 	return r;
 }
 
-static int add_words(struct finder *f, const struct elffile_segment *segment)
+/* *@left: bytes that may still be searched. Linked segments do not share bytes of the file; in a
+ * forged file 1,169 may be the same bytes. */
+static int add_words(struct finder *f, const struct elffile_segment *segment, uint64_t *left)
 {
 	_cleanup_(freep) uint64_t *words = NULL;
 	uint64_t n = segment->filesz / sizeof(*words);
 	int r;
 
-	if (!(segment->flags & PF_W) || !n || n * sizeof(*words) > CODEENTRIES_TABLE_MAX ||
+	if (!(segment->flags & PF_W) || !n || n * sizeof(*words) > *left ||
 	    segment->vaddr % sizeof(*words))
 		return 0;
+	*left -= n * sizeof(*words);
 	words = calloc(n, sizeof(*words));
 	if (!words)
 		return -ENOMEM;
@@ -124,6 +185,8 @@ static int add_relocated(struct finder *f)
 
 static int add_pointers(struct finder *f)
 {
+	uint64_t size = elffile_size(f->file);
+	uint64_t left = size < CODEENTRIES_TABLE_MAX ? size : CODEENTRIES_TABLE_MAX;
 	const struct elffile_segment *segments;
 	size_t n;
 	int r = 0;
@@ -132,7 +195,7 @@ static int add_pointers(struct finder *f)
 		return add_relocated(f);
 	segments = elffile_segments(f->file, &n);
 	for (size_t i = 0; i < n && !r; i++)
-		r = add_words(f, &segments[i]);
+		r = add_words(f, &segments[i], &left);
 	return r;
 }
 
@@ -173,6 +236,8 @@ static int add_calls_between(struct finder *f, uint8_t *piece, uint64_t start, u
 	while (!r && start < end && elffile_off_of_vaddr(f->file, start, &off)) {
 		size_t n = end - start < PIECE ? (size_t)(end - start) : PIECE, taken = 0;
 
+		if (!elffile_spend(f->file, CODE_COST * n))
+			return ELFFILE_ABANDONED;
 		r = elffile_read(f->file, off, piece, n);
 		if (!r)
 			r = add_calls_of(f, piece, n, start, &taken);
@@ -215,9 +280,10 @@ static int ascending(const void *a, const void *b)
 	return left->vaddr < right->vaddr ? -1 : left->vaddr > right->vaddr;
 }
 
-int codeentries_read(const struct elffile *file, const struct rows *known, struct codeentries *ret)
+int codeentries_read(const struct elffile *file, const struct rows *known,
+		     const struct codegaps *gaps, struct codeentries *ret)
 {
-	struct finder f = {.file = file, .known = known, .entries = ret};
+	struct finder f = {.file = file, .known = known, .gaps = gaps, .entries = ret};
 	int r = add(&f, elffile_entry(file));
 
 	if (!r)

@@ -7,11 +7,12 @@
 
 #include <stdbool.h>
 
+#include "codescan/codegaps.h"
 #include "elf/elffile.h"
 #include "unwind/rows.h"
 
-/* Bytes of each searched table. Libraries of 100 MB have larger tables, and also have unwind
- * tables. Reached: not looked at. */
+/* Bytes of each searched table, and of all writable data. Libraries of 100 MB have larger tables,
+ * and also have unwind tables. Reached: not looked at. */
 #define CODEENTRIES_TABLE_MAX (16u << 20)
 /* Bytes from the first to the last described byte of a program whose calls are searched. Reached:
  * not looked at. */
@@ -28,9 +29,10 @@ struct codeentries {
 	size_t n, cap;
 };
 
-/* The entries in the gaps of @known. 0; ELFFILE_TRUNCATED; -errno. Must be deinited after any
- * result. */
-int codeentries_read(const struct elffile *file, const struct rows *known, struct codeentries *ret);
+/* The entries in the gaps of @known. 0; ELFFILE_TRUNCATED; ELFFILE_ABANDONED; -errno. Must be
+ * deinited after any result. */
+int codeentries_read(const struct elffile *file, const struct rows *known,
+		     const struct codegaps *gaps, struct codeentries *ret);
 void codeentries_deinit(struct codeentries *entries);
 /* The first entry at or above @vaddr. */
 size_t codeentries_find(const struct codeentries *entries, uint64_t vaddr);

@@ -33,6 +33,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "codescan/codeentries.h"
+#include "codescan/codegaps.h"
 #include "codescan/codestate.h"
 
 /* The alignment of functions by compilers, and of guessed entries. */
@@ -55,6 +56,11 @@
 #define CODESCAN_TABLES	    4
 /* Slots by hash. */
 #define CODESCAN_SLOTS	    ((size_t)2 * CODESCAN_STATES_MAX)
+/* Steps charged together, and the units of work for each. */
+#define STEPS_CHARGED	    4096u
+#define STEP_COST	    16u
+/* Units of work for a byte of a window, which is cleared in each round. */
+#define WINDOW_COST	    (2ull * ROUNDS)
 /* Entries of a list: more than any image can have. */
 #define CODESCAN_EVERYTHING ((size_t)1 << 26)
 
@@ -92,6 +98,7 @@ struct codescan {
 	/* functions to look at */
 	uint32_t *entries;
 	size_t n_entries, entries_cap;
+	size_t n_scanned; /* entries looked at in this round */
 	/* the function at hand */
 	struct codescan_way *ways;
 	size_t n_ways, ways_cap;
@@ -113,6 +120,23 @@ struct codescan {
 	size_t n_frames, n_saves; /* functions */
 };
 
+/* Counts @n steps. False when enough has been done for this image. */
+static bool codescan_steps(struct codescan *s, uint32_t n)
+{
+	uint64_t charged = s->stats->steps / STEPS_CHARGED;
+
+	s->stats->steps += n;
+	charged = s->stats->steps / STEPS_CHARGED - charged;
+	if (charged && !elffile_spend(s->file, charged * STEPS_CHARGED * STEP_COST))
+		s->stats->steps = CODESCAN_STEPS_MAX;
+	return s->stats->steps < CODESCAN_STEPS_MAX;
+}
+
+static bool codescan_go_on(struct codescan *s)
+{
+	return codescan_steps(s, 1);
+}
+
 /* ---------------------------------------------------------------- states */
 
 static size_t hash_state(const struct codestate *state)
@@ -130,11 +154,17 @@ static int intern(struct codescan *s, const struct codestate *state, uint16_t *r
 {
 	size_t slot = hash_state(state);
 
-	for (; s->slots[slot]; slot = (slot + 1) % CODESCAN_SLOTS)
+	/* code can be made so that all states have one hash, so a collision is a step */
+	for (; s->slots[slot]; slot = (slot + 1) % CODESCAN_SLOTS) {
 		if (memcmp(&s->states[s->slots[slot] - 1], state, sizeof(*state)) == 0) {
 			*ret = (uint16_t)(s->slots[slot] - 1);
 			return 0;
 		}
+		if (!codescan_go_on(s)) {
+			s->bad = true;
+			return 0;
+		}
+	}
 	if (s->n_states == CODESCAN_STATES_MAX) {
 		s->bad = true;
 		return 0;
@@ -149,12 +179,6 @@ static int intern(struct codescan *s, const struct codestate *state, uint16_t *r
 }
 
 /* ---------------------------------------------------------------- a function */
-
-/* False when enough has been done for this image. */
-static bool codescan_go_on(struct codescan *s)
-{
-	return ++s->stats->steps < CODESCAN_STEPS_MAX;
-}
 
 static bool inside(const struct codescan *s, uint64_t vaddr)
 {
@@ -353,18 +377,16 @@ static int follow_all(struct codescan *s)
 	return r;
 }
 
-/* Forgets the visits from the @n-th instruction on. */
+/* Forgets the visits from the @n-th instruction on. The bytes inside an instruction are those up to
+ * the next one. */
 static void forget(struct codescan *s, size_t n)
 {
 	while (s->n_reached > n) {
 		uint32_t off = s->reached[--s->n_reached];
-		struct insn insn;
 
 		s->state_at[off] = 0;
-		if (!s->decode(s->code + off, s->n - off, s->vaddr + off, &insn))
-			continue;
-		for (size_t i = 1; i < insn.length; i++)
-			s->flags[off + i] &= (uint8_t)~CODE_INSIDE;
+		for (off++; off < s->n && (s->flags[off] & CODE_INSIDE); off++)
+			s->flags[off] &= (uint8_t)~CODE_INSIDE;
 	}
 }
 
@@ -476,12 +498,14 @@ static int add_rows(struct codescan *s)
  * a guessed function is unknown. */
 static void mark_rest(struct codescan *s)
 {
-	uint32_t off = s->first;
+	uint32_t end = (uint32_t)s->n, off = s->first;
 
+	if (s->guessed && s->highest < end)
+		end = s->highest;
 	do
 		s->flags[off++] |= CODE_BAD;
-	while (codescan_go_on(s) && off < s->n && (!s->guessed || off < s->highest) &&
-	       (s->flags[off] & CODE_GAP) && !is_entry(s, off));
+	while (off < end && (s->flags[off] & (CODE_GAP | CODE_ENTRY)) == CODE_GAP);
+	codescan_steps(s, off - s->first);
 }
 
 /* Follows the function at @off; if @s->writing, adds its rows. @guessed: the entry is a guess.
@@ -524,14 +548,14 @@ static int codescan_function(struct codescan *s, uint32_t off, bool guessed, boo
 
 /* ---------------------------------------------------------------- functions of a window */
 
+/* Looks at the new entries. Followed functions append more. */
 static int scan_entries(struct codescan *s)
 {
 	bool good;
 	int r = 0;
 
-	/* new entries are appended meanwhile */
-	for (size_t i = 0; i < s->n_entries && !r; i++) {
-		uint32_t off = s->entries[i];
+	while (s->n_scanned < s->n_entries && !r) {
+		uint32_t off = s->entries[s->n_scanned++];
 
 		if (s->state_at[off] || (s->flags[off] & CODE_BAD))
 			continue;
@@ -552,6 +576,7 @@ static int find_noreturn(struct codescan *s)
 		size_t n = s->n_noreturn;
 
 		s->n_frames = s->n_saves = 0;
+		s->n_scanned = 0;
 		r = scan_entries(s);
 		for (size_t i = 0; i < s->n; i++)
 			s->flags[i] &= CODE_GAP | CODE_ENTRY | CODE_NORETURN | CODE_POINTED;
@@ -631,29 +656,17 @@ static int scan_rest(struct codescan *s)
 
 /* ---------------------------------------------------------------- an image */
 
-/* The end of the row with @at, or of the gap before the first row. */
-static uint64_t row_end(const struct rows *known, size_t i, uint64_t end)
+static void mark_gaps(struct codescan *s, const struct codegaps *gaps)
 {
-	size_t next = i == (size_t)-1 ? 0 : i + 1;
+	uint64_t end = s->vaddr + s->n;
 
-	if (next == rows_count(known) || rows_at(known, next).vaddr > end)
-		return end;
-	return rows_at(known, next).vaddr;
-}
+	for (size_t i = codegaps_at(gaps, s->vaddr); i < gaps->n && gaps->items[i].start < end;
+	     i++) {
+		const struct codegap *gap = &gaps->items[i];
+		uint64_t from = gap->start > s->vaddr ? gap->start : s->vaddr;
+		uint64_t to = gap->end < end ? gap->end : end;
 
-static bool is_gap(const struct rows *known, size_t i)
-{
-	return i == (size_t)-1 || rows_at(known, i).rule == 0;
-}
-
-static void mark_gaps(struct codescan *s, const struct rows *known)
-{
-	uint64_t end = s->vaddr + s->n, at = s->vaddr, to;
-
-	for (size_t i = rows_find(known, at); at < end; i++, at = to) {
-		to = row_end(known, i, end);
-		if (is_gap(known, i))
-			memset(s->flags + (at - s->vaddr), CODE_GAP, to - at);
+		memset(s->flags + (from - s->vaddr), CODE_GAP, to - from);
 	}
 }
 
@@ -669,15 +682,18 @@ static void scan_deinit(struct codescan *s)
 	free(s->reached);
 }
 
-static int scan_init(struct codescan *s, uint64_t off, const struct rows *known)
+static int scan_init(struct codescan *s, uint64_t off, const struct codegaps *gaps)
 {
+	/* the scan clears these several times, besides the steps */
+	if (!elffile_spend(s->file, WINDOW_COST * s->n + CODESCAN_SLOTS))
+		return ELFFILE_ABANDONED;
 	s->code = malloc(s->n);
 	s->flags = calloc(s->n, 1);
 	s->state_at = calloc(s->n, sizeof(*s->state_at));
 	s->slots = calloc(CODESCAN_SLOTS, sizeof(*s->slots));
 	if (!s->code || !s->flags || !s->state_at || !s->slots)
 		return -ENOMEM;
-	mark_gaps(s, known);
+	mark_gaps(s, gaps);
 	return elffile_read(s->file, off, s->code, s->n);
 }
 
@@ -695,28 +711,31 @@ struct window {
 	uint64_t bytes; /* of the gaps */
 };
 
-/* The next window of [@from, @end). False if there is none. */
-static bool next_window(const struct rows *known, uint64_t from, uint64_t end, struct window *ret)
+/* The next window from gap *@i on, which moves behind the window. False if there is none. */
+static bool next_window(const struct codegaps *gaps, size_t *i, struct window *ret)
 {
 	struct window w = {0};
-	uint64_t to;
+	uint32_t segment = 0;
 
-	for (size_t i = rows_find(known, from); from < end; i++, from = to) {
-		to = row_end(known, i, end);
-		if (!is_gap(known, i) || to - from < FUNCTION_ALIGN)
+	for (; *i < gaps->n; ++*i) {
+		const struct codegap *gap = &gaps->items[*i];
+
+		if (gap->end - gap->start < FUNCTION_ALIGN)
 			continue;
-		if (w.bytes && (from - w.end > WINDOW_BETWEEN || to - w.start > CODESCAN_BYTES_MAX))
+		if (w.bytes && (gap->segment != segment || gap->start - w.end > WINDOW_BETWEEN ||
+				gap->end - w.start > CODESCAN_BYTES_MAX))
 			break;
 		if (!w.bytes)
-			w.start = from;
-		w.bytes += to - from;
-		w.end = to;
+			w.start = gap->start;
+		segment = gap->segment;
+		w.bytes += gap->end - gap->start;
+		w.end = gap->end;
 	}
 	*ret = w;
 	return w.bytes != 0;
 }
 
-static int scan_window(struct codescan *s, const struct window *w, const struct rows *known,
+static int scan_window(struct codescan *s, const struct window *w, const struct codegaps *gaps,
 		       const struct codeentries *entries)
 {
 	uint64_t off;
@@ -724,7 +743,7 @@ static int scan_window(struct codescan *s, const struct window *w, const struct 
 
 	if (!elffile_off_of_vaddr(s->file, w->start, &off))
 		return 0;
-	r = scan_init(s, off, known);
+	r = scan_init(s, off, gaps);
 	for (size_t i = codeentries_find(entries, w->start); !r && i < entries->n; i++) {
 		const struct codeentry *e = &entries->items[i];
 
@@ -739,78 +758,55 @@ static int scan_window(struct codescan *s, const struct window *w, const struct 
 		r = find_noreturn(s);
 	if (r || keeps_frames(s))
 		return r;
+	s->n_scanned = 0;
 	r = scan_entries(s);
 	if (!r)
 		r = scan_stubs(s);
 	return r ? r : scan_rest(s);
 }
 
-static int scan_segment(const struct elffile *file, uint64_t start, uint64_t end,
-			const struct rows *known, const struct codeentries *entries,
-			struct rows *rows, struct codescan_stats *stats)
-{
-	struct window w;
-	int r = 0;
-
-	for (; !r && next_window(known, start, end, &w); start = w.end) {
-		_cleanup_(scan_deinit) struct codescan s = {.file = file,
-							    .rows = rows,
-							    .stats = stats,
-							    .vaddr = w.start,
-							    .n = w.end - w.start};
-
-		stats->bytes += w.bytes;
-		if (s.n > CODESCAN_BYTES_MAX)
-			continue;
-		s.machine = elffile_machine(file) == EM_AARCH64 ? CFI_ARM64 : CFI_X86_64;
-		s.decode = s.machine == CFI_ARM64 ? insn_decode_arm64 : insn_decode_x86;
-		r = scan_window(&s, &w, known, entries);
-	}
-	return r;
-}
-
-static bool is_code(const struct elffile_segment *s)
-{
-	return (s->flags & PF_X) && s->filesz && s->vaddr + s->filesz >= s->vaddr;
-}
-
 int codescan_add(const struct elffile *file, const struct rows *known, struct rows *rows,
 		 struct codescan_stats *ret)
 {
 	_cleanup_(codeentries_deinit) struct codeentries entries = {0};
-	const struct elffile_segment *segments;
-	size_t n;
-	int r = codeentries_read(file, known, &entries);
+	_cleanup_(codegaps_deinit) struct codegaps gaps = {0};
+	struct window w;
+	size_t i = 0;
+	int r = codegaps_find(file, known, &gaps);
 
 	*ret = (struct codescan_stats){0};
-	segments = elffile_segments(file, &n);
-	for (size_t i = 0; i < n && !r; i++)
-		if (is_code(&segments[i]))
-			r = scan_segment(file, segments[i].vaddr,
-					 segments[i].vaddr + segments[i].filesz, known, &entries,
-					 rows, ret);
+	if (!r)
+		r = codeentries_read(file, known, &gaps, &entries);
+	while (!r && next_window(&gaps, &i, &w)) {
+		_cleanup_(scan_deinit) struct codescan s = {.file = file,
+							    .rows = rows,
+							    .stats = ret,
+							    .vaddr = w.start,
+							    .n = w.end - w.start};
+
+		ret->bytes += w.bytes;
+		if (s.n > CODESCAN_BYTES_MAX)
+			continue;
+		s.machine = elffile_machine(file) == EM_AARCH64 ? CFI_ARM64 : CFI_X86_64;
+		s.decode = s.machine == CFI_ARM64 ? insn_decode_arm64 : insn_decode_x86;
+		r = scan_window(&s, &w, &gaps, &entries);
+	}
 	return r;
 }
 
-uint64_t codescan_wanted(const struct elffile *file, const struct rows *known)
+int codescan_wanted(const struct elffile *file, const struct rows *known, uint64_t *ret)
 {
-	const struct elffile_segment *segments;
-	uint64_t total = 0, code = 0;
-	size_t n;
+	_cleanup_(codegaps_deinit) struct codegaps gaps = {0};
+	uint64_t total = 0;
+	int r = codegaps_find(file, known, &gaps);
 
-	segments = elffile_segments(file, &n);
-	for (size_t i = 0; i < n; i++) {
-		uint64_t at = segments[i].vaddr, end = at + segments[i].filesz;
-		struct window w;
-
-		if (is_code(&segments[i]) &&
-		    __builtin_add_overflow(code, segments[i].filesz, &code))
-			return 0;
-		for (; is_code(&segments[i]) && next_window(known, at, end, &w); at = w.end)
-			if (__builtin_add_overflow(total, w.bytes, &total))
-				return 0;
-	}
-	if (total < CODESCAN_BYTES_MIN || total > CODESCAN_BYTES_MAX)
-		return 0;
-	return code > LARGE && total < code / LARGE_SHARE ? 0 : total;
+	for (size_t i = 0; i < gaps.n; i++)
+		if (gaps.items[i].end - gaps.items[i].start >= FUNCTION_ALIGN)
+			total += gaps.items[i].end - gaps.items[i].start;
+	if (total < CODESCAN_BYTES_MIN || total > CODESCAN_BYTES_MAX ||
+	    (gaps.code > LARGE && total < gaps.code / LARGE_SHARE))
+		total = 0;
+	if (!r)
+		*ret = total;
+	return r;
 }

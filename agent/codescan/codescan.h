@@ -41,12 +41,13 @@ struct codescan_stats {
  * @known: its finished rows
  * @rows:  receives the rows: another list of the same image, not finished
  *
- * Return: 0; ELFFILE_TRUNCATED; -ENOSPC for too many rows; -errno.
+ * Return: 0; ELFFILE_TRUNCATED; ELFFILE_ABANDONED; -ENOSPC for too many rows; -errno.
  */
 int codescan_add(const struct elffile *file, const struct rows *known, struct rows *rows,
 		 struct codescan_stats *ret);
 
-/* Bytes of code in the gaps between @known's rows; 0 if a scan is not worthwhile. */
-uint64_t codescan_wanted(const struct elffile *file, const struct rows *known);
+/* *@ret: bytes of code in the gaps between @known's rows; 0 if a scan is not worthwhile. 0;
+ * ELFFILE_ABANDONED; -ENOMEM. */
+int codescan_wanted(const struct elffile *file, const struct rows *known, uint64_t *ret);
 
 #endif

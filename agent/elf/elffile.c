@@ -30,18 +30,22 @@
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
+#include "base/work_budget.h"
 
 /* Program headers; the kernel refuses programs with more than 64 KiB of them (load_elf_phdrs()).
  * Above this limit and the next two, the file is ELFFILE_TOO_LARGE. Reached: `too_large`. */
-#define ELFFILE_PHDRS_MAX    1170
+#define ELFFILE_PHDRS_MAX     1170
 /* Sections. Linked files have some 40; a kernel module built with function sections has hundreds.
  * Reached: `too_large`. */
-#define ELFFILE_SECTIONS_MAX 8192
+#define ELFFILE_SECTIONS_MAX  8192
 /* Bytes of section names. Reached: `too_large`. */
-#define ELFFILE_NAMES_MAX    (1u << 20)
+#define ELFFILE_NAMES_MAX     (1u << 20)
 /* Bytes of a note segment or section searched for the build id; linkers put the build id first.
  * Reached: no build id. */
-#define ELFFILE_NOTES_MAX    (64u << 10)
+#define ELFFILE_NOTES_MAX     (64u << 10)
+/* Bytes of all notes searched in one file; a file can have 9,000 note segments and sections.
+ * Reached: no build id. */
+#define ELFFILE_ALL_NOTES_MAX ((uint64_t)1 << 20)
 
 struct named_section {
 	struct elffile_section section;
@@ -49,10 +53,12 @@ struct named_section {
 };
 
 struct elffile {
-	int fd;		     /* or -1: */
-	const uint8_t *data; /* borrowed */
-	bool is_process;     /* fd is a process's memory */
-	bool leave_open;     /* atomic */
+	struct work_budget *work; /* borrowed, or NULL: no budget */
+	bool is_borrowed;	  /* a handle made by elffile_budgeted() */
+	int fd;			  /* or -1: */
+	const uint8_t *data;	  /* borrowed */
+	bool is_process;	  /* fd is a process's memory */
+	bool leave_open;	  /* atomic */
 	uint64_t size;
 	uint16_t type;
 	uint16_t machine;
@@ -89,9 +95,15 @@ const char *elffile_outcome_name(int outcome)
 		[ELFFILE_TOO_LARGE] = "too_large",
 		[ELFFILE_ABSENT] = "absent",
 		[ELFFILE_TRUNCATED] = "truncated",
+		[ELFFILE_ABANDONED] = "abandoned",
 	};
 
 	return outcome >= 0 && outcome < ELFFILE_OUTCOME_MAX ? names[outcome] : "error";
+}
+
+bool elffile_spend(const struct elffile *ef, uint64_t units)
+{
+	return !ef->work || work_budget_spend(ef->work, units);
 }
 
 int elffile_read(const struct elffile *ef, uint64_t off, void *ret, size_t n)
@@ -103,6 +115,8 @@ int elffile_read(const struct elffile *ef, uint64_t off, void *ret, size_t n)
 		return ELFFILE_TRUNCATED;
 	if (!n)
 		return 0;
+	if (!elffile_spend(ef, n + WORK_READ_COST))
+		return ELFFILE_ABANDONED;
 	if (ef->fd < 0) {
 		memcpy(to, ef->data + off, n);
 		return 0;
@@ -355,7 +369,8 @@ static bool next_note(struct elffile *ef, struct cursor *c, size_t align, bool *
 
 /* Notes are aligned by 4, in segments of alignment 8 by 8 (gABI, "Note Section"; LINUX ABI draft).
  */
-static int search_notes(struct elffile *ef, uint64_t off, uint64_t size, uint64_t align)
+static int search_notes(struct elffile *ef, uint64_t off, uint64_t size, uint64_t align,
+			uint64_t *left)
 {
 	_cleanup_(freep) void *bytes = NULL;
 	struct cursor c;
@@ -364,6 +379,9 @@ static int search_notes(struct elffile *ef, uint64_t off, uint64_t size, uint64_
 
 	if (size > ELFFILE_NOTES_MAX)
 		size = ELFFILE_NOTES_MAX;
+	if (size > *left)
+		return 0;
+	*left -= size;
 	r = elffile_read_new(ef, off, (size_t)size, &bytes);
 	if (r)
 		return r < 0 ? r : 0;
@@ -377,6 +395,7 @@ static int search_notes(struct elffile *ef, uint64_t off, uint64_t size, uint64_
  * segments. */
 static int load_build_id(struct elffile *ef, Elf *elf)
 {
+	uint64_t left = ELFFILE_ALL_NOTES_MAX;
 	GElf_Phdr ph;
 	size_t n = 0;
 	int r = 0;
@@ -385,11 +404,11 @@ static int load_build_id(struct elffile *ef, Elf *elf)
 		return 0;
 	for (size_t i = 0; i < n && !r && !ef->n_build_id; i++)
 		if (gelf_getphdr(elf, (int)i, &ph) && ph.p_type == PT_NOTE)
-			r = search_notes(ef, ph.p_offset, ph.p_filesz, ph.p_align);
+			r = search_notes(ef, ph.p_offset, ph.p_filesz, ph.p_align, &left);
 	for (size_t i = 0; i < ef->n_sections && !r && !ef->n_build_id; i++)
 		if (ef->sections[i].section.type == SHT_NOTE)
 			r = search_notes(ef, ef->sections[i].section.off,
-					 ef->sections[i].section.size, 4);
+					 ef->sections[i].section.size, 4, &left);
 	return r;
 }
 
@@ -483,17 +502,32 @@ void elffile_free(struct elffile *ef)
 {
 	if (!ef)
 		return;
-	if (ef->fd >= 0 && !__atomic_load_n(&ef->leave_open, __ATOMIC_RELAXED))
-		close(ef->fd);
-	free(ef->segments);
-	free(ef->sections);
-	free(ef->names);
+	if (!ef->is_borrowed) {
+		if (ef->fd >= 0 && !__atomic_load_n(&ef->leave_open, __ATOMIC_RELAXED))
+			close(ef->fd);
+		free(ef->segments);
+		free(ef->sections);
+		free(ef->names);
+	}
 	free(ef);
 }
 
 void elffile_leave_open(struct elffile *ef)
 {
 	__atomic_store_n(&ef->leave_open, true, __ATOMIC_RELAXED);
+}
+
+int elffile_budgeted(const struct elffile *ef, struct work_budget *work, struct elffile **ret)
+{
+	struct elffile *handle = malloc(sizeof(*handle));
+
+	if (!handle)
+		return -ENOMEM;
+	*handle = *ef;
+	handle->is_borrowed = true;
+	handle->work = work;
+	*ret = handle;
+	return 0;
 }
 
 /* ---------------------------------------------------------------- questions */

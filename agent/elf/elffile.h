@@ -23,6 +23,7 @@ enum elffile_outcome {
 	ELFFILE_TOO_LARGE,   /* more segments, sections or bytes than the ceilings in elffile.c */
 	ELFFILE_ABSENT,	     /* there is no such section, segment or note */
 	ELFFILE_TRUNCATED,   /* the file is shorter than its headers say */
+	ELFFILE_ABANDONED,   /* the budget of work has ended (elffile_budgeted()) */
 	ELFFILE_OUTCOME_MAX,
 };
 
@@ -48,6 +49,7 @@ struct elffile_section {
 
 struct elffile;
 struct stat;
+struct work_budget;
 
 /* Takes @fd on success. 0, an outcome, -errno. */
 int elffile_open(int fd, struct elffile **ret);
@@ -58,9 +60,15 @@ int elffile_open_memory(const void *data, size_t n, struct elffile **ret);
  * Unreadable memory is ELFFILE_TRUNCATED. 0, ELFFILE_TOO_LARGE, -errno. */
 int elffile_open_process(int fd, uint16_t machine, const struct elffile_segment *segments, size_t n,
 			 struct elffile **ret);
+/* Another handle of @ef: its reads are charged to @work, and are ELFFILE_ABANDONED when @work has
+ * ended. Borrows both. For the parsers of one job; @ef stays without a budget, for other threads.
+ * 0 or -ENOMEM. */
+int elffile_budgeted(const struct elffile *ef, struct work_budget *work, struct elffile **ret);
 void elffile_free(struct elffile *ef);
 /* elffile_free() will not close the file: closing may wait for a file system's server. */
 void elffile_leave_open(struct elffile *ef);
+/* Charges work on bytes in memory. False when the budget has ended; always true without one. */
+bool elffile_spend(const struct elffile *ef, uint64_t units);
 
 bool elffile_is_process(const struct elffile *ef);  /* made by elffile_open_process() */
 uint16_t elffile_type(const struct elffile *ef);    /* ET_EXEC, ET_DYN, ... */
@@ -83,7 +91,7 @@ int elffile_section_at(const struct elffile *ef, uint32_t index, struct elffile_
 /* The GNU build id's bytes; *@ret_n is their number. 0 or ELFFILE_ABSENT. */
 int elffile_build_id(const struct elffile *ef, uint8_t ret[ELFFILE_BUILD_ID_MAX], size_t *ret_n);
 
-/* All of @n bytes from @off. 0, ELFFILE_TRUNCATED, -errno. */
+/* All of @n bytes from @off. 0, ELFFILE_TRUNCATED, ELFFILE_ABANDONED, -errno. */
 int elffile_read(const struct elffile *ef, uint64_t off, void *ret, size_t n);
 /* A section's bytes, owned by the caller (free()); above @max ELFFILE_TOO_LARGE. A section without
  * bytes in the file (SHT_NOBITS) is ELFFILE_ABSENT. */

@@ -15,7 +15,13 @@
 #include "base/cleanup.h"
 
 /* Read at a time. */
-#define PIECE ((size_t)32 << 10)
+#define PIECE			((size_t)32 << 10)
+/* Compressed bytes, beyond as many as uncompressed ones. zlib adds 5 bytes for each 16 KiB that it
+ * cannot compress. A stream of empty blocks has no end. Reached: `compressed`. */
+#define ELFINFLATE_OVERHEAD_MAX ((uint64_t)64 << 10)
+
+/* Units of work for a byte, compressed or not. */
+#define INFLATE_COST 4u
 
 struct stream {
 	const struct elffile *ef;
@@ -52,6 +58,7 @@ static int refill(struct stream *s)
 /* Fills all room of z.next_out; the stream must then end. */
 static int run(struct stream *s)
 {
+	uInt before = s->z.avail_out;
 	int r = 0, z = Z_OK;
 
 	while (!r && z != Z_STREAM_END) {
@@ -60,6 +67,11 @@ static int run(struct stream *s)
 		if (r)
 			break;
 		z = inflate(&s->z, Z_NO_FLUSH);
+		if (!elffile_spend(s->ef, INFLATE_COST * (PIECE + (before - s->z.avail_out))))
+			r = ELFFILE_ABANDONED;
+		before = s->z.avail_out;
+		if (r)
+			break;
 		if (z == Z_MEM_ERROR)
 			r = -ENOMEM;
 		else if (z != Z_OK && z != Z_STREAM_END)
@@ -106,6 +118,8 @@ int elfinflate(const struct elffile *ef, const struct elffile_section *section, 
 	s->ef = ef;
 	s->off = section->off + sizeof(Elf64_Chdr);
 	s->left = section->size - sizeof(Elf64_Chdr);
+	if (s->left > n + n / 1024 + ELFINFLATE_OVERHEAD_MAX)
+		s->left = n + n / 1024 + ELFINFLATE_OVERHEAD_MAX;
 	s->z.next_out = bytes;
 	s->z.avail_out = (uInt)n;
 	r = run(s);

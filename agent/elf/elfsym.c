@@ -3,8 +3,8 @@
  * Finding a symbol by name means reading all of .symtab: it is not sorted, and ordinary programs
  * have no hash table for it. A large Go program has 200,000 symbols, 5 MB, and 15 MB of names. So
  * the search does not fetch each symbol's name. It first finds the names in .strtab, and gets a few
- * offsets. Then it finds the symbols in .symtab with such an offset as st_name. Both tables are
- * read once, in pieces, front to back.
+ * offsets. Then it finds the symbols in .symtab with such an offset as st_name, by binary search.
+ * Both tables are read once, in pieces, front to back.
  *
  * A name may be the tail of a longer name: linkers store "b" inside "ab" (ld's string merging). So
  * each occurrence of the name before a NUL counts, with any bytes before the name.
@@ -98,6 +98,29 @@ static int search_strings(struct search *s, const struct elffile_section *string
 	return 0;
 }
 
+static int by_st_name(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->st_name < y->st_name ? -1 : x->st_name > y->st_name;
+}
+
+/* The first place at or after @st_name. */
+static size_t first_place(const struct search *s, uint32_t st_name)
+{
+	size_t low = 0, high = s->n_places;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (s->places[mid].st_name < st_name)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 static void note_symbol(const struct search *s, const Elf64_Sym *sym, struct elfsym *found)
 {
 	unsigned int type = ELF64_ST_TYPE(sym->st_info);
@@ -106,11 +129,10 @@ static void note_symbol(const struct search *s, const Elf64_Sym *sym, struct elf
 		return;
 	if (type != STT_OBJECT && type != STT_NOTYPE)
 		return;
-	for (size_t i = 0; i < s->n_places; i++) {
+	for (size_t i = first_place(s, sym->st_name);
+	     i < s->n_places && s->places[i].st_name == sym->st_name; i++) {
 		struct elfsym *to = &found[s->places[i].name];
 
-		if (s->places[i].st_name != sym->st_name)
-			continue;
 		if (to->n == 0)
 			*to = (struct elfsym){sym->st_value, sym->st_size, sym->st_shndx, 1};
 		else if (to->vaddr != sym->st_value)
@@ -182,6 +204,7 @@ int elfsym_find(const struct elffile *ef, const char *const *names, size_t n, st
 	s->n_names = n;
 	s->buf = buf;
 	r = search_strings(s, &strings);
+	qsort(s->places, s->n_places, sizeof(s->places[0]), by_st_name);
 	if (!r && s->n_places)
 		r = search_symbols(s, &symbols, found);
 	if (r)

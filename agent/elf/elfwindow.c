@@ -2,9 +2,13 @@
 #include "elf/elfwindow.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "elf/elffile.h"
+
+/* Bytes of the window after a jump: a page. */
+#define JUMP_BYTES ((size_t)4096)
 
 int elfwindow_init(struct elfwindow *w, const struct elffile *file, uint64_t off, uint64_t size,
 		   size_t room)
@@ -30,11 +34,27 @@ void elfwindow_deinit(struct elfwindow *w)
 	w->n = 0;
 }
 
-/* The window to begin at @off of the part. */
-static int move(struct elfwindow *w, uint64_t off)
+/* Bytes of the window from @off on. As with a disk's readahead, the window doubles while the reader
+ * goes on, and is small again after a jump: a table in no order costs a small read for each entry.
+ */
+static size_t window_bytes(const struct elfwindow *w, uint64_t off, size_t need)
 {
-	uint64_t left = w->size - off;
-	size_t n = left < w->room ? (size_t)left : w->room;
+	bool goes_on = off >= w->first && off - w->first <= 2 * (uint64_t)w->n;
+	size_t n = goes_on ? 2 * w->n : 0;
+
+	if (n < JUMP_BYTES)
+		n = JUMP_BYTES;
+	if (n < need)
+		n = need;
+	if (n > w->room)
+		n = w->room;
+	return n < w->size - off ? n : (size_t)(w->size - off);
+}
+
+/* The window to begin at @off of the part, with at least @need bytes. */
+static int move(struct elfwindow *w, uint64_t off, size_t need)
+{
+	size_t n = window_bytes(w, off, need);
 	uint64_t at;
 	int r;
 
@@ -54,7 +74,7 @@ int elfwindow_get(struct elfwindow *w, uint64_t off, size_t n, const uint8_t **r
 	if (off > w->size || n > w->size - off || n > w->room)
 		return ELFFILE_MALFORMED;
 	if (off < w->first || off - w->first > w->n || n > w->n - (off - w->first)) {
-		int r = move(w, off);
+		int r = move(w, off, n);
 
 		if (r)
 			return r;

@@ -4,8 +4,9 @@
 
 /*
  * Sequential reading of a part of a file, with small steps back and gaps. A window of bytes moves
- * forward, so reading a table entry by entry costs a copy and few system calls. Bytes outside the
- * window are read again.
+ * forward, so reading a table entry by entry costs a copy and few system calls. The window grows to
+ * its maximum as long as the reader goes forward, and shrinks to a page after a jump. Bytes outside
+ * the window are read again.
  */
 
 #include <stddef.h>

@@ -85,7 +85,12 @@ bool gofunc_parse(const struct gomodule *m, const uint8_t *bytes, struct gofunc 
 
 /*
  * Entries and records are both in the order of the code, so the walk reads both through windows
- * that move forward. A program of 100 MB has 130,000 functions, so the walk avoids look-ups.
+ * that move forward.
+ *
+ * Functions of Go's linker do not overlap. A damaged entry makes one function longer and some
+ * others malformed. But a forged table may have a million functions over the same code, each with
+ * the same long tables. So all functions together have at most twice the bytes of their code, and
+ * the others are malformed.
  */
 
 /* A read beyond the file is an offset beyond the table, so it is malformed. */
@@ -112,6 +117,20 @@ static int read_entry(struct gofuncwalk *w, uint64_t i, uint64_t *ret_entry, uin
 	return 0;
 }
 
+/* Whether the functions so far, with this one, have at most twice the bytes of their code. */
+static bool is_new_code(struct gofuncwalk *w, uint64_t start, uint64_t end)
+{
+	uint64_t lowest = !w->bytes || start < w->lowest ? start : w->lowest;
+	uint64_t highest = !w->bytes || end > w->highest ? end : w->highest, bytes;
+
+	if (__builtin_add_overflow(w->bytes, end - start, &bytes) || bytes / 2 > highest - lowest)
+		return false;
+	w->lowest = lowest;
+	w->highest = highest;
+	w->bytes = bytes;
+	return true;
+}
+
 /* Read the function between @w->entry and @end, with the record at @w->record. */
 static int read_func(struct gofuncwalk *w, uint64_t end, struct gofunc *ret)
 {
@@ -119,7 +138,7 @@ static int read_func(struct gofuncwalk *w, uint64_t end, struct gofunc *ret)
 	int r;
 
 	*ret = (struct gofunc){.entry = w->entry, .end = end};
-	if (end <= w->entry)
+	if (end <= w->entry || !is_new_code(w, w->entry, end))
 		return GOMODULE_MALFORMED;
 	r = elfwindow_get(&w->records, w->record, gofunc_bytes(w->module), &bytes);
 	if (r)

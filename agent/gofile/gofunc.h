@@ -62,6 +62,7 @@ struct elffile;
  * @entries: of the function table
  * @records: of the functions
  * @i:       number of the next function, which begins at @entry and has its record at @record
+ * @lowest:  of the functions so far, to @highest; together they have @bytes
  */
 struct gofuncwalk {
 	const struct gomodule *module;
@@ -70,6 +71,7 @@ struct gofuncwalk {
 	uint64_t i;
 	uint64_t entry;
 	uint64_t record;
+	uint64_t lowest, highest, bytes;
 };
 
 /* @window is the room for records, in bytes. Entries, equal in number but smaller, get a

@@ -44,6 +44,8 @@
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
+#include "base/nsec.h"
+#include "base/work_budget.h"
 #include "elf/elffile.h"
 #include "elf/blockcache.h"
 #include "gofile/gofunc.h"
@@ -55,6 +57,16 @@
 /* Bytes of a string; names of generic functions have at most some KiB. Reached: `malformed`. */
 #define GOPCLNTAB_STRING_MAX (64u << 10)
 
+/* Units of work for a byte of an address table. */
+#define PCS_COST	    4u
+/* Work on one file: units for the search of its tables, and more with each look-up. A forged
+ * file has functions with the longest tables at each level of inlining. Above it names are
+ * missing. */
+#define GOPCLNTAB_WORK	    ((uint64_t)1 << 30)
+#define GOPCLNTAB_FIND_WORK ((uint64_t)1 << 16)
+/* The same as CPU time, where units do not describe the search. */
+#define GOPCLNTAB_CPU_NS    (5 * NSEC_PER_SEC)
+
 #define PCDATA_INLINE_INDEX  2u
 #define FUNCDATA_INLINE_TREE 3u
 /* Bytes of an entry of the inlining tree, of the newest version. Reached: -. */
@@ -64,7 +76,8 @@
 #define NO_FUNCDATA	     UINT32_MAX
 
 struct gopclntab {
-	const struct elffile *file;
+	struct work_budget work;
+	struct elffile *file; /* owned; with this budget */
 	struct gomodule module;
 	struct blockcache cache;
 	bool full_names;
@@ -86,6 +99,7 @@ const char *gopclntab_outcome_name(int outcome)
 		[GOPCLNTAB_UNSUPPORTED] = "unsupported",
 		[GOPCLNTAB_MALFORMED] = "malformed",
 		[GOPCLNTAB_NOT_FOUND] = "not_found",
+		[GOPCLNTAB_ABANDONED] = "abandoned",
 	};
 
 	return outcome >= 0 && outcome < GOPCLNTAB_OUTCOME_MAX ? names[outcome] : "error";
@@ -251,6 +265,7 @@ struct pcs_reader {
 	struct gopclntab *t;
 	const uint8_t *bytes;
 	size_t n;	/* left in @bytes */
+	size_t read;	/* all of @bytes */
 	uint64_t pos;	/* in the table, of the data after @bytes */
 	uint64_t limit; /* the reader stops here */
 };
@@ -262,10 +277,14 @@ static int pcs_byte(struct pcs_reader *p, uint8_t *ret)
 
 		if (p->pos >= p->limit)
 			return GOPCLNTAB_MALFORMED;
+		/* look-ups decode the table of a function from its begin, inlined ones too */
+		if (!elffile_spend(p->t->file, PCS_COST * p->read))
+			return GOPCLNTAB_MALFORMED;
 		r = peek_string(p->t, p->pos, p->limit, &p->bytes, &p->n);
 		if (r)
 			return r;
 		p->pos += p->n;
+		p->read = p->n;
 	}
 	*ret = *p->bytes++;
 	p->n--;
@@ -616,8 +635,10 @@ int gopclntab_find(struct gopclntab *t, uint64_t vaddr, struct gopclntab_line *r
 	struct gopclntab_line line;
 	struct gofunc f;
 	uint64_t func;
-	int r = search_ftab(t, vaddr, &f, &func);
+	int r;
 
+	work_budget_add(&t->work, GOPCLNTAB_FIND_WORK);
+	r = search_ftab(t, vaddr, &f, &func);
 	if (!r)
 		r = read_func(t, func, &f);
 	if (r)
@@ -649,18 +670,24 @@ static int module_outcome(int r)
 
 int gopclntab_open(const struct elffile *file, struct gopclntab **ret)
 {
-	struct gomodule module;
-	struct gopclntab *t;
-	int r = gomodule_find(file, &module);
+	struct gopclntab *t = calloc(1, sizeof(*t));
+	int r;
 
-	if (r)
-		return module_outcome(r);
-	t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;
-	t->file = file;
-	t->module = module;
-	blockcache_init(&t->cache, file);
+	work_budget_init(&t->work, GOPCLNTAB_WORK, GOPCLNTAB_CPU_NS, NULL);
+	r = elffile_budgeted(file, &t->work, &t->file);
+	if (!r)
+		r = module_outcome(gomodule_find(t->file, &t->module));
+	if (r > 0 && t->work.end)
+		r = GOPCLNTAB_ABANDONED;
+	if (r) {
+		gopclntab_free(t);
+		return r;
+	}
+	/* look-ups are bounded by units, on any thread */
+	t->work.cpu_ns = UINT64_MAX;
+	blockcache_init(&t->cache, t->file);
 	*ret = t;
 	return 0;
 }
@@ -675,6 +702,7 @@ void gopclntab_free(struct gopclntab *t)
 	if (!t)
 		return;
 	blockcache_deinit(&t->cache);
+	elffile_free(t->file);
 	free(t);
 }
 

@@ -24,6 +24,7 @@ enum gopclntab_outcome {
 	GOPCLNTAB_UNSUPPORTED, /* an unknown magic, or an unknown text base */
 	GOPCLNTAB_MALFORMED,   /* an offset outside of the table, or to a wrong place */
 	GOPCLNTAB_NOT_FOUND,   /* no function has this address or name */
+	GOPCLNTAB_ABANDONED,   /* the file takes too much work */
 	GOPCLNTAB_OUTCOME_MAX,
 };
 

@@ -37,8 +37,11 @@
 
 #define RECORDS_WINDOW (256u << 10)
 #define NAMES_WINDOW   (4u << 10)
+/* Units of work for a step. */
+#define STEP_COST      8u
 
 struct gopcsp {
+	const struct elffile *file;
 	struct gomodule module;
 	struct gofuncwalk walk;
 	struct elfwindow names;
@@ -95,12 +98,18 @@ static int read_steps(struct gopcsp *p, uint32_t off, struct gocode_func *f)
 			break;
 		if (!varint(&pos, end, &pc_step))
 			return GOPCSP_MALFORMED;
+		/* a long table without code would be read for each function that has it */
+		if (n && p->steps[n - 1].start == pc)
+			return GOPCSP_MALFORMED;
 		value += (step >> 1) ^ -(step & 1);
 		r = add_step(p, n++, pc, value);
 		if (r)
 			return r;
 		pc += (uint64_t)pc_step * p->module.quantum;
 	}
+	/* thousands of functions may share one long table */
+	if (!elffile_spend(p->file, STEP_COST * n))
+		return GOPCSP_MALFORMED;
 	f->steps = p->steps;
 	f->n_steps = n;
 	return 0;
@@ -188,6 +197,7 @@ int gopcsp_open(const struct elffile *file, struct gopcsp **ret)
 
 	if (!p)
 		return -ENOMEM;
+	p->file = file;
 	r = module_outcome(gomodule_find(file, &p->module));
 	if (!r)
 		r = read_tables(p, file);

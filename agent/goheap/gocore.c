@@ -248,27 +248,36 @@ int gocore_runtimes(struct gocore *core, struct goruntimes *ret)
 
 /* ---------------------------------------------------------------- frames */
 
+/* The mapping that holds @pc, NULL if there is none; they ascend. */
+static const struct corefile_mapping *find_mapping(const struct gocore *core, uint64_t pc)
+{
+	size_t low = 0, high;
+	const struct corefile_mapping *m = corefile_mappings(core->core, &high);
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (m[mid].start <= pc)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && pc < m[low - 1].limit ? &m[low - 1] : NULL;
+}
+
 int gocore_resolve(void *gocore, uint64_t pc, struct frame *ret)
 {
 	struct gocore *core = gocore;
-	size_t n;
-	const struct corefile_mapping *m = corefile_mappings(core->core, &n);
+	const struct corefile_mapping *m = find_mapping(core, pc);
+	const struct core_file *file = m ? find_file(core, m->path) : NULL;
+	uint64_t bias;
 
 	*ret = (struct frame){image_ref(core->unknown), pc};
-	for (size_t i = 0; i < n; i++) {
-		const struct core_file *file;
-		uint64_t bias;
-
-		if (pc < m[i].start || pc >= m[i].limit)
-			continue;
-		file = find_file(core, m[i].path);
-		if (!file)
-			return 0;
-		if (!image_bias(file->image, m[i].start, m[i].limit - m[i].start, m[i].offset,
-				&bias))
-			bias = m[i].start - m[i].offset; /* no file: use the offset */
-		image_unref(ret->image);
-		*ret = (struct frame){image_ref(file->image), pc - bias};
-	}
+	if (!file)
+		return 0;
+	if (!image_bias(file->image, m->start, m->limit - m->start, m->offset, &bias))
+		bias = m->start - m->offset; /* no file: use the offset */
+	image_unref(ret->image);
+	*ret = (struct frame){image_ref(file->image), pc - bias};
 	return 0;
 }

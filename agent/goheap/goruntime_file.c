@@ -36,6 +36,8 @@
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
+#include "base/nsec.h"
+#include "base/work_budget.h"
 #include "gofile/gomodule.h"
 #include "gofile/goversion.h"
 #include "goheap/goruntime.h"
@@ -59,6 +61,12 @@
  * buildinfo first, C linkers put buildinfo behind the line table, 16 MB long in a program of 48 MB.
  * Reached: no version. */
 #define GORUNTIME_INFO_SCAN_MAX (64u << 20)
+
+/* Work on one file, in units: eight scans of GOMODULE_SCAN_MAX. Above it the file is
+ * GORUNTIME_TOO_LARGE. */
+#define GORUNTIME_WORK	 ((uint64_t)1 << 31)
+/* The same as CPU time, where units do not describe the work. */
+#define GORUNTIME_CPU_NS (5 * NSEC_PER_SEC)
 
 static const struct var_info {
 	const char *name;
@@ -402,7 +410,7 @@ static void keep_shape(const struct elffile *ef, struct goruntime_file *ret)
 			};
 }
 
-int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
+static int read_file(const struct elffile *ef, struct goruntime_file *ret)
 {
 	struct goruntime_file file = {0};
 	struct gomodule module;
@@ -428,4 +436,19 @@ int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
 	if (r >= 0)
 		*ret = file;
 	return r;
+}
+
+int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
+{
+	struct work_budget work;
+	struct elffile *file;
+	int r;
+
+	work_budget_init(&work, GORUNTIME_WORK, GORUNTIME_CPU_NS, NULL);
+	r = elffile_budgeted(ef, &work, &file);
+	if (r)
+		return r;
+	r = read_file(file, ret);
+	elffile_free(file);
+	return r >= 0 && work.end ? GORUNTIME_TOO_LARGE : r;
 }

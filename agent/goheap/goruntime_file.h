@@ -102,7 +102,8 @@ struct goruntime_file {
  *
  * Return: of enum goruntime_state (goruntime.h) GORUNTIME_OK; GORUNTIME_NO_RUNTIME for a file other
  * than Go, at the cost of the section headers if there are any; GORUNTIME_UNKNOWN_LAYOUT if the
- * list of records or the rate was not found, with the version in *@ret all the same; -errno.
+ * list of records or the rate was not found, with the version in *@ret all the same;
+ * GORUNTIME_TOO_LARGE if the file takes too much work; -errno.
  */
 int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret);
 

@@ -27,7 +27,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/nsec.h"
 #include "base/vec.h"
+#include "base/work_budget.h"
 #include "elf/elffile.h"
 #include "symbolize/symname.h"
 
@@ -52,6 +54,16 @@
 /* Names of untyped symbols remembered during the load: there are thousands, but few different ones.
  * Reached: looked at again. */
 #define SYMTAB_MARKS_MAX    64
+/* Work on one file: units, and more for each byte of the file. Node's of 99 MB takes 45 * 10^6. */
+#define SYMTAB_WORK	    ((uint64_t)1 << 28)
+#define SYMTAB_BYTE_WORK    8u
+/* The maximum of these units. Reached: `abandoned`: no name. */
+#define SYMTAB_WORK_MAX	    ((uint64_t)1 << 32)
+/* The same as CPU time, where units do not describe the work. */
+#define SYMTAB_CPU_NS	    (5 * NSEC_PER_SEC)
+/* Units of work for an entry read, and for a symbol sorted. */
+#define ENTRY_COST	    8u
+#define SORT_COST	    256u
 /* Bytes of a name read at first; most are shorter. */
 #define SYMTAB_NAME_STEP    128
 
@@ -77,11 +89,12 @@ struct range {
 };
 
 struct symtab {
-	const struct elffile *file;
+	struct work_budget work;
+	struct elffile *file;	    /* owned; with this budget */
 	struct symbol_entry *items; /* by vaddr, rank, table, name */
 	size_t n;
 	size_t cap;
-	struct range *ranges; /* executable sections, ascending */
+	struct range *ranges; /* executable sections, ascending, apart from each other */
 	size_t n_ranges;
 	size_t cap_ranges;
 	struct elffile_section strings[TABLE_MAX];
@@ -124,6 +137,26 @@ static int compare_ranges(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/* Sorts the ranges. Sections of linked files do not overlap; others become one range. */
+static void merge_ranges(struct symtab *t)
+{
+	size_t n = 0;
+
+	if (t->n_ranges)
+		qsort(t->ranges, t->n_ranges, sizeof(*t->ranges), compare_ranges);
+	for (size_t i = 0; i < t->n_ranges; i++) {
+		struct range range = t->ranges[i];
+
+		if (n && range.start < t->ranges[n - 1].limit) {
+			if (range.limit > t->ranges[n - 1].limit)
+				t->ranges[n - 1].limit = range.limit;
+		} else {
+			t->ranges[n++] = range;
+		}
+	}
+	t->n_ranges = n;
+}
+
 static int load_ranges(struct symtab *t)
 {
 	const uint32_t wanted = SHF_ALLOC | SHF_EXECINSTR;
@@ -143,17 +176,23 @@ static int load_ranges(struct symtab *t)
 			break;
 		t->ranges[t->n_ranges++] = (struct range){.start = s.vaddr, .limit = limit};
 	}
-	if (t->n_ranges)
-		qsort(t->ranges, t->n_ranges, sizeof(*t->ranges), compare_ranges);
+	merge_ranges(t);
 	return 0;
 }
 
 static const struct range *find_range(const struct symtab *t, uint64_t vaddr)
 {
-	for (size_t i = 0; i < t->n_ranges; i++)
-		if (vaddr >= t->ranges[i].start && vaddr < t->ranges[i].limit)
-			return &t->ranges[i];
-	return NULL;
+	size_t low = 0, high = t->n_ranges;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (t->ranges[mid].limit <= vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < t->n_ranges && t->ranges[low].start <= vaddr ? &t->ranges[low] : NULL;
 }
 
 /* False for a symbol that is not a function. */
@@ -180,14 +219,25 @@ struct marks {
 	bool is_mark[SYMTAB_MARKS_MAX];
 };
 
+/* The begin of a name suffices; each name may be another and long. */
+static bool read_is_mark(const struct symtab *t, const struct symbol_entry *e)
+{
+	const struct elffile_section *strings = &t->strings[e->table];
+	uint64_t left = strings->size > e->name ? strings->size - e->name : 0, off;
+	char name[SYMNAME_MARK_BYTES + 1] = {0};
+	size_t n = left < SYMNAME_MARK_BYTES ? (size_t)left : SYMNAME_MARK_BYTES;
+
+	return !n || __builtin_add_overflow(strings->off, e->name, &off) ||
+	       elffile_read(t->file, off, name, n) != 0 || !name[0] || symname_is_mark(name);
+}
+
 static bool is_mark(const struct symtab *t, struct marks *marks, const struct symbol_entry *e)
 {
 	size_t slot = e->name % SYMTAB_MARKS_MAX;
-	char name[SYMTAB_NAME_MAX];
 
 	if (marks->name[slot] != e->name) {
 		marks->name[slot] = e->name;
-		marks->is_mark[slot] = !read_name(t, e, name) || symname_is_mark(name);
+		marks->is_mark[slot] = read_is_mark(t, e);
 	}
 	return marks->is_mark[slot];
 }
@@ -226,6 +276,8 @@ static int load_entries(struct symtab *t, enum symbol_table table, uint64_t off,
 		size_t now = n - i < SYMTAB_STEP ? (size_t)(n - i) : SYMTAB_STEP;
 
 		r = elffile_read(t->file, off + i * sizeof(*step), step, now * sizeof(*step));
+		if (!r && !elffile_spend(t->file, ENTRY_COST * now))
+			r = ELFFILE_ABANDONED;
 		for (size_t j = 0; !r && j < now; j++)
 			r = add_symbol(t, table, &step[j], &marks);
 	}
@@ -272,7 +324,7 @@ static bool is_repeated(const struct symbol_entry *e, const struct symbol_entry 
 }
 
 /* One past the last byte of all functions with the start of item @i, but at least @reach, the end
- * of those before them. */
+ * of those before them. Called once for each start. */
 static uint64_t reach_of(const struct symtab *t, size_t i, uint64_t reach)
 {
 	uint64_t vaddr = t->items[i].vaddr;
@@ -287,15 +339,16 @@ static uint64_t reach_of(const struct symtab *t, size_t i, uint64_t reach)
  * dropped. */
 static void drop_needless(struct symtab *t)
 {
-	uint64_t reach = 0;
+	uint64_t reach = 0, start = 0;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct symbol_entry e = t->items[i];
 		bool is_label = e.rank == RANK_UNTYPED || !e.size;
 
-		if (!i || !kept || t->items[kept - 1].vaddr != e.vaddr)
+		if (!i || e.vaddr != start)
 			reach = reach_of(t, i, reach);
+		start = e.vaddr;
 		if (is_label && e.vaddr < reach)
 			continue;
 		if (kept && is_repeated(&e, &t->items[kept - 1]))
@@ -319,20 +372,31 @@ static void shrink(struct symtab *t)
 int symtab_open(const struct elffile *file, struct symtab **ret)
 {
 	_cleanup_(symtab_freep) struct symtab *t = calloc(1, sizeof(*t));
+	uint64_t units;
 	int r;
 
 	if (!t)
 		return -ENOMEM;
-	t->file = file;
 	if (elffile_type(file) == ET_REL)
 		return SYMTAB_ABSENT;
-	r = load_ranges(t);
+	units = SYMTAB_WORK + SYMTAB_BYTE_WORK * elffile_size(file);
+	work_budget_init(&t->work, units < SYMTAB_WORK_MAX ? units : SYMTAB_WORK_MAX, SYMTAB_CPU_NS,
+			 NULL);
+	r = elffile_budgeted(file, &t->work, &t->file);
+	if (!r)
+		r = load_ranges(t);
 	for (unsigned int table = 0; !r && table < TABLE_MAX; table++)
 		r = load_table(t, table);
 	if (r)
 		return r;
+	if (t->work.end)
+		return SYMTAB_ABANDONED;
 	if (!t->n)
 		return SYMTAB_ABSENT;
+	if (!elffile_spend(t->file, SORT_COST * t->n))
+		return SYMTAB_ABANDONED;
+	/* look-ups are bounded by themselves */
+	t->work = (struct work_budget){.left = UINT64_MAX, .look = UINT64_MAX};
 	qsort(t->items, t->n, sizeof(*t->items), compare_symbols);
 	drop_needless(t);
 	shrink(t);
@@ -344,6 +408,7 @@ void symtab_free(struct symtab *t)
 {
 	if (!t)
 		return;
+	elffile_free(t->file);
 	free(t->items);
 	free(t->ranges);
 	free(t);

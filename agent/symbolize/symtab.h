@@ -20,6 +20,7 @@ enum symtab_outcome {
 	SYMTAB_OK = 0,
 	SYMTAB_ABSENT,	  /* no functions in either table */
 	SYMTAB_NOT_FOUND, /* no function has this address, or its name is unreadable */
+	SYMTAB_ABANDONED, /* the file takes too much work */
 	SYMTAB_OUTCOME_MAX,
 };
 
@@ -29,8 +30,8 @@ struct symtab_symbol {
 	uint64_t size; /* 0 if the file does not say */
 };
 
-/* @file is borrowed. 0, SYMTAB_ABSENT, -errno. A malformed table counts up to its first unreadable
- * part. */
+/* @file is borrowed. 0, SYMTAB_ABSENT, SYMTAB_ABANDONED, -errno. A malformed table counts up to its
+ * first unreadable part. */
 int symtab_open(const struct elffile *file, struct symtab **ret);
 void symtab_free(struct symtab *t);
 /* Symbols, and memory in bytes. */

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/vec.h"
 
 #define OFF_BITS      40
@@ -102,8 +103,7 @@ static inline size_t rule_hash(const struct unwind_rule *rule)
 	uint64_t word[2];
 
 	memcpy(word, rule, sizeof(word));
-	word[0] = (word[0] ^ word[1] << 21 ^ word[1] >> 43) * 0x9e3779b97f4a7c15ull;
-	return (size_t)(word[0] >> 40);
+	return (size_t)hash_words(word[0], word[1]);
 }
 
 static inline bool rule_equal(const struct unwind_rule *a, const struct unwind_rule *b)

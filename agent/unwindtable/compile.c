@@ -69,7 +69,7 @@ static int fill_gaps(const struct elffile *file, uint64_t text_start, uint64_t t
 int compile_image(const struct elffile *file, struct ehframe_stats *stats, struct rows **ret)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
-	uint64_t text_start, text_end;
+	uint64_t text_start, text_end, undescribed;
 	int r = ehframe_text(file, &text_start, &text_end);
 
 	*stats = (struct ehframe_stats){0};
@@ -77,7 +77,9 @@ int compile_image(const struct elffile *file, struct ehframe_stats *stats, struc
 		r = rows_new(text_start, text_end, &rows);
 	if (!r)
 		r = add_described(file, stats, rows);
-	if (!r && codescan_wanted(file, rows))
+	if (!r)
+		r = codescan_wanted(file, rows, &undescribed);
+	if (!r && undescribed)
 		r = fill_gaps(file, text_start, text_end, &rows);
 	if (r)
 		return r;

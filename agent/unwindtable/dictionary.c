@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 
 /* In chains and in the queue: none. Number 0 is in neither. */
 #define NONE 0
@@ -70,14 +71,9 @@ static uint8_t *value_at(const struct dictionary *d, uint16_t number)
 	return d->values + (size_t)number * d->value_size;
 }
 
-/* FNV-1a. */
 static uint16_t *head_of(const struct dictionary *d, const uint8_t *value)
 {
-	uint64_t hash = 0xcbf29ce484222325ull;
-
-	for (uint32_t i = 0; i < d->value_size; i++)
-		hash = (hash ^ value[i]) * 0x100000001b3ull;
-	return &d->heads[(hash ^ hash >> 32) & (d->n_heads - 1)];
+	return &d->heads[hash_bytes(value, d->value_size) & (d->n_heads - 1)];
 }
 
 static bool all_zeros(const struct dictionary *d, const uint8_t *value)

@@ -42,24 +42,32 @@ struct rule_runs {
 
 DEFINE_CLEANUP(struct rule_runs *, rule_runs_freep, rule_runs_free);
 
-#define NO_PARENT 0u
+#define NO_PARENT  0u
+/* Places looked at for a key. The table is at most three quarters full, so longer searches are
+ * rare, unless a file's rules are chosen for them. Reached: the sequence is not counted. */
+#define PROBES_MAX 1024
 /* Keeps every key above 0. */
-#define KEY_USED  (1ull << 63)
+#define KEY_USED   (1ull << 63)
 
 static uint64_t key_make(uint32_t parent, uint32_t rule, uint32_t distance)
 {
 	return KEY_USED | (uint64_t)parent << 40 | (uint64_t)rule << 8 | distance;
 }
 
-/* The index of the node, or of the free place for a new node. */
-static size_t node_find(const struct rule_runs *rule_runs, uint64_t key)
+/* The node, or the free place for a new node; NULL if there is neither near the hash. */
+static struct node *node_find(const struct rule_runs *rule_runs, uint64_t key)
 {
 	uint64_t hash = key * 0x9e3779b97f4a7c15ull;
 	size_t i = (hash >> 40 ^ hash >> 20) & (rule_runs->n_nodes - 1);
 
-	while (rule_runs->nodes[i].key && rule_runs->nodes[i].key != key)
+	for (size_t probes = 0; probes < PROBES_MAX; probes++) {
+		struct node *node = &rule_runs->nodes[i];
+
+		if (!node->key || node->key == key)
+			return node;
 		i = (i + 1) & (rule_runs->n_nodes - 1);
-	return i;
+	}
+	return NULL;
 }
 
 /* Counts the node below @parent (its index + 1) for @rule, and makes it if there is room; false if
@@ -68,16 +76,18 @@ static bool node_count(struct rule_runs *rule_runs, uint32_t parent, uint32_t ru
 		       uint32_t distance, uint32_t *ret)
 {
 	uint64_t key = key_make(parent, rule, distance);
-	size_t i = node_find(rule_runs, key);
+	struct node *node = node_find(rule_runs, key);
 
-	if (!rule_runs->nodes[i].key) {
+	if (!node)
+		return false;
+	if (!node->key) {
 		if (rule_runs->used >= rule_runs->n_nodes - rule_runs->n_nodes / 4)
 			return false;
-		rule_runs->nodes[i].key = key;
+		node->key = key;
 		rule_runs->used++;
 	}
-	rule_runs->nodes[i].count++;
-	*ret = (uint32_t)i + 1;
+	node->count++;
+	*ret = (uint32_t)(node - rule_runs->nodes) + 1;
 	return true;
 }
 
@@ -150,16 +160,18 @@ size_t rule_runs_match(const struct rule_runs *rule_runs, const struct step *ste
 		       uint32_t *ret)
 {
 	uint32_t parent = NO_PARENT;
-	size_t len = 0, i;
+	const struct node *node;
+	size_t len = 0;
 
 	if (n < 2 || !together(&steps[0], &steps[1]))
 		return 1;
 	for (;;) {
-		i = node_find(rule_runs, key_make(parent, steps[len].rule,
-						  len ? steps[len].unit - steps[len - 1].unit : 0));
-		if (rule_runs->nodes[i].count < rule_runs->uses_min)
+		node = node_find(rule_runs,
+				 key_make(parent, steps[len].rule,
+					  len ? steps[len].unit - steps[len - 1].unit : 0));
+		if (!node || node->count < rule_runs->uses_min)
 			break;
-		parent = (uint32_t)i + 1;
+		parent = (uint32_t)(node - rule_runs->nodes) + 1;
 		len++;
 		if (len == n || len == TABLE_RULE_RUN_STEPS ||
 		    !together(&steps[len - 1], &steps[len]))

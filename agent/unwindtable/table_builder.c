@@ -11,6 +11,7 @@
 #include "unwindtable/table_builder.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/watchdog.h"
+#include "base/work_budget.h"
 #include "base/worker.h"
 #include "procmap/image.h"
 #include "unwindtable/compile.h"
@@ -36,16 +38,26 @@
  * 19, beside a dozen threads on the same CPU, the worker would get a thousandth of the CPU. */
 #define TABLE_BUILDER_NICE	5
 
+/* Work on one file: units, and more for each byte of the file. Node's of 99 MB takes 103 * 10^6. */
+#define TABLE_BUILDER_WORK	((uint64_t)1 << 29)
+#define TABLE_BUILDER_BYTE_WORK 8u
+/* The maximum of these units. Reached: `podprof_unwind_compiled_total{outcome="abandoned"}`: walked
+ * by frame pointers, and tried again after half an hour. */
+#define TABLE_BUILDER_WORK_MAX	((uint64_t)1 << 32)
+/* The same as CPU time, where units do not describe the work. */
+#define TABLE_BUILDER_CPU_NS	(5 * NSEC_PER_SEC)
+
 /* Outcomes of a compilation. */
 enum compiled {
 	COMPILED_OK,
 	COMPILED_NO_ROWS,     /* the file does not describe its code */
 	COMPILED_UNSUPPORTED, /* not a kind of file with rows */
 	COMPILED_TOO_LARGE,
-	COMPILED_NO_ROOM, /* other tables are wanted more */
-	COMPILED_CHANGED, /* the file was being written to */
-	COMPILED_SLOW,	  /* reading the file blocked the worker */
-	COMPILED_FAILED,  /* our side */
+	COMPILED_NO_ROOM,   /* other tables are wanted more */
+	COMPILED_CHANGED,   /* the file was being written to */
+	COMPILED_SLOW,	    /* reading the file blocked the worker */
+	COMPILED_ABANDONED, /* the file takes too much work */
+	COMPILED_FAILED,    /* our side */
 	COMPILED_MAX,
 };
 
@@ -56,6 +68,7 @@ static const char *const compiled_names[COMPILED_MAX] = {
 	[COMPILED_TOO_LARGE] = "too_large",
 	[COMPILED_NO_ROOM] = "no_space",
 	[COMPILED_CHANGED] = "changed",
+	[COMPILED_ABANDONED] = "abandoned",
 	[COMPILED_SLOW] = "slow",
 	[COMPILED_FAILED] = "failed",
 };
@@ -63,8 +76,9 @@ static const char *const compiled_names[COMPILED_MAX] = {
 struct executable {
 	struct image *image; /* the key; owns a reference */
 	uint16_t number;
-	bool compiling;
-	bool absent; /* no table is possible */
+	struct exe_job *job; /* in the worker's queue or running */
+	bool absent;	     /* no table is possible, */
+	bool abandoned;	     /* because the file takes too much work: not for a while */
 	UT_hash_handle hh;
 };
 
@@ -74,6 +88,7 @@ struct table_builder {
 	struct watchdog *watchdog;
 	struct executable *all;
 	struct executable *by_number[TABLE_EXES];
+	struct work_refused refused;
 	uint64_t n_compiled[COMPILED_MAX];
 	uint64_t compile_ns;
 	uint64_t n_numbers_full;
@@ -84,6 +99,7 @@ struct exe_job {
 	struct work work;
 	struct table_builder *x;
 	struct image *image; /* owns a reference */
+	atomic_bool stop;    /* set by the loop: the result is not wanted any more */
 	struct table *table; /* the result */
 	enum compiled outcome;
 	uint64_t ns;
@@ -130,20 +146,38 @@ static enum compiled outcome_of_pack(int r)
 	}
 }
 
+static enum compiled compile(struct exe_job *job, const struct elffile *file)
+{
+	struct ehframe_stats stats;
+	struct rows *rows = NULL;
+	enum compiled outcome = outcome_of_compile(compile_image(file, &stats, &rows));
+
+	if (outcome == COMPILED_OK)
+		outcome = outcome_of_pack(table_pack(rows, &job->table));
+	rows_free(rows);
+	return outcome;
+}
+
 /* On the worker's thread: touches the job alone. */
 static void job_run(struct work *work)
 {
 	struct exe_job *job = container_of(work, struct exe_job, work);
-	uint64_t begin = nsec_read(CLOCK_THREAD_CPUTIME_ID);
-	struct ehframe_stats stats;
-	struct rows *rows = NULL;
+	uint64_t begin = nsec_read(CLOCK_THREAD_CPUTIME_ID), units;
+	struct elffile *file = NULL;
+	struct work_budget budget;
 
 	/* this thread's; tables are not urgent for the CPU */
 	(void)setpriority(PRIO_PROCESS, 0, TABLE_BUILDER_NICE);
-	job->outcome = outcome_of_compile(compile_image(job->image->file, &stats, &rows));
-	if (job->outcome == COMPILED_OK)
-		job->outcome = outcome_of_pack(table_pack(rows, &job->table));
-	rows_free(rows);
+	units = TABLE_BUILDER_WORK + TABLE_BUILDER_BYTE_WORK * elffile_size(job->image->file);
+	work_budget_init(&budget, units < TABLE_BUILDER_WORK_MAX ? units : TABLE_BUILDER_WORK_MAX,
+			 TABLE_BUILDER_CPU_NS, &job->stop);
+	job->outcome = elffile_budgeted(job->image->file, &budget, &file) ? COMPILED_FAILED
+									  : compile(job, file);
+	elffile_free(file);
+	if (budget.end) { /* parsers take an ended budget for the end of the file */
+		job->outcome = budget.end == WORK_STOPPED ? COMPILED_FAILED : COMPILED_ABANDONED;
+		table_free(take_ptr(job->table));
+	}
 	job->ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
@@ -175,6 +209,31 @@ static enum compiled publish(struct table_builder *x, struct executable *e, stru
 	}
 }
 
+static struct work_file file_of(const struct image *image)
+{
+	return (struct work_file){
+		.device = image->device,
+		.inode = image->inode,
+		.size = image->size,
+		.mtime_ns = image->mtime_ns,
+	};
+}
+
+static void refuse(struct table_builder *x, struct executable *e)
+{
+	struct work_file file = file_of(e->image);
+
+	work_refused_add(&x->refused, &file, nsec_monotonic());
+	e->abandoned = true;
+}
+
+static bool is_refused(const struct table_builder *x, const struct image *image)
+{
+	struct work_file file = file_of(image);
+
+	return work_refused_has(&x->refused, &file, nsec_monotonic());
+}
+
 static void want_most(struct table_builder *x);
 
 static void job_done(struct work *work)
@@ -184,11 +243,13 @@ static void job_done(struct work *work)
 	struct executable *e = find(x, job->image);
 
 	if (!work->cancelled && e) {
-		e->compiling = false;
+		e->job = NULL;
 		if (job->table)
 			job->outcome = publish(x, e, job);
 		else
 			e->absent = job->outcome != COMPILED_FAILED;
+		if (job->outcome == COMPILED_ABANDONED)
+			refuse(x, e);
 		if (e->absent)
 			tables_absent(x->opts.tables, e->number);
 		x->n_compiled[job->outcome]++;
@@ -211,10 +272,11 @@ static void on_abandoned(void *ctx, struct work *work)
 	struct executable *e = find(x, job->image);
 
 	image_set_slow(job->image);
+	atomic_store(&job->stop, true);
 	x->n_compiled[COMPILED_SLOW]++;
 	if (!e)
 		return;
-	e->compiling = false;
+	e->job = NULL;
 	if (x->opts.ready)
 		x->opts.ready(x->opts.ctx, e->number);
 }
@@ -236,12 +298,14 @@ static void submit(struct table_builder *x, struct executable *e)
 	if (worker_submit(x->worker, &job->work))
 		job_free(job);
 	else
-		e->compiling = true;
+		e->job = job;
 }
 
 static void want(struct table_builder *x, struct executable *e)
 {
-	if (!e->compiling && !e->absent && !image_is_slow(e->image) &&
+	if (e->abandoned && !is_refused(x, e->image))
+		e->absent = e->abandoned = false;
+	if (!e->job && !e->absent && !image_is_slow(e->image) &&
 	    !tables_live(x->opts.tables, e->number) && !tables_placing(x->opts.tables, e->number))
 		submit(x, e);
 }
@@ -270,6 +334,9 @@ static int add(struct table_builder *x, struct image *image, struct executable *
 	}
 	image_ref(image);
 	x->by_number[e->number] = e;
+	e->absent = e->abandoned = is_refused(x, image);
+	if (e->absent)
+		tables_absent(x->opts.tables, e->number);
 	*ret = e;
 	return 0;
 }
@@ -313,7 +380,7 @@ enum table_builder_state table_builder_want_number(struct table_builder *x, uint
 		return TABLE_BUILDER_NEVER;
 	if (tables_live(x->opts.tables, number))
 		return TABLE_BUILDER_LIVE;
-	if (!e->compiling &&
+	if (!e->job &&
 	    (image_is_slow(e->image) || !tables_awaited(x->opts.tables, number, nsec_monotonic())))
 		return TABLE_BUILDER_NEVER;
 	if (!tables_placing(x->opts.tables, number))
@@ -344,7 +411,7 @@ void table_builder_sweep(struct table_builder *x, const bool *used, size_t n)
 	struct executable *e, *next;
 
 	HASH_ITER(hh, x->all, e, next)
-		if (!e->compiling && e->number < n && !used[e->number])
+		if (!e->job && e->number < n && !used[e->number])
 			drop(x, e);
 }
 
@@ -394,6 +461,10 @@ void table_builder_free(struct table_builder *x)
 	if (!x)
 		return;
 	watchdog_free(x->watchdog);
+	/* the job in progress ends at its next look at the budget */
+	HASH_ITER(hh, x->all, e, next)
+		if (e->job)
+			atomic_store(&e->job->stop, true);
 	worker_free(x->worker);
 	HASH_ITER(hh, x->all, e, next)
 		drop(x, e);

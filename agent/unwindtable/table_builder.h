@@ -38,7 +38,8 @@ enum table_builder_state {
 };
 
 int table_builder_new(const struct table_builder_opts *opts, struct table_builder **ret);
-/* Waits for the compilation in progress, but not long if its file blocks. */
+/* Ends the compilation in progress at its next check of the budget, within milliseconds; does not
+ * wait long if its file blocks. */
 void table_builder_free(struct table_builder *x);
 
 /* The number of an image, 0 if it is not ELF or no number is left (counted). The builder holds a

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Units are deterministic: a file needs the same number on each machine, under any load. They are
+ * an estimate of the work, so the thread's CPU time is the last resort against an estimate that is
+ * wrong for one file. CPU time does not pass while the thread waits for a busy CPU or a slow disk.
+ * A look at this clock is a system call, so there is one for each WORK_LOOK units.
+ */
+#include "base/work_budget.h"
+
+#include "base/nsec.h"
+
+/* Units between two looks at the clock, about a millisecond. */
+#define WORK_LOOK	((uint64_t)1 << 20)
+/* How long a file is not tried again. An attempt takes seconds of one thread at most, so that is
+ * less than one percent of it. */
+#define WORK_REFUSED_NS (1800 * NSEC_PER_SEC)
+
+void work_budget_init(struct work_budget *b, uint64_t units, uint64_t cpu_ns,
+		      const atomic_bool *stop)
+{
+	*b = (struct work_budget){
+		.left = units,
+		.look = WORK_LOOK,
+		.cpu_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) + cpu_ns,
+		.stop = stop,
+	};
+}
+
+bool work_budget_spend(struct work_budget *b, uint64_t units)
+{
+	if (b->end)
+		return false;
+	if (b->stop && atomic_load_explicit(b->stop, memory_order_relaxed)) {
+		b->end = WORK_STOPPED;
+	} else if (units > b->left) {
+		b->end = WORK_SPENT;
+	} else {
+		b->left -= units;
+		b->spent += units;
+		if (b->spent >= b->look) {
+			b->look = b->spent + WORK_LOOK;
+			if (nsec_read(CLOCK_THREAD_CPUTIME_ID) > b->cpu_ns)
+				b->end = WORK_TOO_LONG;
+		}
+	}
+	return !b->end;
+}
+
+void work_budget_add(struct work_budget *b, uint64_t units)
+{
+	if (__builtin_add_overflow(b->left, units, &b->left))
+		b->left = UINT64_MAX;
+}
+
+static bool same_file(const struct work_file *a, const struct work_file *b)
+{
+	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+	       a->mtime_ns == b->mtime_ns;
+}
+
+void work_refused_add(struct work_refused *r, const struct work_file *file, uint64_t now_ns)
+{
+	r->items[r->next] = (struct work_refused_file){*file, now_ns + WORK_REFUSED_NS};
+	r->next = (r->next + 1) % WORK_REFUSED_MAX;
+}
+
+bool work_refused_has(const struct work_refused *r, const struct work_file *file, uint64_t now_ns)
+{
+	for (size_t i = 0; i < WORK_REFUSED_MAX; i++)
+		if (now_ns < r->items[i].until_ns && same_file(&r->items[i].file, file))
+			return true;
+	return false;
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codescan/codegaps.h"
+
+#include <elf.h>
+#include <stdlib.h>
+
+#include "base/vec.h"
+
+/* Units of work for a row. */
+#define ROW_COST 2u
+
+static int add_gap(struct codegaps *gaps, uint64_t start, uint64_t end, size_t segment)
+{
+	int r = vec_grow(&gaps->items, &gaps->cap, gaps->n + 1, sizeof(*gaps->items), ROWS_MAX);
+
+	if (!r)
+		gaps->items[gaps->n++] =
+			(struct codegap){.start = start, .end = end, .segment = (uint32_t)segment};
+	return r < 0 ? r : 0;
+}
+
+/* Adds the gaps in [@at, @end). */
+static int add_gaps(struct codegaps *gaps, const struct rows *known, uint64_t at, uint64_t end,
+		    size_t segment)
+{
+	size_t n = rows_count(known), i = rows_find(known, at);
+	bool is_gap = i == (size_t)-1 || rows_at(known, i).rule == 0;
+	int r = 0;
+
+	for (i++; !r && at < end; i++) {
+		struct row next = {.vaddr = end};
+
+		if (i < n)
+			next = rows_at(known, i);
+		if (next.vaddr > end)
+			next.vaddr = end;
+		if (is_gap && next.vaddr > at)
+			r = add_gap(gaps, at, next.vaddr, segment);
+		at = next.vaddr;
+		is_gap = next.rule == 0;
+	}
+	return r;
+}
+
+int codegaps_find(const struct elffile *file, const struct rows *known, struct codegaps *ret)
+{
+	const struct elffile_segment *segments;
+	uint64_t done = 0;
+	size_t n;
+	int r = 0;
+
+	segments = elffile_segments(file, &n);
+	if (!elffile_spend(file, ROW_COST * rows_count(known)))
+		return ELFFILE_ABANDONED;
+	for (size_t i = 0; i < n && !r; i++) {
+		uint64_t start = segments[i].vaddr, end;
+
+		if (!(segments[i].flags & PF_X) ||
+		    __builtin_add_overflow(start, segments[i].filesz, &end) || end <= done)
+			continue;
+		if (start < done)
+			start = done;
+		ret->code += end - start;
+		done = end;
+		r = add_gaps(ret, known, start, end, i);
+	}
+	return r;
+}
+
+void codegaps_deinit(struct codegaps *gaps)
+{
+	free(gaps->items);
+}
+
+size_t codegaps_at(const struct codegaps *gaps, uint64_t vaddr)
+{
+	size_t low = 0, high = gaps->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (gaps->items[mid].end <= vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+bool codegaps_has(const struct codegaps *gaps, uint64_t vaddr)
+{
+	size_t i = codegaps_at(gaps, vaddr);
+
+	return i < gaps->n && vaddr >= gaps->items[i].start;
+}

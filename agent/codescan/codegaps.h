@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_CODESCAN_CODEGAPS_H
+#define PODPROF_CODESCAN_CODEGAPS_H
+
+/* The code of a file that no row describes. A program has a million rows and a few hundred gaps, so
+ * all questions go to the gaps. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf/elffile.h"
+#include "unwind/rows.h"
+
+/* [start, end) in virtual addresses, inside one executable segment. */
+struct codegap {
+	uint64_t start;
+	uint64_t end;
+	uint32_t segment; /* its index */
+};
+
+/* Ascending, without overlaps. */
+struct codegaps {
+	struct codegap *items;
+	size_t n, cap;
+	uint64_t code; /* bytes of the executable segments */
+};
+
+/**
+ * codegaps_find() - the gaps of @known, which are finished rows
+ *
+ * Executable segments ascend and do not overlap in linked files; bytes below the end of an earlier
+ * executable segment are left out.
+ *
+ * Return: 0; ELFFILE_ABANDONED; -ENOMEM. @ret must be deinited after any result.
+ */
+int codegaps_find(const struct elffile *file, const struct rows *known, struct codegaps *ret);
+void codegaps_deinit(struct codegaps *gaps);
+
+/* The first gap that ends after @vaddr; n if there is none. */
+size_t codegaps_at(const struct codegaps *gaps, uint64_t vaddr);
+bool codegaps_has(const struct codegaps *gaps, uint64_t vaddr);
+
+#endif

@@ -1,0 +1,869 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The work of each parser of a foreign file or memory grows at most like n log n. A generator makes
+ * the input that is worst for one algorithm, and doubles it. The counted work (count.h) grows at
+ * most by GROWTH_MAX each time; that of an algorithm with nested loops grows by 4.
+ *
+ * Inputs with fewer bytes or entries than a parser's ceilings, so a ceiling does not hide a bad
+ * algorithm.
+ */
+#include "support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/root.h"
+#include "codescan/codescan.h"
+#include "complexity/count.h"
+#include "support/elfmake.h"
+#include "elf/elffile.h"
+#include "elf/elfinflate.h"
+#include "elf/elfsym.h"
+#include "gofile/gopclntab.h"
+#include "goheap/corefile.h"
+#include "goheap/gopacer.h"
+#include "goheap/goruntime.h"
+#include "goheap/gosched.h"
+#include "goheap/gounpacked.h"
+#include "symbolize/demangle.h"
+#include "symbolize/rustname.h"
+#include "symbolize/symtab.h"
+#include "unwind/ehframe.h"
+#include "unwind/gorows.h"
+#include "unwind/synthetic.h"
+#include "pprof/reader.h"
+#include "unwindtable/table.h"
+
+/* A doubling of n log n with n above 1,000 is 2.2. */
+#define GROWTH_MAX 2.6
+/* Sizes of an input: three doublings. */
+#define SIZES	   4
+
+#define TEXT 0x100000u
+
+/* A parser and its worst input. */
+struct input {
+	const char *name;
+	/* Makes the input of size @n. Returns the counted work of the parser. */
+	uint64_t (*run)(size_t n);
+	size_t n; /* the smallest size */
+};
+
+static struct elffile *open_made(struct elfmake *m)
+{
+	struct elffile *file;
+
+	elfmake_finish(m);
+	assert_int_equal(elffile_open_memory(m->data, m->n, &file), 0);
+	return file;
+}
+
+static Elf64_Sym *new_symbols(size_t n)
+{
+	Elf64_Sym *symbols = calloc(n, sizeof(*symbols));
+
+	assert_non_null(symbols);
+	for (size_t i = 0; i < n; i++)
+		symbols[i] = (Elf64_Sym){.st_name = 1,
+					 .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+					 .st_shndx = 2,
+					 .st_value = TEXT};
+	return symbols;
+}
+
+/* A file with code of @n_code bytes, @symbols and @names, all freed. */
+static void make_symbols(struct elfmake *m, uint16_t type, size_t n_code, Elf64_Sym *symbols,
+			 size_t n, char *names, size_t n_names)
+{
+	size_t code, off, strings;
+
+	elfmake_init(m, type, n_code + n * sizeof(*symbols) + n_names);
+	code = elfmake_bytes(m, NULL, n_code);
+	elfmake_section(m, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT, code, n_code);
+	elfmake_segment(m, PT_LOAD, PF_R | PF_X, TEXT, code, n_code);
+	off = elfmake_bytes(m, symbols, n * sizeof(*symbols));
+	strings = elfmake_bytes(m, names, n_names);
+	strings = elfmake_section(m, ".strtab", SHT_STRTAB, 0, 0, strings, n_names);
+	off = elfmake_section(m, ".symtab", SHT_SYMTAB, 0, 0, off, n * sizeof(*symbols));
+	m->sh[off].sh_entsize = sizeof(*symbols);
+	m->sh[off].sh_link = (Elf64_Word)strings;
+	free(symbols);
+	free(names);
+}
+
+/* One name of @n bytes, behind an empty one. */
+static char *long_name(size_t n)
+{
+	char *names = malloc(n);
+
+	assert_non_null(names);
+	memset(names, 'a', n);
+	names[0] = names[n - 1] = '\0';
+	return names;
+}
+
+/* ---------------------------------------------------------------- symbols */
+
+static uint64_t run_symtab(struct elfmake *m, uint64_t vaddr)
+{
+	struct symtab_symbol symbol;
+	struct elffile *file = open_made(m);
+	uint64_t before = count_now();
+	struct symtab *t;
+
+	assert_int_equal(symtab_open(file, &t), 0);
+	for (int i = 0; i < 64; i++)
+		(void)symtab_find(t, vaddr + (uint64_t)i, &symbol);
+	symtab_free(t);
+	before = count_now() - before;
+	elffile_free(file);
+	elfmake_deinit(m);
+	return before;
+}
+
+/* One function, and labels without a size at one place of it. */
+static uint64_t symtab_labels(size_t n)
+{
+	Elf64_Sym *symbols = new_symbols(n);
+	struct elfmake m;
+
+	for (size_t i = 1; i < n; i++)
+		symbols[i].st_value = TEXT + 16;
+	symbols[0].st_size = 64;
+	make_symbols(&m, ET_DYN, 4096, symbols, n, long_name(8), 8);
+	return run_symtab(&m, TEXT);
+}
+
+/* All at one address, with one name. */
+static uint64_t symtab_aliases(size_t n)
+{
+	Elf64_Sym *symbols = new_symbols(n);
+	struct elfmake m;
+
+	for (size_t i = 0; i < n; i++)
+		symbols[i].st_size = i;
+	make_symbols(&m, ET_DYN, 4096, symbols, n, long_name(8 * n), 8 * n);
+	return run_symtab(&m, TEXT);
+}
+
+/* Untyped symbols, each with another long name. */
+static uint64_t symtab_untyped(size_t n)
+{
+	Elf64_Sym *symbols = new_symbols(n);
+	struct elfmake m;
+
+	for (size_t i = 0; i < n; i++) {
+		symbols[i].st_info = ELF64_ST_INFO(STB_LOCAL, STT_NOTYPE);
+		symbols[i].st_name = (Elf64_Word)(1 + i);
+		symbols[i].st_value = TEXT + i;
+	}
+	make_symbols(&m, ET_DYN, n, symbols, n, long_name(8 * n), 8 * n);
+	return run_symtab(&m, TEXT);
+}
+
+static uint64_t elfsym_names(size_t n)
+{
+	static const char *const wanted[] = {"a", "aa", "aaa", "aaaa"};
+	Elf64_Sym *symbols = new_symbols(n);
+	struct elfsym found[array_size(wanted)];
+	struct elffile *file;
+	struct elfmake m;
+	uint64_t before;
+
+	for (size_t i = 0; i < n; i++) {
+		symbols[i].st_info = ELF64_ST_INFO(STB_LOCAL, STT_OBJECT);
+		symbols[i].st_name = (Elf64_Word)(8 * n - 2);
+		symbols[i].st_value = TEXT + i;
+	}
+	make_symbols(&m, ET_DYN, 4096, symbols, n, long_name(8 * n), 8 * n);
+	file = open_made(&m);
+	before = count_now();
+	assert_int_equal(elfsym_find(file, wanted, array_size(wanted), found), 0);
+	before = count_now() - before;
+	assert_int_equal(found[0].n, n);
+	elffile_free(file);
+	elfmake_deinit(&m);
+	return before;
+}
+
+/* Nested types, repeated. */
+static uint64_t rustname_types(size_t n)
+{
+	char name[RUSTNAME_MAX + 2] = "_RINvC1a1bT", readable[DEMANGLE_NAME_MAX];
+	struct rustname found;
+	uint64_t before;
+
+	memset(name + strlen(name), 'h', n);
+	strcat(name, "EE");
+	before = count_now();
+	assert_true(rustname_check(name, &found));
+	(void)demangle(name, readable);
+	return count_now() - before;
+}
+
+/* ---------------------------------------------------------------- the code scan */
+
+static uint64_t run_codescan(struct elfmake *m)
+{
+	struct elffile *file = open_made(m);
+	uint64_t before, start, end;
+	struct rows *known, *rows;
+	struct codescan_stats stats;
+
+	assert_int_equal(ehframe_text(file, &start, &end), 0);
+	assert_int_equal(rows_new(start, end, &known), 0);
+	assert_int_equal(rows_new(start, end, &rows), 0);
+	assert_int_equal(rows_finish(known), 0);
+	before = count_now();
+	assert_int_equal(codescan_add(file, known, rows, &stats), 0);
+	before = count_now() - before;
+	rows_free(known);
+	rows_free(rows);
+	elffile_free(file);
+	elfmake_deinit(m);
+	return before;
+}
+
+/* All symbols with one name, as long as the table. */
+static uint64_t codeentries_name(size_t n)
+{
+	struct elfmake m;
+
+	make_symbols(&m, ET_DYN, 4096, new_symbols(n), n, long_name(24 * n), 24 * n);
+	return run_codescan(&m);
+}
+
+/* Names that are parts of cold functions, in one string. */
+static uint64_t codeentries_cold(size_t n)
+{
+	Elf64_Sym *symbols = new_symbols(n);
+	char *names = long_name(8 * n);
+	struct elfmake m;
+
+	for (size_t i = 0; i < n; i++) {
+		symbols[i].st_name = (Elf64_Word)(1 + i);
+		if (i)
+			memcpy(names + 8 * i, ".cold", 5);
+	}
+	make_symbols(&m, ET_DYN, 4096, symbols, n, names, 8 * n);
+	return run_codescan(&m);
+}
+
+/* Writable segments with the same bytes. */
+static uint64_t codeentries_segments(size_t n)
+{
+	size_t code, words;
+	struct elfmake m;
+
+	elfmake_init(&m, ET_EXEC, 4096 + 1024 * n);
+	code = elfmake_bytes(&m, NULL, 4096);
+	elfmake_segment(&m, PT_LOAD, PF_R | PF_X, TEXT, code, 4096);
+	words = elfmake_bytes(&m, NULL, 1024 * n);
+	for (size_t i = 0; i < n; i++)
+		elfmake_segment(&m, PT_LOAD, PF_R | PF_W, TEXT + 0x1000000 + 4096 * i, words,
+				1024 * n);
+	return run_codescan(&m);
+}
+
+/* Executable segments over each other, with small gaps. */
+static uint64_t codescan_segments(size_t n)
+{
+	struct elfmake m;
+	size_t code;
+
+	elfmake_init(&m, ET_DYN, 64 * n);
+	code = elfmake_bytes(&m, NULL, 64 * n);
+	memset(m.data + code, 0xc3, 64 * n);
+	for (size_t i = 0; i < n; i++)
+		elfmake_segment(&m, PT_LOAD, PF_R | PF_X, TEXT + i, code + i, 64 * n - i);
+	return run_codescan(&m);
+}
+
+/* Guessed functions of 16 bytes, each of which calls another that nobody else tells of. */
+static uint64_t codescan_calls(size_t n)
+{
+	struct elfmake m;
+	size_t code;
+
+	elfmake_init(&m, ET_DYN, 32 * n);
+	code = elfmake_bytes(&m, NULL, 32 * n);
+	memset(m.data + code, 0xcc, 32 * n);
+	for (size_t i = 0; i < n; i++) {
+		int32_t distance = (int32_t)(16 * n + 8 - 6);
+
+		memcpy(m.data + code + 16 * i, "\x53\xe8", 2);
+		memcpy(m.data + code + 16 * i + 2, &distance, sizeof(distance));
+		memcpy(m.data + code + 16 * i + 6, "\x5b\xc3", 2);
+		m.data[code + 16 * (n + i) + 8] = 0xc3;
+	}
+	elfmake_segment(&m, PT_LOAD, PF_R | PF_X, TEXT, code, 32 * n);
+	return run_codescan(&m);
+}
+
+/* One function of branches. */
+static uint64_t codescan_branches(size_t n)
+{
+	struct elfmake m;
+	size_t code;
+
+	elfmake_init(&m, ET_DYN, 8 * n);
+	code = elfmake_bytes(&m, NULL, 8 * n);
+	for (size_t i = 0; i + 1 < 4 * n; i++)
+		memcpy(m.data + code + 2 * i, "\x74\x10", 2);
+	m.data[code + 8 * n - 2] = 0xc3;
+	elfmake_segment(&m, PT_LOAD, PF_R | PF_X, TEXT, code, 8 * n);
+	return run_codescan(&m);
+}
+
+/* ---------------------------------------------------------------- .eh_frame */
+
+struct fde {
+	uint32_t length, cie, start, size;
+	uint8_t n_augmentation;
+	uint8_t program[7];
+};
+_Static_assert(sizeof(struct fde) == 24, "no padding");
+
+static const uint8_t cie[24] = {20, 0,	  0,  0, 0,    0,  0, 0, 1,    'z', 'R', 0,
+				1,  0x78, 16, 1, 0x1b, 12, 7, 8, 0x90, 1,   0,	 0};
+
+/* Rows of FDEs. fill() sets the start and the size of each, and its program. */
+static uint64_t run_ehframe(size_t n, void (*fill)(struct fde *f, size_t i, size_t n),
+			    size_t n_code)
+{
+	size_t size = sizeof(cie) + n * sizeof(struct fde), off;
+	uint8_t *bytes = calloc(1, size);
+	struct ehframe_stats stats = {0};
+	struct elffile *file;
+	struct rows *rows;
+	struct table *table;
+	struct elfmake m;
+	uint64_t before;
+	int r;
+
+	assert_non_null(bytes);
+	memcpy(bytes, cie, sizeof(cie));
+	for (size_t i = 0; i < n; i++) {
+		size_t at = sizeof(cie) + i * sizeof(struct fde);
+		struct fde f = {.length = 20, .cie = (uint32_t)at + 4};
+
+		fill(&f, i, n);
+		/* relative to itself; the section is at 0 */
+		f.start += (uint32_t)(TEXT - (at + 8));
+		memcpy(bytes + at, &f, sizeof(f));
+	}
+	elfmake_init(&m, ET_DYN, size);
+	off = elfmake_bytes(&m, bytes, size);
+	free(bytes);
+	elfmake_section(&m, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0, off, size);
+	elfmake_segment(&m, PT_LOAD, PF_R | PF_X, TEXT, 0, 0);
+	m.ph[0].p_memsz = n_code;
+	file = open_made(&m);
+	assert_int_equal(rows_new(TEXT, TEXT + n_code, &rows), 0);
+	before = count_now();
+	assert_int_equal(ehframe_add(file, rows, &stats), 0);
+	assert_int_equal(rows_finish(rows), 0);
+	r = table_pack(rows, &table);
+	assert_true(r >= 0);
+	before = count_now() - before;
+	assert_true(stats.fdes > n / 2);
+	if (!r)
+		table_free(table);
+	rows_free(rows);
+	elffile_free(file);
+	elfmake_deinit(&m);
+	return before;
+}
+
+/* Each function inside the one before. */
+static void fill_nested(struct fde *f, size_t i, size_t n)
+{
+	f->start = (uint32_t)i;
+	f->size = (uint32_t)(2 * (n - i));
+	memcpy(f->program, "\x41\x0e\x10", 3);
+}
+
+static uint64_t ehframe_nested(size_t n)
+{
+	return run_ehframe(n, fill_nested, 2 * n);
+}
+
+/* From the end to the begin, each up to the end. */
+static void fill_backwards(struct fde *f, size_t i, size_t n)
+{
+	f->start = (uint32_t)(n - 1 - i);
+	f->size = (uint32_t)(i + 1);
+}
+
+static uint64_t ehframe_backwards(size_t n)
+{
+	return run_ehframe(n, fill_backwards, n);
+}
+
+/* A rule for each function, in as many functions as one file may have rules. */
+static void fill_rules(struct fde *f, size_t i, size_t n)
+{
+	uint32_t value = (uint32_t)i;
+
+	(void)n;
+	f->start = (uint32_t)(32 * i);
+	f->size = 32;
+	f->program[0] = 0x0e;
+	f->program[1] = (uint8_t)(value | 0x80);
+	f->program[2] = (uint8_t)(value >> 7 | 0x80);
+	f->program[3] = (uint8_t)(value >> 14 & 0x7f);
+}
+
+static uint64_t ehframe_rules(size_t n)
+{
+	return run_ehframe(n, fill_rules, 32 * n);
+}
+
+/* A compressed .debug_frame: empty blocks, or zeros. */
+static uint64_t run_inflate(size_t n, bool zeros)
+{
+	Elf64_Chdr header = {.ch_type = ELFCOMPRESS_ZLIB, .ch_size = zeros ? n : 64};
+	uLongf room = (uLongf)(2 * n + 4096), packed = 0;
+	uint8_t *bytes = calloc(1, room), *raw = calloc(1, n);
+	struct elffile_section section;
+	struct elffile *file;
+	struct elfmake m;
+	uint64_t before;
+	void *out = NULL;
+	size_t n_out;
+	int r;
+
+	assert_true(bytes && raw);
+	if (zeros) {
+		packed = room;
+		assert_int_equal(compress(bytes, &packed, raw, n), Z_OK);
+	} else {
+		memcpy(bytes, "\x78\x9c", 2);
+		for (packed = 2; packed + 5 < n; packed += 5)
+			memcpy(bytes + packed, "\0\0\0\xff\xff", 5);
+	}
+	elfmake_init(&m, ET_DYN, sizeof(header) + packed);
+	elfmake_bytes(&m, &header, sizeof(header));
+	elfmake_bytes(&m, bytes, packed);
+	elfmake_section(&m, ".debug_frame", SHT_PROGBITS, SHF_COMPRESSED, 0,
+			m.n - packed - sizeof(header), packed + sizeof(header));
+	file = open_made(&m);
+	assert_int_equal(elffile_section(file, ".debug_frame", &section), 0);
+	before = count_now();
+	r = elfinflate(file, &section, 1 << 26, &out, &n_out);
+	before = count_now() - before;
+	assert_int_equal(r, zeros ? 0 : ELFFILE_MALFORMED);
+	free(out);
+	free(bytes);
+	free(raw);
+	elffile_free(file);
+	elfmake_deinit(&m);
+	return before;
+}
+
+static uint64_t elfinflate_blocks(size_t n)
+{
+	return run_inflate(n, false);
+}
+
+static uint64_t elfinflate_zeros(size_t n)
+{
+	return run_inflate(n, true);
+}
+
+/* glibc's function, again and again. */
+static uint64_t synthetic_mpn(size_t n)
+{
+	static const char code[] = "\x53\x55\x48\x8d\x1a\x48\xf7\xdb\x48\x8b\x06\x4c\x8b\x17\x48"
+				   "\x8d\x7c\xd7\xf0\x48\x8d\x34\xd6\x48\xf7\xe1\x5d\x5b\xc3";
+	const size_t size = sizeof(code) - 1;
+	struct elffile *file;
+	struct elfmake m;
+	struct rows *rows;
+	uint64_t before;
+
+	elfmake_init(&m, ET_DYN, n * size);
+	for (size_t i = 0; i < n; i++)
+		elfmake_bytes(&m, code, size);
+	elfmake_segment(&m, PT_LOAD, PF_R | PF_X, TEXT, m.n - n * size, n * size);
+	file = open_made(&m);
+	assert_int_equal(rows_new(TEXT, TEXT + n * size, &rows), 0);
+	before = count_now();
+	assert_int_equal(synthetic_add(file, rows), 0);
+	assert_int_equal(rows_finish(rows), 0);
+	before = count_now() - before;
+	assert_true(rows_count(rows) > n);
+	rows_free(rows);
+	elffile_free(file);
+	elfmake_deinit(&m);
+	return before;
+}
+
+/* Notes without a build id, in all segments. */
+static uint64_t elffile_notes(size_t n)
+{
+	struct elffile *file;
+	struct elfmake m;
+	uint64_t before;
+	size_t off;
+
+	elfmake_init(&m, ET_DYN, 64 * n);
+	off = elfmake_bytes(&m, NULL, 64 * n);
+	for (size_t i = 0; i < n; i++)
+		elfmake_segment(&m, PT_NOTE, PF_R, TEXT, off, 64 * n);
+	before = count_now();
+	file = open_made(&m);
+	before = count_now() - before;
+	elffile_free(file);
+	elfmake_deinit(&m);
+	return before;
+}
+
+/* ---------------------------------------------------------------- Go */
+
+#define GO_HEADER 72u
+#define GO_RECORD 44u
+#define GO_PCS	  96u
+
+/* Go's tables of @n functions, which share one table of @n steps for the stack, the lines and the
+ * files. They lie one behind the other; or each second one goes over all of the code. */
+static void make_go(struct elfmake *m, size_t n, bool over)
+{
+	const uint32_t n_code = (uint32_t)(over ? n : 16 * n);
+	const size_t n_pcs = (2 * n + 16) & ~(size_t)7, funcs = GO_PCS + n_pcs;
+	const size_t records = 8 * (n + 1), size = funcs + records + n * GO_RECORD + 64;
+	const uint64_t words[] = {n, 1, TEXT, GO_HEADER, 80, 88, GO_PCS, funcs};
+	uint8_t *t = calloc(1, size);
+	size_t code, off;
+
+	assert_non_null(t);
+	memcpy(t, "\xf1\xff\xff\xff\0\0\1\x08", 8);
+	memcpy(t + 8, words, sizeof(words));
+	memcpy(t + GO_HEADER, "f", 2);
+	memcpy(t + 88, "f.go", 5);
+	for (size_t i = 0; i < n; i++) {
+		t[GO_PCS + 1 + 2 * i] = i % 2 ? 15 : 16 + (i ? 0 : 2); /* + 9, - 8, + 8, ... */
+		t[GO_PCS + 2 + 2 * i] = 1;
+	}
+	for (uint32_t i = 0; i <= n; i++) {
+		uint32_t start = over ? i % 2 * n_code : i * (n_code / (uint32_t)n);
+		uint32_t record = (uint32_t)(records + i * GO_RECORD);
+		uint32_t fields[11] = {start, 0, 0, 0, 1, 1, 1};
+
+		memcpy(t + funcs + 8 * i, &start, 4);
+		if (i == n)
+			break;
+		memcpy(t + funcs + 8 * i + 4, &record, 4);
+		memcpy(t + funcs + record, fields, sizeof(fields));
+	}
+	if (over) { /* its end, for the search in the table */
+		uint32_t end = n_code;
+
+		memcpy(t + funcs + 8 * n, &end, 4);
+	}
+	elfmake_init(m, ET_EXEC, n_code + size);
+	code = elfmake_bytes(m, NULL, n_code);
+	elfmake_segment(m, PT_LOAD, PF_R | PF_X, TEXT, code, n_code);
+	off = elfmake_bytes(m, t, size);
+	elfmake_section(m, ".gopclntab", SHT_PROGBITS, SHF_ALLOC, 0x40000000, off, size);
+	elfmake_segment(m, PT_LOAD, PF_R, 0x40000000, off, size);
+	free(t);
+}
+
+static uint64_t run_gorows(size_t n, bool over)
+{
+	struct gorows_stats stats;
+	struct elffile *file;
+	struct elfmake m;
+	struct rows *rows;
+	uint64_t before;
+
+	make_go(&m, n, over);
+	file = open_made(&m);
+	assert_int_equal(rows_new(TEXT, TEXT + 16 * n, &rows), 0);
+	before = count_now();
+	assert_int_equal(gorows_add_file(file, rows, &stats), 0);
+	assert_int_equal(rows_finish(rows), 0);
+	before = count_now() - before;
+	assert_int_equal(stats.n_funcs, n);
+	rows_free(rows);
+	elffile_free(file);
+	elfmake_deinit(&m);
+	return before;
+}
+
+static uint64_t gorows_functions(size_t n)
+{
+	return run_gorows(n, false);
+}
+
+static uint64_t gorows_over(size_t n)
+{
+	return run_gorows(n, true);
+}
+
+static uint64_t gopclntab_lines(size_t n)
+{
+	struct gopclntab_line line;
+	struct gopclntab *t;
+	struct elffile *file;
+	struct elfmake m;
+	uint64_t before;
+
+	make_go(&m, n, false);
+	file = open_made(&m);
+	before = count_now();
+	assert_int_equal(gopclntab_open(file, &t), 0);
+	for (size_t i = 0; i < n; i++)
+		(void)gopclntab_find(t, TEXT + 16 * i + 8, &line);
+	gopclntab_free(t);
+	before = count_now() - before;
+	elffile_free(file);
+	elfmake_deinit(&m);
+	return before;
+}
+
+/* Symbols, sections and code of a file without Go's tables, searched for the runtime. */
+static uint64_t goruntime_words(size_t n)
+{
+	static struct goruntime_file found;
+	struct elffile *file;
+	struct elfmake m;
+	uint64_t before;
+
+	elfmake_init(&m, ET_EXEC, 8 * n);
+	m.eh.e_shnum = 0;
+	m.eh.e_shoff = 0;
+	m.eh.e_shstrndx = 0;
+	for (size_t i = 0; i < n; i++)
+		elfmake_bytes(&m, "\xf1\xff\xff\xff\0\0\1\x08", 8);
+	elfmake_segment(&m, PT_LOAD, PF_R | PF_W, TEXT, m.n - 8 * n, 8 * n);
+	file = open_made(&m);
+	before = count_now();
+	assert_int_equal(goruntime_file_read(file, &found), GORUNTIME_NO_RUNTIME);
+	before = count_now() - before;
+	elffile_free(file);
+	elfmake_deinit(&m);
+	return before;
+}
+
+/* ---------------------------------------------------------------- memory */
+
+/* Reads find the same byte everywhere. */
+struct flat {
+	struct memory memory;
+	uint8_t byte;
+	uint64_t n_procs;
+};
+
+static int flat_read(struct memory *memory, const struct memory_range *ranges, size_t n,
+		     size_t *ret)
+{
+	const struct flat *flat = container_of(memory, struct flat, memory);
+
+	*ret = 0;
+	for (size_t i = 0; i < n; i++) {
+		memset(ranges[i].to, flat->byte, ranges[i].n);
+		if (ranges[i].n == 16 && flat->n_procs) /* the slice of processors */
+			memcpy((uint8_t *)ranges[i].to + 8, &flat->n_procs, 8);
+		*ret += ranges[i].n;
+	}
+	return 0;
+}
+
+static int flat_check(struct memory *memory)
+{
+	(void)memory;
+	return 0;
+}
+
+static uint64_t gosched_procs(size_t n)
+{
+	struct flat flat = {.memory = {.read = flat_read, .check = flat_check}, .n_procs = n};
+	struct goruntime rt = {.file = {.sched = {8, 8, 8, 8, true}}};
+	struct gosched s = {.free_at = 64};
+	uint64_t before = count_now(), number;
+
+	(void)gosched_read(&rt, &flat.memory, &s, &number);
+	s.free_at = 0;
+	(void)gosched_read(&rt, &flat.memory, &s, &number);
+	return count_now() - before;
+}
+
+/* Of a fixed size. */
+static uint64_t gopacer_words(size_t n)
+{
+	struct flat flat = {.memory = {.read = flat_read, .check = flat_check}, .byte = 0xff};
+	struct goruntime rt = {.file = {.controller = 4096, .total_alloc = 4096 + 296}};
+	uint64_t before = count_now();
+	struct gopacer pacer;
+
+	for (size_t i = 0; i < n; i++)
+		(void)gopacer_read(&rt, &flat.memory, &pacer);
+	return count_now() - before;
+}
+
+/* A process with pieces of anonymous code beside each other, in a procfs of our own. */
+static uint64_t gounpacked_maps(size_t n)
+{
+	const char stat[] = "7 (a) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 55 0 0 0\n";
+	struct pid_id id = {.start_ticks = 55, .pid = 7};
+	char dir[] = "/tmp/podprof-test-XXXXXX";
+	struct elffile *file = NULL;
+	struct root proc;
+	uint64_t before;
+	int fd, r;
+	FILE *out;
+
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(root_open(dir, &proc), 0);
+	assert_int_equal(mkdirat(proc.fd, "7", 0700), 0);
+	for (size_t i = 0; i < 3; i++) {
+		static const char *const names[] = {"7/stat", "7/mem", "7/maps"};
+
+		fd = openat(proc.fd, names[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		assert_true(fd >= 0);
+		out = fdopen(fd, "we");
+		assert_non_null(out);
+		if (i == 0)
+			fputs(stat, out);
+		for (size_t k = 0; i == 2 && k < n; k++)
+			fprintf(out, "%zx-%zx rwxp 00000000 00:00 0\n", (k + 1) << 20,
+				(k + 2) << 20);
+		assert_int_equal(fclose(out), 0);
+	}
+	before = count_now();
+	r = gounpacked_open(&proc, &id, EM_X86_64, &file);
+	before = count_now() - before;
+	assert_int_equal(r, GORUNTIME_OK);
+	elffile_free(file);
+	for (size_t i = 0; i < 3; i++)
+		(void)unlinkat(proc.fd, (const char *[]){"7/stat", "7/mem", "7/maps"}[i], 0);
+	assert_int_equal(unlinkat(proc.fd, "7", AT_REMOVEDIR), 0);
+	assert_int_equal(rmdir(dir), 0);
+	root_deinit(&proc);
+	return before;
+}
+
+/* A core with the last mapping first, each of which is read. */
+static uint64_t corefile_mappings_of(size_t n)
+{
+	const size_t n_notes = 12 + 8 + 16 + 24 * n + 2 * n;
+	const size_t size = sizeof(Elf64_Ehdr) + sizeof(Elf64_Shdr) + (n + 1) * sizeof(Elf64_Phdr);
+	const size_t notes_off = size + 64;
+	uint8_t *bytes = calloc(1, notes_off + n_notes + 64), *note;
+	Elf64_Ehdr eh = {.e_type = ET_CORE,
+			 .e_phentsize = sizeof(Elf64_Phdr),
+			 .e_phnum = (uint16_t)(n + 1),
+			 .e_phoff = sizeof(Elf64_Ehdr) + sizeof(Elf64_Shdr)};
+	const uint32_t head[3] = {5, (uint32_t)(n_notes - 20), NT_FILE};
+	const uint64_t counts[2] = {n, 4096};
+	struct corefile *core;
+	uint64_t before;
+	uint8_t got[16];
+
+	assert_non_null(bytes);
+	memcpy(eh.e_ident, ELFMAG, SELFMAG);
+	eh.e_ident[EI_CLASS] = ELFCLASS64;
+	eh.e_ident[EI_DATA] = ELFDATA2LSB;
+	memcpy(bytes, &eh, sizeof(eh));
+	for (size_t i = 0; i <= n; i++) {
+		Elf64_Phdr ph = {.p_type = PT_LOAD,
+				 .p_flags = PF_R | PF_X,
+				 .p_vaddr = 4096 * (n - i),
+				 .p_offset = size,
+				 .p_filesz = 64,
+				 .p_memsz = 4096};
+
+		if (i == n)
+			ph = (Elf64_Phdr){
+				.p_type = PT_NOTE, .p_offset = notes_off, .p_filesz = n_notes};
+		memcpy(bytes + eh.e_phoff + i * sizeof(ph), &ph, sizeof(ph));
+	}
+	note = bytes + notes_off;
+	memcpy(note, head, sizeof(head));
+	memcpy(note + 12, "CORE", 5);
+	memcpy(note + 20, counts, sizeof(counts));
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t mapping[3] = {4096 * (i + 1), 4096 * (i + 2), 0};
+
+		memcpy(note + 36 + 24 * i, mapping, sizeof(mapping));
+		memcpy(note + 36 + 24 * n + 2 * i, "a", 2);
+	}
+	before = count_now();
+	assert_int_equal(corefile_open_memory(bytes, notes_off + n_notes + 64, &core), 0);
+	for (size_t i = 0; i < n; i++)
+		(void)memory_read(corefile_memory(core), 4096 * (i + 1), got, sizeof(got));
+	corefile_free(core);
+	before = count_now() - before;
+	free(bytes);
+	return before;
+}
+
+/* ---------------------------------------------------------------- */
+
+static const struct input inputs[] = {
+	{"symtab: labels inside a function", symtab_labels, 4096},
+	{"symtab: aliases", symtab_aliases, 4096},
+	{"symtab: untyped symbols with long names", symtab_untyped, 4096},
+	{"elfsym: one name", elfsym_names, 4096},
+	{"rustname: types", rustname_types, 100},
+	{"codeentries: symbols with one long name", codeentries_name, 2048},
+	{"codeentries: cold names in one string", codeentries_cold, 2048},
+	{"codeentries: segments of the same bytes", codeentries_segments, 64},
+	{"codescan: segments over each other", codescan_segments, 128},
+	{"codescan: calls of unknown functions", codescan_calls, 1024},
+	{"codescan: branches", codescan_branches, 2048},
+	{"ehframe: functions inside functions", ehframe_nested, 2048},
+	{"ehframe: functions backwards", ehframe_backwards, 2048},
+	{"ehframe: rules", ehframe_rules, 2048},
+	{"elfinflate: empty blocks", elfinflate_blocks, 1 << 16},
+	{"elfinflate: zeros", elfinflate_zeros, 1 << 18},
+	{"synthetic: repeated code", synthetic_mpn, 2048},
+	{"elffile: notes in all segments", elffile_notes, 128},
+	{"gorows: functions with one table", gorows_functions, 1024},
+	{"gorows: functions over the same code", gorows_over, 1024},
+	{"gopclntab: functions with one table", gopclntab_lines, 1024},
+	{"goruntime_file: words like a table's head", goruntime_words, 8192},
+	{"gosched: processors", gosched_procs, 128},
+	{"gopacer", gopacer_words, 128},
+	{"gounpacked: anonymous mappings", gounpacked_maps, 1024},
+	{"corefile: mappings", corefile_mappings_of, 2048},
+};
+
+static void test_growth(void **state)
+{
+	bool good = true;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(inputs); i++) {
+		const struct input *row = &inputs[i];
+		uint64_t before = row->run(row->n);
+
+		print_message("%-45s %9zu: %11llu", row->name, row->n, (unsigned long long)before);
+		assert_true(before > 0);
+		for (size_t k = 1; k < SIZES; k++) {
+			uint64_t now = row->run(row->n << k);
+			double growth = (double)now / (double)before;
+
+			print_message("  *%.2f%s", growth, growth > GROWTH_MAX ? " TOO MUCH" : "");
+			good &= growth <= GROWTH_MAX;
+			before = now;
+		}
+		print_message("\n");
+	}
+	assert_true(good);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_growth),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

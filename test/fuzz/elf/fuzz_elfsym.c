@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/* An ELF file, in which symbols are looked for by name. */
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+
+#include "elf/elffile.h"
+#include "elf/elfsym.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const names[] = {"a", "main", "environ", "runtime.mbuckets"};
+	struct elfsym found[sizeof(names) / sizeof(names[0])];
+	struct elffile *file;
+
+	if (elffile_open_memory(data, size, &file) != 0)
+		return 0;
+	if (elfsym_find(file, names, 4, found) == 0)
+		for (size_t i = 0; i < 4; i++)
+			if (found[i].n > size / 24)
+				abort();
+	elffile_free(file);
+	return 0;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/* An ELF core, whose files are looked for in an empty directory, and its addresses resolved. */
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/root.h"
+#include "goheap/gocore.h"
+#include "goheap/corefile.h"
+#include "goheap/goruntimes.h"
+#include "procmap/image.h"
+
+static void look(struct gocore *core)
+{
+	const struct corefile_mapping *m;
+	static struct goruntimes found;
+	struct frame frame;
+	size_t n;
+
+	m = corefile_mappings(gocore_corefile(core), &n);
+	for (size_t i = 0; i < n && i < 64; i++) {
+		if (gocore_resolve(core, m[i].start, &frame) == 0)
+			image_unref(frame.image);
+		if (gocore_resolve(core, m[i].limit, &frame) == 0)
+			image_unref(frame.image);
+	}
+	(void)gocore_runtimes(core, &found);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct root root;
+	struct gocore_opts opts = {.sysroot = &root};
+	struct gocore *core;
+
+	/* with directories only */
+	if (root_open("/proc/self/task", &root))
+		return 0;
+	opts.fd = memfd_create("core", MFD_CLOEXEC);
+	if (opts.fd >= 0 && write(opts.fd, data, size) == (ssize_t)size &&
+	    gocore_open(&opts, &core) == 0) {
+		look(core);
+		gocore_free(core);
+	}
+	if (opts.fd >= 0)
+		close(opts.fd);
+	root_deinit(&root);
+	return 0;
+}
