@@ -460,6 +460,35 @@ static void test_image_shares(void **state)
 	free(all);
 }
 
+#define MANY 2500 /* more than a fifth of all address spaces */
+
+/* A container of many processes evicts its own, and not another's. */
+static void test_space_shares(void **state)
+{
+	struct bench *b = *state;
+	struct address_space_who who = {.pid = b->self};
+	struct address_space *space;
+	uint64_t version;
+
+	who.owner = 2;
+	who.exec_id = MANY;
+	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+	version = address_space_version(space);
+	who.owner = 1;
+	for (who.exec_id = 0; who.exec_id < MANY; who.exec_id++)
+		assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+	assert_true(metric(b, "podprof_address_spaces_dropped", "processes") +
+			    metric(b, "podprof_address_spaces_dropped", "mappings") >
+		    0);
+	who.owner = 2;
+	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+	assert_true(address_space_version(space) == version);
+	who.owner = 1;
+	who.exec_id = 0;
+	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+	assert_true(address_space_version(space) > version + MANY); /* was dropped */
+}
+
 static void test_share_allows(void **state)
 {
 	static const struct {
@@ -486,6 +515,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ahead, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_blame, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_shares, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_space_shares, setup, teardown),
 		cmocka_unit_test(test_share_allows),
 	};
 
