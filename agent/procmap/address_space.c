@@ -168,6 +168,7 @@ struct address_space {
 	size_t n_wanted; /* images by state, of the mappings */
 	size_t n_asked;
 	size_t n_slow;
+	size_t n_unknown;      /* of those before: awaited, without a guess */
 	size_t n_ahead;	       /* files asked for without a sample */
 	size_t n_unopened;     /* IMAGE_UNASKED: to be asked for, as @n_ahead allows */
 	size_t unopened_bytes; /* of all images that are not opened */
@@ -258,10 +259,18 @@ static void charge(struct address_space_cache *c, const struct address_space *s,
 	s->owner->unopened_bytes += bytes;
 }
 
+/* Whether nothing is known of a file until it is open. */
+static bool is_awaited(const struct image_opening *opening)
+{
+	return !opening->guess && (opening->state == IMAGE_UNASKED ||
+				   opening->state == IMAGE_WANTED || opening->state == IMAGE_ASKED);
+}
+
 /* The numbers of @s's images by state. */
 static void recount(struct address_space *s)
 {
-	s->n_wanted = s->n_asked = s->n_slow = s->n_unopened = s->unopened_bytes = 0;
+	s->n_wanted = s->n_asked = s->n_slow = s->n_unopened = s->n_unknown = 0;
+	s->unopened_bytes = 0;
 	for (size_t i = 0; i < s->n; i++) {
 		const struct image *image = s->items[i].image;
 
@@ -271,6 +280,7 @@ static void recount(struct address_space *s)
 		s->n_asked += image->opening->state == IMAGE_ASKED;
 		s->n_slow += image->opening->state == IMAGE_SLOW;
 		s->n_unopened += image->opening->state == IMAGE_UNASKED;
+		s->n_unknown += is_awaited(image->opening);
 		s->unopened_bytes += unopened_bytes(image);
 	}
 }
@@ -460,6 +470,7 @@ static int unopened_image(const struct address_space_cache *c, const struct addr
 	(*ret)->opening->by_record = !way->via_pid;
 	(*ret)->opening->deleted = e->deleted;
 	(*ret)->opening->kind = e->kind;
+	(*ret)->opening->guess = images_guess(c->images, e);
 	*bytes += unopened_bytes(*ret);
 	return 0;
 }
@@ -1071,9 +1082,9 @@ static void settle(struct address_space_cache *c, struct address_space *s)
 
 		if (!image->opening || image->opening->state != IMAGE_OPENED)
 			continue;
+		changed |= image->opening->opened != image->opening->guess;
 		s->items[i].image = image_ref(image->opening->opened);
 		image_unref(image);
-		changed = true;
 	}
 	recount(s);
 	charge(c, s, 1);
@@ -1112,6 +1123,7 @@ static bool want_file(struct address_space_cache *c, struct address_space *s,
 		opening->state = IMAGE_UNASKED;
 		s->n_slow--;
 		s->n_unopened++;
+		s->n_unknown += is_awaited(opening);
 	}
 	if (opening->state == IMAGE_UNASKED) {
 		opening->state = IMAGE_WANTED;
@@ -1272,14 +1284,15 @@ void address_space_cache_wait(struct address_space_cache *c, uint64_t timeout_ns
 
 bool address_space_opening(const struct address_space *s)
 {
-	return s->n_wanted || s->n_asked || s->queued;
+	return s->n_unknown && (s->n_wanted || s->n_asked || s->queued);
 }
 
 bool address_space_want(struct address_space_cache *c, struct address_space *s, uint64_t pc)
 {
 	const struct address_space_mapping *m = address_space_find(s, pc);
 
-	return m && m->image->opening && want_file(c, s, m->image->opening);
+	return m && m->image->opening && want_file(c, s, m->image->opening) &&
+	       !m->image->opening->guess;
 }
 
 /* ---------------------------------------------------------------- lookup */

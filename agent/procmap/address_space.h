@@ -125,9 +125,10 @@ bool address_space_gone(const struct address_space *space);
 /* Whether the process history has the leader's exit; other threads may still run. */
 bool address_space_ended(const struct address_space *space);
 
-/* Whether files of this address space are about to be opened. */
+/* Whether files of this address space are about to be opened, and nothing is known of some of them
+ * (image_to_unwind()). */
 bool address_space_opening(const struct address_space *space);
-/* Wants the file around @pc. True if it will be opened. */
+/* Wants the file around @pc. True if it will be opened and nothing is known of it. */
 bool address_space_want(struct address_space_cache *cache, struct address_space *space,
 			uint64_t pc);
 

@@ -23,8 +23,10 @@ static void image_free(struct image *image)
 {
 	if (!image)
 		return;
-	if (image->opening)
+	if (image->opening) {
 		image_unref(image->opening->opened);
+		image_unref(image->opening->guess);
+	}
 	free(image->opening);
 	elffile_free(image->file);
 	free(image->bytes);
@@ -175,6 +177,11 @@ int image_new_opening(const char *path, uint64_t start, uint64_t offset, struct 
 	image->opening->offset = offset;
 	*ret = take_ptr(image);
 	return 0;
+}
+
+struct image *image_to_unwind(struct image *image)
+{
+	return image->opening ? image->opening->guess : image;
 }
 
 void image_set_opened(struct image *image, struct image *opened)

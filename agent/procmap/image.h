@@ -48,6 +48,8 @@ enum image_opening_state {
  * struct image_opening - the mapping of an image whose file another thread opens
  * @opened:        the image of the opened file; a reference; NULL until then. Any thread may read
  *                 it by frame_settle(), and only the loop sets it, once
+ * @guess:         the image with the kernel's numbers of this file; a reference; NULL: unknown.
+ * Good enough for unwinding until the file is open, not for names
  * @start:         address of the mapping
  * @offset:        its offset in the file
  * @state:         this and the next members belong to procmap/address_space.c, on the loop
@@ -57,6 +59,7 @@ enum image_opening_state {
  */
 struct image_opening {
 	struct image *opened;
+	struct image *guess;
 	uint64_t start;
 	uint64_t offset;
 	enum image_opening_state state;
@@ -111,6 +114,8 @@ int image_new_vdso(struct image **ret);
 
 /* An IMAGE_FILE that is not opened yet. @start and @offset are the mapping's. */
 int image_new_opening(const char *path, uint64_t start, uint64_t offset, struct image **ret);
+/* The image to unwind with: @image, or the guess; NULL if there is none. Borrowed. */
+struct image *image_to_unwind(struct image *image);
 /* The file's image is known. Takes @opened. */
 void image_set_opened(struct image *image, struct image *opened);
 /* The process exits: closing the file may block, and is left to the kernel. */

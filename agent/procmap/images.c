@@ -484,8 +484,7 @@ static int below_roots(struct images *t, const struct images_way *way,
 	return r;
 }
 
-/* An image by the kernel's numbers; a reference. */
-static struct image *shown_image(struct images *t, const struct maps_entry *entry)
+struct image *images_guess(struct images *t, const struct maps_entry *entry)
 {
 	struct image *image = NULL;
 	struct image_entry *known;
@@ -510,7 +509,7 @@ int images_of_record(struct images *t, const struct images_way *way, const struc
 		*ret = images_of_memory(t, entry);
 		return 0;
 	}
-	shown = shown_image(t, entry);
+	shown = images_guess(t, entry);
 	change = shown ? image_change(shown) : IMAGE_WRITTEN;
 	/* a file that failed to open is not retried while the image has references */
 	*ret = change == IMAGE_SAME ? image_ref(shown) : known_image(t, &key, NULL);

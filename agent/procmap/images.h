@@ -73,6 +73,10 @@ int images_of_record(struct images *table, const struct images_way *way,
 int images_find(struct images *table, const struct images_way *way, const struct maps_entry *entry,
 		struct image **ret);
 
+/* The image with the kernel's numbers of @entry, without a look at the file: it may be changed, or
+ * another of the same numbers (btrfs). A reference; NULL if there is none. */
+struct image *images_guess(struct images *table, const struct maps_entry *entry);
+
 /* The shared images of their kinds. Borrowed. */
 struct image *images_kernel(const struct images *table);
 struct image *images_vdso(const struct images *table);

@@ -60,11 +60,12 @@ static uint64_t page_of(uint64_t address)
 static struct process_mapping mapping_of(struct unwind_publisher *u,
 					 const struct address_space_mapping *m)
 {
+	struct image *image = image_to_unwind(m->image);
 	uint64_t bias = 0;
 	uint16_t exe = 0;
 
-	if (image_bias(m->image, m->start, m->limit - m->start, m->offset, &bias))
-		exe = table_builder_number(u->builder, m->image);
+	if (image && image_bias(image, m->start, m->limit - m->start, m->offset, &bias))
+		exe = table_builder_number(u->builder, image);
 	return (struct process_mapping){
 		.start_pages = page_of(m->start),
 		.n_pages = page_of(m->limit - m->start),
@@ -95,8 +96,8 @@ static void want(struct unwind_publisher *u, uint64_t pc, const struct address_s
 
 	items = address_space_mappings(space, &n);
 	for (size_t i = 0; i < n; i++)
-		if (pc >= items[i].start && pc < items[i].limit)
-			table_builder_want(u->builder, items[i].image);
+		if (pc >= items[i].start && pc < items[i].limit && image_to_unwind(items[i].image))
+			table_builder_want(u->builder, image_to_unwind(items[i].image));
 }
 
 /* Whether @known is the same process, at the same point of its life as @id or later. */

@@ -203,6 +203,35 @@ static void test_same_as_here(void **state)
 	address_space_cache_free(cache);
 }
 
+/* A process of known files is unwound at once, and named when its files are open. */
+static void test_guess(void **state)
+{
+	struct bench *b = *state;
+	const struct address_space_mapping *items;
+	struct address_space_who who = {.pid = b->self, .exec_id = 1, .owner = 1};
+	struct address_space *space;
+	uint64_t version;
+	size_t n;
+
+	(void)get(b, 1);
+	run_until(b, all_opened);
+	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+	assert_true(address_space_cache_opening(b->cache) > 0);
+	assert_false(address_space_opening(space));
+	items = address_space_mappings(space, &n);
+	for (size_t i = 0; i < n; i++) {
+		assert_non_null(image_to_unwind(items[i].image));
+		if (items[i].inode)
+			assert_non_null(items[i].image->opening);
+	}
+	version = address_space_version(space);
+	run_until(b, all_opened);
+	assert_true(address_space_version(space) == version); /* they were right */
+	items = address_space_mappings(space, &n);
+	for (size_t i = 0; i < n; i++)
+		assert_null(items[i].image->opening);
+}
+
 /* ---------------------------------------------------------------- files of our own */
 
 /* Maps a new file "@i" with code. */
@@ -460,6 +489,35 @@ static void test_image_shares(void **state)
 	free(all);
 }
 
+#define MANY 2500 /* more than a fifth of all address spaces */
+
+/* A container of many processes evicts its own, and not another's. */
+static void test_space_shares(void **state)
+{
+	struct bench *b = *state;
+	struct address_space_who who = {.pid = b->self};
+	struct address_space *space;
+	uint64_t version;
+
+	who.owner = 2;
+	who.exec_id = MANY;
+	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+	version = address_space_version(space);
+	who.owner = 1;
+	for (who.exec_id = 0; who.exec_id < MANY; who.exec_id++)
+		assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+	assert_true(metric(b, "podprof_address_spaces_dropped", "processes") +
+			    metric(b, "podprof_address_spaces_dropped", "mappings") >
+		    0);
+	who.owner = 2;
+	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+	assert_true(address_space_version(space) == version);
+	who.owner = 1;
+	who.exec_id = 0;
+	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+	assert_true(address_space_version(space) > version + MANY); /* was dropped */
+}
+
 static void test_share_allows(void **state)
 {
 	static const struct {
@@ -482,10 +540,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_opened_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_same_as_here, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_guess, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_blocked, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ahead, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_blame, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_shares, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_space_shares, setup, teardown),
 		cmocka_unit_test(test_share_allows),
 	};
 
