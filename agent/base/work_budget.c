@@ -52,22 +52,16 @@ void work_budget_add(struct work_budget *b, uint64_t units)
 		b->left = UINT64_MAX;
 }
 
-static bool same_file(const struct work_file *a, const struct work_file *b)
-{
-	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-	       a->mtime_ns == b->mtime_ns;
-}
-
-void work_refused_add(struct work_refused *r, const struct work_file *file, uint64_t now_ns)
+void work_refused_add(struct work_refused *r, const struct file_id *file, uint64_t now_ns)
 {
 	r->items[r->next] = (struct work_refused_file){*file, now_ns + WORK_REFUSED_NS};
 	r->next = (r->next + 1) % WORK_REFUSED_MAX;
 }
 
-bool work_refused_has(const struct work_refused *r, const struct work_file *file, uint64_t now_ns)
+bool work_refused_has(const struct work_refused *r, const struct file_id *file, uint64_t now_ns)
 {
 	for (size_t i = 0; i < WORK_REFUSED_MAX; i++)
-		if (now_ns < r->items[i].until_ns && same_file(&r->items[i].file, file))
+		if (now_ns < r->items[i].until_ns && file_id_same_inode(&r->items[i].file, file))
 			return true;
 	return false;
 }

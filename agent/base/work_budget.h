@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/file_id.h"
+
 /* Units of one read, besides its bytes: a system call. */
 #define WORK_READ_COST 512u
 
@@ -53,25 +55,17 @@ void work_budget_add(struct work_budget *b, uint64_t units);
 /* Files remembered at once. Reached: the oldest is forgotten, and may use up another budget. */
 #define WORK_REFUSED_MAX 256
 
-/* A file's identity. */
-struct work_file {
-	uint64_t device;
-	uint64_t inode;
-	uint64_t size;
-	uint64_t mtime_ns;
-};
-
-/* Files that used up a budget. */
+/* Files that used up a budget, by inode: a file is not tried again because it was touched. */
 struct work_refused {
 	struct work_refused_file {
-		struct work_file file;
+		struct file_id file;
 		uint64_t until_ns;
 	} items[WORK_REFUSED_MAX];
 	size_t next;
 };
 
 /* No further attempt for WORK_REFUSED_NS. */
-void work_refused_add(struct work_refused *r, const struct work_file *file, uint64_t now_ns);
-bool work_refused_has(const struct work_refused *r, const struct work_file *file, uint64_t now_ns);
+void work_refused_add(struct work_refused *r, const struct file_id *file, uint64_t now_ns);
+bool work_refused_has(const struct work_refused *r, const struct file_id *file, uint64_t now_ns);
 
 #endif

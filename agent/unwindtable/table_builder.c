@@ -209,29 +209,15 @@ static enum compiled publish(struct table_builder *x, struct executable *e, stru
 	}
 }
 
-static struct work_file file_of(const struct image *image)
-{
-	return (struct work_file){
-		.device = image->device,
-		.inode = image->inode,
-		.size = image->size,
-		.mtime_ns = image->mtime_ns,
-	};
-}
-
 static void refuse(struct table_builder *x, struct executable *e)
 {
-	struct work_file file = file_of(e->image);
-
-	work_refused_add(&x->refused, &file, nsec_monotonic());
+	work_refused_add(&x->refused, &e->image->id, nsec_monotonic());
 	e->abandoned = true;
 }
 
 static bool is_refused(const struct table_builder *x, const struct image *image)
 {
-	struct work_file file = file_of(image);
-
-	return work_refused_has(&x->refused, &file, nsec_monotonic());
+	return work_refused_has(&x->refused, &image->id, nsec_monotonic());
 }
 
 static void want_most(struct table_builder *x);
