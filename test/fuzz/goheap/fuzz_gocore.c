@@ -3,27 +3,28 @@
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/root.h"
 #include "goheap/gocore.h"
-#include "goheap/corefile.h"
 #include "goheap/goruntimes.h"
 #include "procmap/image.h"
 
-static void look(struct gocore *core)
+/* Of the input, looked at as addresses. */
+#define PC_BYTES 1024
+
+/* Its program headers are among the words, and so are the addresses of its mappings. */
+static void look(struct gocore *core, const uint8_t *data, size_t size)
 {
-	const struct corefile_mapping *m;
 	static struct goruntimes found;
 	struct frame frame;
-	size_t n;
+	uint64_t pc;
 
-	m = corefile_mappings(gocore_corefile(core), &n);
-	for (size_t i = 0; i < n && i < 64; i++) {
-		if (gocore_resolve(core, m[i].start, &frame) == 0)
-			image_unref(frame.image);
-		if (gocore_resolve(core, m[i].limit, &frame) == 0)
+	for (size_t i = 0; i + sizeof(pc) <= size && i < PC_BYTES; i += sizeof(pc)) {
+		memcpy(&pc, data + i, sizeof(pc));
+		if (gocore_resolve(core, pc, &frame) == 0)
 			image_unref(frame.image);
 	}
 	(void)gocore_runtimes(core, &found);
@@ -41,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	opts.fd = memfd_create("core", MFD_CLOEXEC);
 	if (opts.fd >= 0 && write(opts.fd, data, size) == (ssize_t)size &&
 	    gocore_open(&opts, &core) == 0) {
-		look(core);
+		look(core, data, size);
 		gocore_free(core);
 	}
 	if (opts.fd >= 0)

@@ -9,9 +9,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "goheap/gopacer.h"
 #include "goheap/goruntime.h"
-#include "goheap/gosched.h"
+#include "goheap/gototals.h"
 #include "goheap/memory.h"
 
 struct input {
