@@ -9,7 +9,7 @@
  * others are answered. The end of standard input answers the stalled requests and unmounts.
  *
  * Nothing but the page cache's content is cached, and reads are direct where OPERATION is "read":
- *so each of a reader's system calls asks this server.
+ * so each of a reader's system calls asks this server.
  */
 #include <errno.h>
 #include <fcntl.h>
