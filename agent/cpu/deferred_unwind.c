@@ -312,9 +312,9 @@ size_t deferred_unwind_pending(const struct deferred_unwind *du)
 	return du->n - du->n_waits;
 }
 
-int deferred_unwind_fd(const struct deferred_unwind *du)
+struct stack_dumps *deferred_unwind_dumps(const struct deferred_unwind *du)
 {
-	return stack_dumps_fd(du->dumps);
+	return du->dumps;
 }
 
 /* ---------------------------------------------------------------- life */

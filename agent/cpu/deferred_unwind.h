@@ -50,8 +50,8 @@ struct deferred_unwind_opts {
 int deferred_unwind_new(const struct deferred_unwind_opts *opts, struct deferred_unwind **ret);
 void deferred_unwind_free(struct deferred_unwind *du);
 
-/* Readable when the ring needs a tick before the next regular one. */
-int deferred_unwind_fd(const struct deferred_unwind *du);
+/* The dumps, for a thread that fetches. */
+struct stack_dumps *deferred_unwind_dumps(const struct deferred_unwind *du);
 /* Read the ring, and walk and deliver the complete stacks from before @until_ns (boot clock). The
  * sideband records for later dumps may still be missing. 0 or -errno. */
 int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns);
