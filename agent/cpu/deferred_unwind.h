@@ -23,10 +23,10 @@ struct deferred_unwind;
 struct metric_sink;
 struct unwind_publisher;
 
-/* Bytes of waiting stack dumps: about 900 dumps. Reached:
- * `podprof_deferred_stacks_total{outcome="full"}`: the oldest dumps are walked with the tables of
- * that moment. */
-#define DEFERRED_UNWIND_BYTES_MAX   ((size_t)8 << 20)
+/* Bytes of waiting stack dumps: about 2,000 dumps of 8 KiB, the samples of two CPUs in 10 s.
+ * Reached: `podprof_deferred_stacks_total{outcome="full"}`: the process with the most bytes loses
+ * its oldest dump, which is walked with the tables of that moment. */
+#define DEFERRED_UNWIND_BYTES_MAX   ((size_t)16 << 20)
 /* Bytes of walked stacks of off-CPU threads: about 8,000 stacks. Reached:
  * `podprof_deferred_stacks_total{outcome="off_cpu"}`: the oldest stacks are dropped, and those
  * samples keep the frame pointer walk. */

@@ -4,9 +4,11 @@
  * sample does not wait for that second. If its walk ended in an image without a table, the builder
  * compiles that image at once. The same holds for the image of the first frame of a new process.
  *
- * Compiling is pure (unwindtable/compile.h, unwindtable/table.h) and runs on a worker of low
- * priority. The queue is short, so a newly wanted image does not wait behind many others. A file
- * without a table is not retried while it has its number: mapped files do not change.
+ * Compiling is pure (unwindtable/compile.h, unwindtable/table.h) and runs on a worker. The worker
+ * has the agent's own priority: on a busy node, stacks wait for tables and take memory meanwhile.
+ * One table is compiled at a time. The next is the one that most stacks were found to lack since it
+ * was wanted. A file without a table is not retried while it has its number: mapped files do not
+ * change.
  */
 #include "unwindtable/table_builder.h"
 
@@ -14,7 +16,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -27,13 +28,11 @@
 #include "unwindtable/table.h"
 #include "unwindtable/tables.h"
 
-/* Tables in the worker's queue, including the one in progress. The next requests follow when the
- * queue is empty, so a node with a thousand programs proceeds from table to table. Reached: asked
- * for again in the next interval. */
-#define TABLE_BUILDER_QUEUE_MAX 4
-/* Nice value of the worker. A table is 5 ms of work, once per image, and stacks wait for it. With
- * 19, beside a dozen threads on the same CPU, the worker would get a thousandth of the CPU. */
-#define TABLE_BUILDER_NICE	5
+/* The worker's queue holds the one table that is compiled. */
+#define TABLE_BUILDER_QUEUE_MAX 1
+/* Images that become wanted at once by the walkers' counts (tables.h). Others follow as these are
+ * done. */
+#define TABLE_BUILDER_MOST	4
 
 /* Outcomes of a compilation. */
 enum compiled {
@@ -62,6 +61,8 @@ struct executable {
 	uint16_t number;
 	bool compiling;
 	bool absent; /* no table is possible */
+	bool wanted; /* and not yet compiling */
+	uint64_t n_missed; /* while wanted */
 	UT_hash_handle hh;
 };
 
@@ -73,6 +74,7 @@ struct table_builder {
 	uint64_t n_compiled[COMPILED_MAX];
 	uint64_t compile_ns;
 	uint64_t n_numbers_full;
+	size_t n_wanted;
 };
 
 /* One table in the worker's queue. */
@@ -134,8 +136,6 @@ static void job_run(struct work *work)
 	struct ehframe_stats stats;
 	struct rows *rows = NULL;
 
-	/* this thread's; tables are not urgent for the CPU */
-	(void)setpriority(PRIO_PROCESS, 0, TABLE_BUILDER_NICE);
 	job->outcome = outcome_of_compile(compile_image(job->image->file, &stats, &rows));
 	if (job->outcome == COMPILED_OK)
 		job->outcome = outcome_of_pack(table_pack(rows, &job->table));
@@ -172,6 +172,7 @@ static enum compiled publish(struct table_builder *x, struct executable *e, stru
 }
 
 static void want_most(struct table_builder *x);
+static void compile_next(struct table_builder *x);
 
 static void job_done(struct work *work)
 {
@@ -192,9 +193,10 @@ static void job_done(struct work *work)
 		if (x->opts.ready)
 			x->opts.ready(x->opts.ctx, e->number);
 		/* a failed or refused table waits for the next tick */
-		if (!worker_pending(x->worker) && job->outcome != COMPILED_FAILED &&
+		if (!x->n_wanted && job->outcome != COMPILED_FAILED &&
 		    job->outcome != COMPILED_NO_ROOM)
 			want_most(x);
+		compile_next(x);
 	}
 	job_free(job);
 }
@@ -214,11 +216,38 @@ static void submit(struct table_builder *x, struct executable *e)
 		e->compiling = true;
 }
 
+static void unwant(struct table_builder *x, struct executable *e)
+{
+	x->n_wanted -= e->wanted;
+	e->wanted = false;
+	e->n_missed = 0;
+}
+
+/* If nothing is compiled now. */
+static void compile_next(struct table_builder *x)
+{
+	struct executable *e, *next, *most = NULL;
+
+	if (!x->n_wanted || worker_pending(x->worker))
+		return;
+	HASH_ITER(hh, x->all, e, next)
+		if (e->wanted && (!most || e->n_missed > most->n_missed))
+			most = e;
+	if (most) {
+		unwant(x, most);
+		submit(x, most);
+	}
+}
+
 static void want(struct table_builder *x, struct executable *e)
 {
-	if (!e->compiling && !e->absent && !tables_live(x->opts.tables, e->number) &&
-	    !tables_placing(x->opts.tables, e->number))
-		submit(x, e);
+	if (e->compiling || e->absent || tables_live(x->opts.tables, e->number) ||
+	    tables_placing(x->opts.tables, e->number))
+		return;
+	x->n_wanted += !e->wanted;
+	e->wanted = true;
+	e->n_missed++;
+	compile_next(x);
 }
 
 /* ---------------------------------------------------------------- numbers */
@@ -265,6 +294,7 @@ static void drop(struct table_builder *x, struct executable *e)
 {
 	tables_exe_put(x->opts.tables, e->number, nsec_monotonic());
 	x->by_number[e->number] = NULL;
+	unwant(x, e);
 	HASH_DEL(x->all, e);
 	image_unref(e->image);
 	free(e);
@@ -311,7 +341,7 @@ enum table_builder_state table_builder_want_number(struct table_builder *x, uint
 
 static void want_most(struct table_builder *x)
 {
-	struct tables_want wanted[TABLE_BUILDER_QUEUE_MAX];
+	struct tables_want wanted[TABLE_BUILDER_MOST];
 	size_t n = tables_wanted(x->opts.tables, nsec_monotonic(), wanted, array_size(wanted));
 
 	for (size_t i = 0; i < n; i++)
@@ -341,7 +371,7 @@ bool table_builder_wait(struct table_builder *x, uint64_t timeout_ns)
 
 size_t table_builder_pending(const struct table_builder *x)
 {
-	return worker_pending(x->worker);
+	return worker_pending(x->worker) + x->n_wanted;
 }
 
 /* ---------------------------------------------------------------- life */

@@ -211,9 +211,9 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 	return want_missing(u, &stack, ret_waits) ? UNWIND_PUBLISHER_WAITS : UNWIND_PUBLISHER_OK;
 }
 
-void unwind_publisher_want(struct unwind_publisher *u, uint16_t exe)
+bool unwind_publisher_want(struct unwind_publisher *u, uint16_t exe)
 {
-	(void)table_builder_want_number(u->builder, exe);
+	return table_builder_want_number(u->builder, exe) == TABLE_BUILDER_COMING;
 }
 
 void unwind_publisher_rest(struct unwind_publisher *u)
