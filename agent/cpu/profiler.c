@@ -128,6 +128,37 @@ static void cpu_job_done(struct work *work)
 	p->opts.out(p->opts.ctx, take_ptr(job->profile));
 }
 
+/* ---------------------------------------------------------------- before the first report */
+
+struct ahead_job {
+	struct work work;
+	struct symbolizer *symbolizer;
+};
+
+static void ahead_run(struct work *work)
+{
+	symbolizer_ahead(container_of(work, struct ahead_job, work)->symbolizer);
+}
+
+static void ahead_done(struct work *work)
+{
+	free(container_of(work, struct ahead_job, work));
+}
+
+/* The worker has nothing to do in the first window. With the chart's CPU request on a busy node, the
+ * kernel's names take seconds, and the first profile would wait for them. */
+static void read_ahead(struct cpu_profiler *p)
+{
+	struct ahead_job *job = p->opts.kernel_stacks ? calloc(1, sizeof(*job)) : NULL;
+
+	if (!job)
+		return;
+	job->work = (struct work){.run = ahead_run, .done = ahead_done};
+	job->symbolizer = p->symbolizer;
+	if (worker_submit(p->worker, &job->work))
+		free(job);
+}
+
 /* What a sample stands for, on average: that of an entity of which fewer are taken stands for
  * more. */
 static uint64_t mean_period(uint64_t value, uint64_t n)
@@ -372,6 +403,8 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		r = cpu_sampler_new(&sampler_opts, ret_why, &p->sampler);
 	if (!r)
 		r = start_filter(p);
+	if (!r)
+		read_ahead(p);
 	if (!r)
 		discovery_ask(o->discovery, cgroup_events_find,
 			      oncpu_cgroup_events(cpu_sampler_oncpu(p->sampler)));

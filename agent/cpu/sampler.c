@@ -39,6 +39,7 @@ struct cpu_sampler {
 	struct loop_source *wake;
 	struct loop_source *drained;
 	struct log_limit tick_log;
+	uint64_t n_drains;
 	bool caught_up; /* all is known of what came before the samples that are handed over */
 };
 
@@ -268,6 +269,7 @@ static void on_drained(void *ctx, int fd, uint32_t events)
 	(void)!read(fd, &n, sizeof(n));
 	take_deferred(s);
 	more = take_samples(s, oncpu_stacks(s->oncpu), s->opts.fn, s->opts.ctx);
+	s->n_drains += more;
 	if (s->offcpu)
 		more = take_samples(s, offcpu_stacks(s->offcpu), on_wait, s) || more;
 	if (more)
@@ -518,6 +520,11 @@ void cpu_sampler_free(struct cpu_sampler *s)
 size_t cpu_sampler_pending(const struct cpu_sampler *s)
 {
 	return s->publisher ? unwind_publisher_pending(s->publisher) : 0;
+}
+
+uint64_t cpu_sampler_drains(const struct cpu_sampler *s)
+{
+	return s->n_drains;
 }
 
 const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s)

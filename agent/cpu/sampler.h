@@ -96,6 +96,8 @@ void cpu_sampler_sweep(struct cpu_sampler *s);
 
 /* Number of requested unwind tables not yet made. */
 size_t cpu_sampler_pending(const struct cpu_sampler *s);
+/* Number of drains of on-CPU samples so far. */
+uint64_t cpu_sampler_drains(const struct cpu_sampler *s);
 /* The on-CPU sampler, for its counters and its pid filter. */
 const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s);
 /* Memory of the mappings. */

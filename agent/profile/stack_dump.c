@@ -78,6 +78,7 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 			},
 		.kind = h->kind,
 		.time_ns = h->time_ns,
+		.awaits = h->head.pad,
 		.regs = &h->regs,
 		.at = h->at,
 		.bytes = c->data + (size_t)h->head.n_kernel * 8,

@@ -28,12 +28,15 @@ struct stack_dumps;
  * struct stack_dump - one sample with an unwalked user half; borrows from its record
  * @sample:  the process and the kernel half; no user frames
  * @time_ns: boot clock
+ * @awaits:  the executable whose table the kernel's walk lacked, possibly further out than the copy
+ *           reaches; 0: none
  * @at:      address of the first of @n_bytes bytes of the stack
  */
 struct stack_dump {
 	struct sample sample;
 	enum stack_dump_kind kind;
 	uint64_t time_ns;
+	uint16_t awaits;
 	const struct regs *regs;
 	uint64_t at;
 	const uint8_t *bytes;

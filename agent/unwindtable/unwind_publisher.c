@@ -198,6 +198,8 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 	};
 	struct dumpwalk_stack stack;
 
+	if (dump->awaits) /* the copy may end before it */
+		(void)table_builder_want_number(u->builder, dump->awaits);
 	publish(u, &dump->sample, regs_pc(dump->regs), space);
 	make_maps(u, space);
 	from.maps = u->maps;
