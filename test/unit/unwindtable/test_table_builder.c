@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which table is made next, and with which priority; the kernel is an array here. */
+#include "support/test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/loop.h"
+#include "procmap/image.h"
+#include "support/ehimage.h"
+#include "unwindtable/table_builder.h"
+#include "unwindtable/tables.h"
+
+#define SLABS  4
+#define IMAGES 4
+
+struct bench {
+	struct table_exe exes[TABLE_EXES];
+	struct table_use uses[TABLE_EXES];
+	struct unwind_rule rules[TABLE_RULES];
+	struct table_rule_run rule_runs[TABLE_RULE_RUNS];
+	struct table_page table_pages[SLABS * TABLE_SLAB_PAGES];
+	struct tables *tables;
+	struct loop *loop;
+	struct table_builder *builder;
+	struct image *images[IMAGES];
+	uint16_t numbers[IMAGES];
+	uint16_t ready[IMAGES];
+	size_t n_ready;
+	size_t n_wanted;
+};
+
+static int make(void *ctx, uint32_t number)
+{
+	(void)ctx;
+	return number < SLABS ? 0 : -ENOMEM;
+}
+
+static struct table_page *map(void *ctx, uint32_t number)
+{
+	struct bench *b = ctx;
+
+	return &b->table_pages[(size_t)number * TABLE_SLAB_PAGES];
+}
+
+static void unmap(void *ctx, uint32_t number, struct table_page *mem)
+{
+	(void)ctx;
+	(void)number;
+	(void)mem;
+}
+
+static void on_ready(void *ctx, uint16_t number)
+{
+	struct bench *b = ctx;
+
+	assert_in_range(b->n_ready, 0, IMAGES - 1);
+	b->ready[b->n_ready++] = number;
+	if (b->n_ready == b->n_wanted)
+		loop_stop(b->loop);
+}
+
+/* An ELF file without rows: that is known when it has been read, as with any other. */
+static struct image *new_image(void)
+{
+	const struct ehimage file = {.build_id = "same"};
+	int fd = memfd_create("test_table_builder", MFD_CLOEXEC), elf;
+	struct image *image = NULL;
+	void *bytes;
+	size_t n;
+
+	bytes = ehimage_build(&file, &n);
+	assert_non_null(bytes);
+	assert_int_equal(write(fd, bytes, n), n);
+	free(bytes);
+	assert_int_equal(image_new_file(fd, "/image", &image, &elf), 0);
+	assert_non_null(image->file);
+	return image;
+}
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	struct tables_opts tables = {.budget_bytes = (size_t)1 << 20};
+	struct table_builder_opts builder = {.ready = on_ready, .ctx = b};
+
+	assert_non_null(b);
+	*state = b;
+	tables.memory = (struct tables_memory){
+		b->exes, b->uses, b->rules, b->rule_runs, {b, make, map, unmap}};
+	assert_int_equal(tables_new(&tables, &b->tables), 0);
+	assert_int_equal(loop_new(&b->loop), 0);
+	builder.tables = b->tables;
+	builder.loop = b->loop;
+	assert_int_equal(table_builder_new(&builder, &b->builder), 0);
+	for (int i = 0; i < IMAGES; i++) {
+		b->images[i] = new_image();
+		b->numbers[i] = table_builder_number(b->builder, b->images[i]);
+		assert_int_not_equal(b->numbers[i], 0);
+	}
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	table_builder_free(b->builder);
+	for (int i = 0; i < IMAGES; i++)
+		image_unref(b->images[i]);
+	loop_free(b->loop);
+	tables_free(b->tables);
+	free(b);
+	return 0;
+}
+
+static void want(struct bench *b, int image, int times)
+{
+	for (int i = 0; i < times; i++)
+		table_builder_want(b->builder, b->images[image]);
+}
+
+/* The first is under way at once. Of the others that one comes first which most stacks lack, not
+ * the one that was wanted first. */
+static void test_most_missed(void **state)
+{
+	struct bench *b = *state;
+
+	b->n_wanted = IMAGES;
+	want(b, 0, 1);
+	want(b, 1, 1);
+	want(b, 2, 3);
+	want(b, 3, 2);
+	assert_int_equal(table_builder_pending(b->builder), IMAGES);
+	assert_int_equal(loop_run(b->loop), 0);
+	assert_int_equal(b->ready[0], b->numbers[0]);
+	assert_int_equal(b->ready[1], b->numbers[2]);
+	assert_int_equal(b->ready[2], b->numbers[3]);
+	assert_int_equal(b->ready[3], b->numbers[1]);
+	assert_int_equal(table_builder_pending(b->builder), 0);
+}
+
+/* What is released while it waits is not made. */
+static void test_released(void **state)
+{
+	static const bool used[TABLE_EXES] = {0};
+	struct bench *b = *state;
+
+	b->n_wanted = 1;
+	want(b, 0, 1);
+	want(b, 1, 1);
+	table_builder_sweep(b->builder, used, TABLE_EXES);
+	assert_int_equal(table_builder_pending(b->builder), 1);
+	assert_int_equal(loop_run(b->loop), 0);
+	assert_int_equal(b->ready[0], b->numbers[0]);
+	assert_int_equal(table_builder_pending(b->builder), 0);
+}
+
+/* The nice value of this process's thread of that name; 100: there is none. */
+static int nice_of(const char *thread)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	char path[300], text[1024], *end;
+	struct dirent *task;
+	int nice_value = 100;
+	FILE *f;
+
+	assert_non_null(tasks);
+	while ((task = readdir(tasks))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/stat", task->d_name);
+		f = task->d_name[0] != '.' ? fopen(path, "re") : NULL;
+		if (!f)
+			continue;
+		text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+		(void)fclose(f);
+		end = strrchr(text, ')');
+		if (!end || !strstr(text, thread))
+			continue;
+		for (int field = 2; field < 19; field++) /* proc_pid_stat(5) */
+			end = strchr(end + 1, ' ');
+		nice_value = (int)strtol(end, NULL, 10);
+	}
+	closedir(tasks);
+	return nice_value;
+}
+
+/* On a busy node tables are what stacks wait for: the worker has the agent's own priority. */
+static void test_priority(void **state)
+{
+	struct bench *b = *state;
+
+	b->n_wanted = 1;
+	want(b, 0, 1);
+	assert_int_equal(loop_run(b->loop), 0);
+	assert_int_equal(nice_of("(unwind)"), getpriority(PRIO_PROCESS, 0));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_most_missed),
+		TEST(test_released),
+		TEST(test_priority),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
