@@ -39,8 +39,8 @@
 #define RECORD_SWEEP_NS	    NSEC_PER_SEC
 /* Warm-up: before a recording, samples are taken but not recorded until no unwind table has been
  * missing for some drains in a row, so stacks are complete from the start. A new table leads to the
- * next caller, whose table may be missing in turn. Drains count and not time: on a busy node samples
- * and tables are late, and without samples nothing can be missing. */
+ * next caller, whose table may be missing in turn. Drains count and not time: on a busy node
+ * samples and tables are late, and without samples nothing can be missing. */
 #define RECORD_WARM_LOOK_NS (50 * NSEC_PER_MSEC)
 #define RECORD_WARM_DRAINS  4
 /* The longest warm-up. All tables of a busy node together take 0.3 s of CPU time, and a node with

@@ -3,8 +3,8 @@
  * A stack dump goes from the ring into a list. After the sideband records of all earlier events,
  * the agent finds the address space (for an ended process: its last one) and walks the dump. At an
  * image with an unfinished table, the dump stays in the list. The walk repeats when the table is
- * ready, and not before, and may reach the next missing table. A walk takes some microseconds, so no
- * state is kept.
+ * ready, and not before, and may reach the next missing table. A walk takes some microseconds, so
+ * no state is kept.
  *
  * The dump of an off-CPU wait (STACK_DUMP_OFFCPU) takes the same path. Its result is words of
  * frames, kept by the dump's id until the end of the wait. If the wait ends first, its time waits
@@ -292,7 +292,8 @@ static void on_record(void *ctx, const void *record, size_t size)
 		du->outcomes[DEFERRED_ODD]++;
 		return;
 	}
-	while (du->n && du->bytes + sizeof(struct deferred_stack) + size > DEFERRED_UNWIND_BYTES_MAX)
+	while (du->n &&
+	       du->bytes + sizeof(struct deferred_stack) + size > DEFERRED_UNWIND_BYTES_MAX)
 		(void)pass_on(du, find_victim(du), DEFERRED_FULL);
 	if (keep(du, record, size, &dump))
 		du->outcomes[DEFERRED_LOST]++;

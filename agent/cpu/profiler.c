@@ -145,8 +145,8 @@ static void ahead_done(struct work *work)
 	free(container_of(work, struct ahead_job, work));
 }
 
-/* The worker has nothing to do in the first window. With the chart's CPU request on a busy node, the
- * kernel's names take seconds, and the first profile would wait for them. */
+/* The worker has nothing to do in the first window. With the chart's CPU request on a busy node,
+ * the kernel's names take seconds, and the first profile would wait for them. */
 static void read_ahead(struct cpu_profiler *p)
 {
 	struct ahead_job *job = p->opts.kernel_stacks ? calloc(1, sizeof(*job)) : NULL;

@@ -43,7 +43,7 @@ _Static_assert(sizeof(struct slice_attr) == 48, "SCHED_ATTR_SIZE_VER0");
 
 struct drain {
 	struct drain_opts opts;
-	uint64_t due_ns[DRAIN_STACKS_MAX]; /* monotonic; the thread's */
+	uint64_t due_ns[DRAIN_KINDS]; /* monotonic; the thread's */
 	pthread_t thread;
 	bool started;
 	_Atomic int error;

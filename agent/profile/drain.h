@@ -15,7 +15,8 @@
 
 struct drain;
 
-#define DRAIN_STACKS_MAX 2
+/* On-CPU and off-CPU samples. */
+#define DRAIN_KINDS 2
 
 /**
  * struct drain_opts - borrowed until drain_free()
@@ -23,7 +24,7 @@ struct drain;
  * @dumps:  NULL: none
  */
 struct drain_opts {
-	struct stacks *stacks[DRAIN_STACKS_MAX];
+	struct stacks *stacks[DRAIN_KINDS];
 	size_t n;
 	struct stack_dumps *dumps;
 };

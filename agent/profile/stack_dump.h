@@ -71,7 +71,8 @@ bool stack_dumps_full(struct stack_dumps *c);
 /* Records lost for lack of memory. */
 uint64_t stack_dumps_n_lost(const struct stack_dumps *c);
 
-/* Deliver the fetched records, then those of the ring; @record is borrowed for the call. 0 or -errno. */
+/* Deliver the fetched records, then those of the ring; @record is borrowed for the call. 0 or
+ * -errno. */
 typedef void (*stack_dumps_fn)(void *ctx, const void *record, size_t size);
 int stack_dumps_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx);
 

@@ -14,8 +14,8 @@
  *
  * A copy of the old generation and the delivery of its samples are two steps, which two threads may
  * take. The copy costs some system calls. The delivery reads files of processes, and on a busy node
- * it waits for a CPU between any two samples. Copied batches wait in a queue. A full queue stops the
- * drain, and the kernel's maps hold what they can.
+ * it waits for a CPU between any two samples. Copied batches wait in a queue. A full queue stops
+ * the drain, and the kernel's maps hold what they can.
  *
  * What is lost by design is counted in the kernel: a stack that finds all maps full. Not counted,
  * because the kernel does not tell: an event during another BPF program on the same CPU (the kernel

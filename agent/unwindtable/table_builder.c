@@ -28,11 +28,11 @@
 #include "unwindtable/table.h"
 #include "unwindtable/tables.h"
 
-/* The worker's queue holds the one table that is compiled. */
-#define TABLE_BUILDER_QUEUE_MAX 1
+/* Tables in the worker's queue: the one that is compiled. */
+#define TABLE_BUILDER_QUEUE 1
 /* Images that become wanted at once by the walkers' counts (tables.h). Others follow as these are
  * done. */
-#define TABLE_BUILDER_MOST	4
+#define TABLE_BUILDER_MOST  4
 
 /* Outcomes of a compilation. */
 enum compiled {
@@ -60,8 +60,8 @@ struct executable {
 	struct image *image; /* the key; owns a reference */
 	uint16_t number;
 	bool compiling;
-	bool absent; /* no table is possible */
-	bool wanted; /* and not yet compiling */
+	bool absent;	   /* no table is possible */
+	bool wanted;	   /* and not yet compiling */
 	uint64_t n_missed; /* while wanted */
 	UT_hash_handle hh;
 };
@@ -384,7 +384,7 @@ int table_builder_new(const struct table_builder_opts *opts, struct table_builde
 	if (!x)
 		return -ENOMEM;
 	x->opts = *opts;
-	r = worker_new(opts->loop, "unwind", TABLE_BUILDER_QUEUE_MAX, &x->worker);
+	r = worker_new(opts->loop, "unwind", TABLE_BUILDER_QUEUE, &x->worker);
 	if (r)
 		return r;
 	*ret = take_ptr(x);

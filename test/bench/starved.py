@@ -217,7 +217,7 @@ class Agent:
             self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait()
+            self.process.wait(60)
 
 
 def outcomes(text, family, only=""):
@@ -254,7 +254,8 @@ def report_agent(agent, text, cpu, entries, compiler):
               " ".join(f"{m.rsplit('/')[-1]}:{f}:{c}" for (m, _, f), c in bad))
 
 
-def agents(cgroups, groups, binaries, to, options, entries, compiler):
+def agents(cgroups, groups, binaries, to, options, entries, compiler, load):
+    before, begin = load.spinners_cpu_s(), time.monotonic()
     running = [Agent(cgroups, groups[i], name, path, f"{to}/agent-{name}", options, 17180 + i)
                for i, (name, path) in enumerate(binaries.items())]
     try:
@@ -264,17 +265,17 @@ def agents(cgroups, groups, binaries, to, options, entries, compiler):
             for a in running:
                 a.look()
         cpu = [workloads.cpu_s(a.process.pid) for a in running]
-        load = os.getloadavg()[0]
+        spun = (load.spinners_cpu_s() - before) / (time.monotonic() - begin)
         texts = [a.metrics() for a in running]
     finally:
         for a in running:
             a.stop()
-    print(f"agents, load {load:.0f}")
+    print(f"agents; the spinners had {spun:.2f} CPUs, load {os.getloadavg()[0]:.0f}")
     for a, text, c in zip(running, texts, cpu):
         report_agent(a, text, c, entries, compiler)
 
 
-def records(cgroups, groups, binaries, to, options, entries, compiler):
+def records(cgroups, groups, binaries, to, options, entries, compiler, _):
     running = []
     for i, (name, path) in enumerate(binaries.items()):
         running.append((name, time.monotonic(), cgroups.start(groups[i], [
@@ -306,6 +307,9 @@ class Load:
             self.processes.append(self.cgroups.start(self.groups[1], ["sh", "-c", loop], process_group=0,
                                                      stderr=subprocess.DEVNULL))
 
+    def spinners_cpu_s(self):
+        return sum(workloads.cpu_s(p.pid) for p in self.processes[:self.options.spinners])
+
     def stop(self):
         for p in self.processes[:self.options.spinners]:
             p.kill()
@@ -335,7 +339,8 @@ def measure(options, binaries, to):
     try:
         load.start()
         for what in options.what.split(","):
-            {"agent": agents, "record": records}[what](cgroups, groups, binaries, to, options, entries, compiler)
+            {"agent": agents, "record": records}[what](cgroups, groups, binaries, to, options, entries,
+                                                            compiler, load)
             sys.stdout.flush()
     finally:
         load.stop()
