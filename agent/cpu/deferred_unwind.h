@@ -32,8 +32,9 @@ struct unwind_publisher;
  * samples keep the frame pointer walk. */
 #define DEFERRED_UNWIND_OFF_CPU_MAX ((size_t)4 << 20)
 /* The longest wait for a table. After it the stack is walked with the present tables, counted as
- * "expired". The process history keeps ended processes twice as long (PROCESS_HISTORY_KEEP_NS). */
-#define DEFERRED_UNWIND_WAIT_NS	    (10 * NSEC_PER_SEC)
+ * "expired". A table of 30 MB takes as long with the chart's CPU request on a busy node. The
+ * process history keeps ended processes 5 s longer (PROCESS_HISTORY_KEEP_NS). */
+#define DEFERRED_UNWIND_WAIT_NS	    (15 * NSEC_PER_SEC)
 
 /**
  * struct deferred_unwind_opts - borrowed until deferred_unwind_free()

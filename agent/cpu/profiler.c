@@ -66,6 +66,7 @@ struct cpu_profiler {
 	struct cpu_window *late; /* waits for names; NULL: none does */
 	struct loop_source *late_timer;
 	uint64_t wait_ns;
+	bool ahead; /* the worker has been told to read the kernel's names */
 };
 
 /* One series on its way through the worker. */
@@ -130,6 +131,9 @@ static void cpu_job_done(struct work *work)
 
 /* ---------------------------------------------------------------- before the first report */
 
+/* Drains before it is known which tables are missing. */
+#define AHEAD_DRAINS 2
+
 struct ahead_job {
 	struct work work;
 	struct symbolizer *symbolizer;
@@ -146,11 +150,17 @@ static void ahead_done(struct work *work)
 }
 
 /* The worker has nothing to do in the first window. With the chart's CPU request on a busy node,
- * the kernel's names take seconds, and the first profile would wait for them. */
+ * the kernel's names take seconds, and the first profile would wait for them. Stacks wait for
+ * tables at the same time, so tables come first. */
 static void read_ahead(struct cpu_profiler *p)
 {
-	struct ahead_job *job = p->opts.kernel_stacks ? calloc(1, sizeof(*job)) : NULL;
+	struct ahead_job *job;
 
+	if (p->ahead || !p->opts.kernel_stacks || cpu_sampler_drains(p->sampler) < AHEAD_DRAINS ||
+	    cpu_sampler_pending(p->sampler))
+		return;
+	p->ahead = true;
+	job = calloc(1, sizeof(*job));
 	if (!job)
 		return;
 	job->work = (struct work){.run = ahead_run, .done = ahead_done};
@@ -341,7 +351,7 @@ static void on_off_cpu(void *ctx, const struct sample *sample)
 	take(p, p->off_cpu, sample, sample->total);
 }
 
-/* Whoever is not to be sampled, or less. */
+/* Each second: whoever is not to be sampled, or less. */
 static void on_filter(void *ctx)
 {
 	struct cpu_profiler *p = ctx;
@@ -349,6 +359,7 @@ static void on_filter(void *ctx)
 	int r = cpu_filter_apply(p->opts.discovery, p->opts.rate_hz, oncpu_cgroup_sampling(oncpu));
 	uint64_t suppressed;
 
+	read_ahead(p);
 	if (r < 0 && log_limit_ok(&p->filter_log, &suppressed))
 		log_warn("cannot tell the kernel whom to leave out, trying again", log_err(r),
 			 log_uint("suppressed", suppressed));
@@ -403,8 +414,6 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		r = cpu_sampler_new(&sampler_opts, ret_why, &p->sampler);
 	if (!r)
 		r = start_filter(p);
-	if (!r)
-		read_ahead(p);
 	if (!r)
 		discovery_ask(o->discovery, cgroup_events_find,
 			      oncpu_cgroup_events(cpu_sampler_oncpu(p->sampler)));

@@ -6,9 +6,9 @@
  *
  * Compiling is pure (unwindtable/compile.h, unwindtable/table.h) and runs on a worker. The worker
  * has the agent's own priority: on a busy node, stacks wait for tables and take memory meanwhile.
- * One table is compiled at a time. The next is the one that most stacks were found to lack since it
- * was wanted. A file without a table is not retried while it has its number: mapped files do not
- * change.
+ * One table is compiled at a time. The next is the one that most stacks lack, in proportion to the
+ * file's size: a large file takes long, and the stacks of all others wait. A file without a table
+ * is not retried while it has its number: mapped files do not change.
  */
 #include "unwindtable/table_builder.h"
 
@@ -23,6 +23,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/worker.h"
+#include "elf/elffile.h"
 #include "procmap/image.h"
 #include "unwindtable/compile.h"
 #include "unwindtable/table.h"
@@ -223,6 +224,15 @@ static void unwant(struct table_builder *x, struct executable *e)
 	e->n_missed = 0;
 }
 
+/* Fewer stacks wait for less time if the table with the most of them for its size comes first. */
+static bool is_urgent(const struct executable *e, const struct executable *than)
+{
+	if (!than)
+		return true;
+	return (double)e->n_missed * (double)elffile_size(than->image->file) >
+	       (double)than->n_missed * (double)elffile_size(e->image->file);
+}
+
 /* If nothing is compiled now. */
 static void compile_next(struct table_builder *x)
 {
@@ -231,7 +241,7 @@ static void compile_next(struct table_builder *x)
 	if (!x->n_wanted || worker_pending(x->worker))
 		return;
 	HASH_ITER(hh, x->all, e, next)
-		if (e->wanted && (!most || e->n_missed > most->n_missed))
+		if (e->wanted && is_urgent(e, most))
 			most = e;
 	if (most) {
 		unwant(x, most);

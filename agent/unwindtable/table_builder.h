@@ -5,8 +5,8 @@
 /*
  * Images and their unwind tables. Each mapped ELF image of a process in the walker's records has a
  * number. A walk through the image's code, or another request, makes its table wanted. A worker
- * then compiles the rows of the image that is requested most, and the builder publishes the table
- * to the walker.
+ * then compiles the rows of the image with the most requests for its size, and the builder
+ * publishes the table to the walker.
  */
 
 #include <stdbool.h>

@@ -208,8 +208,16 @@ class Agent:
             self.first = time.monotonic() - self.begin
 
     def metrics(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as answer:
-            return answer.read().decode()
+        """Of an agent that does not answer, what it waits for."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as answer:
+                return answer.read().decode()
+        except OSError as e:
+            print(f"{self.name} does not answer: {e}")
+            for path in glob.glob(f"/proc/{self.process.pid}/task/*/stack"):
+                with contextlib.suppress(OSError), open(path) as f:
+                    print(path, f.read().split())
+            return ""
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
