@@ -35,7 +35,6 @@ struct cpu_sampler {
 	struct unwind_publisher *publisher; /* NULL: by frame pointers alone */
 	struct deferred_unwind *deferred;   /* with it */
 	struct drain *drain;
-	struct loop_source *tick;
 	struct loop_source *wake;
 	struct loop_source *drained;
 	struct log_limit tick_log;
@@ -258,6 +257,15 @@ static void take_deferred(struct cpu_sampler *s)
 		note_unread(s, deferred_unwind_tick(s->deferred, until_ns));
 }
 
+/* After each on-CPU drain, also one without samples: about once an interval. */
+static void tick(struct cpu_sampler *s)
+{
+	s->n_drains++;
+	note_unread(s, oncpu_follow(s->oncpu));
+	if (s->publisher)
+		unwind_publisher_tick(s->publisher);
+}
+
 /* One drain of each kind a turn: the loop has other things to do. */
 static void on_drained(void *ctx, int fd, uint32_t events)
 {
@@ -267,23 +275,15 @@ static void on_drained(void *ctx, int fd, uint32_t events)
 
 	(void)events;
 	(void)!read(fd, &n, sizeof(n));
+	note_unread(s, drain_error(s->drain));
 	take_deferred(s);
 	more = take_samples(s, oncpu_stacks(s->oncpu), s->opts.fn, s->opts.ctx);
-	s->n_drains += more;
+	if (more)
+		tick(s);
 	if (s->offcpu)
 		more = take_samples(s, offcpu_stacks(s->offcpu), on_wait, s) || more;
 	if (more)
 		drain_again(s->drain);
-}
-
-static void on_tick(void *ctx)
-{
-	struct cpu_sampler *s = ctx;
-
-	note_unread(s, oncpu_follow(s->oncpu));
-	note_unread(s, drain_error(s->drain));
-	if (s->publisher)
-		unwind_publisher_tick(s->publisher);
 }
 
 static void on_deferred(void *ctx, enum stack_dump_kind kind, const struct sample *sample)
@@ -334,7 +334,6 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 {
 	int r;
 
-	(void)loop_disarm(s->tick);
 	stop_drain(s);
 	oncpu_stop(s->oncpu);
 	(void)take_events(s);
@@ -430,7 +429,7 @@ static int start_drain(struct cpu_sampler *s)
 	if (!r)
 		r = loop_add_fd(s->opts.loop, drain_fd(s->drain), EPOLLIN, on_drained, s,
 				&s->drained);
-	return r ? r : loop_arm(s->tick, s->opts.interval_ns, s->opts.interval_ns);
+	return r;
 }
 
 static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
@@ -464,8 +463,6 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		address_space_cache_follow(s->spaces, catch_up, s);
 	if (!r)
 		r = start_events(s);
-	if (!r)
-		r = loop_add_timer(o->loop, on_tick, s, &s->tick);
 	if (!r)
 		r = oncpu_new(&oncpu_opts, ret_why, &s->oncpu);
 	if (!r)
@@ -502,7 +499,6 @@ void cpu_sampler_free(struct cpu_sampler *s)
 {
 	if (!s)
 		return;
-	loop_remove(s->tick);
 	loop_remove(s->wake);
 	stop_drain(s);
 	sideband_free(s->sideband);

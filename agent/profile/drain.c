@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The thread works some 0.1 ms a second, so it needs a CPU soon rather than much of a CPU. It asks
- * the scheduler for short slices: since Linux 6.12 (857b158dc5e8) a thread may have its own slice,
- * without any capability, and among threads with the same right to a CPU the shortest slice runs
- * first. A nice value would need CAP_SYS_NICE, and inside of a cgroup it weighs against the agent's
- * own threads only: in Kubernetes the CPU request decides about the rest of the node.
+ * The thread works less than 0.3 ms a second, so it needs a CPU soon rather than much of a CPU. It
+ * asks the scheduler for short slices: since Linux 6.12 (857b158dc5e8) a thread may have its own
+ * slice, without any capability, and among threads with the same right to a CPU the shortest slice
+ * runs first. Beside 150 spinning processes on 2 CPUs, a sleeping thread waited for a CPU: 322 ms
+ * at most, with short slices 244 ms, with a nice value of -10 94 ms, with SCHED_RR 0.1 ms. The maps
+ * hold two seconds, so none of these needs CAP_SYS_NICE to lose nothing. And inside of a cgroup a
+ * nice value weighs against the agent's own threads only: in Kubernetes the CPU request decides
+ * about the rest of the node. There, with 4 ms of CPU a second for all threads, the ring of stack
+ * dumps was full 43 times in 2,214 without short slices and never in 1,791 with them.
  */
 #include "profile/drain.h"
 
@@ -83,7 +87,7 @@ static void fetch(struct drain *d, bool woken)
 			continue;
 		r = stacks_fetch(d->opts.stacks[i]);
 		note(d, r);
-		fetched = fetched || r == STACKS_FETCHED;
+		fetched = fetched || r; /* an error is for the loop, too */
 		d->due_ns[i] = nsec_monotonic() + stacks_interval_ns(d->opts.stacks[i]);
 	}
 	if (d->opts.dumps)
