@@ -459,7 +459,7 @@ $(GUEST): $(B)/obj/test/support/burn.o $(B)/obj/libpodprof.a
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/obj/libpodprof.a $(LIBS)
 
 ##@ Longer
-.PHONY: fuzz check-relabel bench bench-workloads bench-turns e2e e2e-cluster e2e-long e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-entities arm64 check-arm64
+.PHONY: fuzz check-relabel bench bench-workloads bench-turns bench-starved e2e e2e-cluster e2e-long e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-entities arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -560,6 +560,9 @@ bench-workloads: all ## the agent's cost in four workloads (root, minutes; WORKL
 
 bench-turns: all ## what blocks the event loop: processes, spinners, floods (root, minutes; TURNS=--help)
 	$(Q)test/bench/turns.py $(TURNS)
+
+bench-starved: all ## what a starved agent delivers (root, a minute; STARVED=--help)
+	$(Q)test/bench/starved.py $(STARVED)
 
 # Many files, so not under the sanitizers.
 ROW_ORACLE := $(B)/test/oracle/rows

@@ -38,11 +38,16 @@
 /* A process keeps its place for one to two intervals after the exit. */
 #define RECORD_SWEEP_NS	    NSEC_PER_SEC
 /* Warm-up: before a recording, samples are taken but not recorded until no unwind table has been
- * missing for some time, so stacks are complete from the start. A new table leads to the next
- * caller, whose table may be missing in turn, and the report takes a tenth of a second. */
+ * missing for some drains in a row, so stacks are complete from the start. A new table leads to the
+ * next caller, whose table may be missing in turn. Drains count and not time: on a busy node
+ * samples and tables are late, and without samples nothing can be missing. */
 #define RECORD_WARM_LOOK_NS (50 * NSEC_PER_MSEC)
-#define RECORD_WARM_LOOKS   8
-#define RECORD_WARM_MOST    60
+#define RECORD_WARM_DRAINS  4
+/* The longest warm-up. All tables of a busy node together take 0.3 s of CPU time, and a node with
+ * 150 runnable processes on two CPUs gives podprof that in 10 s. */
+#define RECORD_WARM_MOST_NS (15 * NSEC_PER_SEC)
+/* A longer warm-up is a line of the summary. */
+#define RECORD_WARM_SAID_NS NSEC_PER_SEC
 /* Each sampled image keeps a file open. */
 #define RECORD_OPEN_FILES   65536
 #define RECORD_COMMENTS	    (2 + LABELS_MAX)
@@ -67,8 +72,11 @@ struct recording {
 	struct loop *loop;
 	struct recorder *recorder;
 	bool shows; /* progress, on a terminal */
-	unsigned int n_warm_looks;
-	unsigned int n_ready; /* the last consecutive looks without a missing table */
+	uint64_t warm_since_ns;
+	uint64_t warm_ns;     /* how long the warm-up was */
+	uint64_t n_drains;    /* at the last look */
+	unsigned int n_ready; /* the last consecutive drains without a missing table */
+	size_t n_missing;     /* tables at the beginning */
 	enum record_end end;
 	uint64_t start_wall_ns;
 	uint64_t start_ns;
@@ -402,10 +410,16 @@ static int let_command_run(struct recording *rec)
 static void on_warm_look(void *ctx)
 {
 	struct recording *rec = ctx;
+	const uint64_t n_drains = recorder_drains(rec->recorder);
 
-	rec->n_warm_looks++;
-	rec->n_ready = recorder_ready(rec->recorder) ? rec->n_ready + 1 : 0;
-	if (rec->n_ready >= RECORD_WARM_LOOKS || rec->n_warm_looks >= RECORD_WARM_MOST)
+	rec->n_missing = recorder_missing(rec->recorder);
+	rec->warm_ns = nsec_monotonic() - rec->warm_since_ns;
+	if (rec->n_missing)
+		rec->n_ready = 0;
+	else if (n_drains != rec->n_drains)
+		rec->n_ready++;
+	rec->n_drains = n_drains;
+	if (rec->n_ready >= RECORD_WARM_DRAINS || rec->warm_ns >= RECORD_WARM_MOST_NS)
 		loop_stop(rec->loop);
 }
 
@@ -419,6 +433,7 @@ static int warm_up(struct recording *rec)
 		return CMD_DONE;
 	if (rec->shows)
 		fputs("\r\033[Kpreparing: reading unwind tables", stderr);
+	rec->warm_since_ns = nsec_monotonic();
 	r = loop_add_timer(rec->loop, on_warm_look, rec, &timer);
 	if (!r)
 		r = loop_arm(timer, RECORD_WARM_LOOK_NS, RECORD_WARM_LOOK_NS);
@@ -583,6 +598,17 @@ static void show_samples(const struct recording *rec, const struct recorder_stat
 					: "no samples: the event did not occur\n");
 }
 
+static void show_warm_up(const struct recording *rec)
+{
+	if (rec->warm_ns < RECORD_WARM_SAID_NS)
+		return;
+	fprintf(stderr, "waited %.1f s for unwind tables before the recording",
+		(double)rec->warm_ns / NSEC_PER_SEC);
+	if (rec->n_missing)
+		fprintf(stderr, "; %zu were still missing", rec->n_missing);
+	fputc('\n', stderr);
+}
+
 static void show_cost(const struct recorder_stats *s)
 {
 	fprintf(stderr, "cost: %.2f s of CPU time in podprof", cpu_seconds());
@@ -615,6 +641,7 @@ static void show_summary(const struct recording *rec, size_t bytes)
 
 	recorder_stats(rec->recorder, &stats);
 	show_samples(rec, &stats);
+	show_warm_up(rec);
 	show_cost(&stats);
 	if (strcmp(name, "-") != 0)
 		fprintf(stderr, "wrote %s (%zu KiB); 'go tool pprof -http=: %s' shows it\n", name,

@@ -3,7 +3,8 @@
  * A stack dump goes from the ring into a list. After the sideband records of all earlier events,
  * the agent finds the address space (for an ended process: its last one) and walks the dump. At an
  * image with an unfinished table, the dump stays in the list. The walk repeats when the table is
- * ready, and may reach the next missing table. A walk takes some microseconds, so no state is kept.
+ * ready, and not before, and may reach the next missing table. A walk takes some microseconds, so
+ * no state is kept.
  *
  * The dump of an off-CPU wait (STACK_DUMP_OFFCPU) takes the same path. Its result is words of
  * frames, kept by the dump's id until the end of the wait. If the wait ends first, its time waits
@@ -12,6 +13,8 @@
  * A dump waits for files and tables only, and the agent knows those that will never be there. So a
  * process waits some milliseconds for its files (procmap/opener.h). Only images new to the node
  * cause another wait, for the time of the table's compilation.
+ * If the dumps take too much memory, the process with the most bytes loses its oldest dump: many
+ * dumps of one process do not push out the few of another.
  */
 #include "cpu/deferred_unwind.h"
 
@@ -44,8 +47,17 @@ static const char *const outcome_names[DEFERRED_OUTCOME_MAX] = {
 	[DEFERRED_OFF_CPU] = "off_cpu",
 };
 
+/* The dumps of one process. */
+struct holder {
+	uint64_t pid;
+	size_t n;
+	size_t bytes;
+	UT_hash_handle hh;
+};
+
 struct deferred_stack {
 	TAILQ_ENTRY(deferred_stack) in_list;
+	struct holder *holder;
 	uint64_t since_ns; /* monotonic */
 	uint64_t time_ns;  /* of the sample, boot clock */
 	uint64_t pid;
@@ -83,6 +95,7 @@ struct deferred_unwind {
 	size_t n;
 	size_t n_waits; /* of them, that are not over */
 	size_t bytes;
+	struct holder *holders;
 	struct off_cpu_list off_cpus; /* the oldest first */
 	struct off_cpu *by_id;
 	size_t off_cpu_bytes;
@@ -93,12 +106,41 @@ DEFINE_CLEANUP(struct deferred_unwind *, deferred_unwind_freep, deferred_unwind_
 
 /* ---------------------------------------------------------------- the list */
 
+/* The entry of the process; with no dumps at first. NULL: no memory. */
+static struct holder *holder_get(struct deferred_unwind *du, uint64_t pid)
+{
+	struct holder *h;
+	bool hash_oom = false;
+
+	HASH_FIND(hh, du->holders, &pid, sizeof(pid), h);
+	if (h)
+		return h;
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return NULL;
+	h->pid = pid;
+	HASH_ADD(hh, du->holders, pid, sizeof(h->pid), h);
+	if (hash_oom) {
+		free(h);
+		return NULL;
+	}
+	return h;
+}
+
 static void drop(struct deferred_unwind *du, struct deferred_stack *stack)
 {
+	const size_t bytes = sizeof(*stack) + stack->size;
+	struct holder *h = stack->holder;
+
 	TAILQ_REMOVE(&du->list, stack, in_list);
 	du->n--;
 	du->n_waits -= stack->id && !stack->count;
-	du->bytes -= sizeof(*stack) + stack->size;
+	du->bytes -= bytes;
+	h->bytes -= bytes;
+	if (!--h->n) {
+		HASH_DEL(du->holders, h);
+		free(h);
+	}
 	free(stack);
 }
 
@@ -115,6 +157,21 @@ static bool want_files(struct deferred_unwind *du, struct address_space *space,
 			opening |= address_space_want(du->opts.spaces, space,
 						      frame.words[0] - (at > 1));
 	return opening;
+}
+
+/* The oldest dump of the process with the most bytes. */
+static struct deferred_stack *find_victim(const struct deferred_unwind *du)
+{
+	const struct holder *h, *most = NULL;
+	struct deferred_stack *stack;
+
+	for (h = du->holders; h; h = h->hh.next)
+		if (!most || h->bytes > most->bytes)
+			most = h;
+	TAILQ_FOREACH(stack, &du->list, in_list)
+	if (stack->holder == most)
+		break;
+	return stack;
 }
 
 /* Walk it. UNWIND_PUBLISHER_OK, UNWIND_PUBLISHER_WAITS, -ENOMEM. */
@@ -228,33 +285,46 @@ static bool pass_on(struct deferred_unwind *du, struct deferred_stack *stack,
 	return true;
 }
 
+static int keep(struct deferred_unwind *du, const void *record, size_t size,
+		const struct stack_dump *dump)
+{
+	struct deferred_stack *stack = malloc(sizeof(*stack) + size);
+	struct holder *h = stack ? holder_get(du, dump->sample.pid.pid) : NULL;
+
+	if (!h) {
+		free(stack);
+		return -ENOMEM;
+	}
+	*stack = (struct deferred_stack){.holder = h,
+					 .since_ns = nsec_monotonic(),
+					 .time_ns = dump->time_ns,
+					 .pid = dump->sample.pid.pid,
+					 .id = dump->sample.dump_id,
+					 .size = size};
+	memcpy(stack->record, record, size);
+	TAILQ_INSERT_TAIL(&du->list, stack, in_list);
+	h->n++;
+	h->bytes += sizeof(*stack) + size;
+	du->n++;
+	du->n_waits += stack->id != 0;
+	du->bytes += sizeof(*stack) + size;
+	return 0;
+}
+
 static void on_record(void *ctx, const void *record, size_t size)
 {
 	struct deferred_unwind *du = ctx;
 	struct stack_dump dump;
-	struct deferred_stack *stack;
 
 	if (stack_dump_decode(record, size, &dump)) {
 		du->outcomes[DEFERRED_ODD]++;
 		return;
 	}
-	while (du->n && du->bytes + sizeof(*stack) + size > DEFERRED_UNWIND_BYTES_MAX)
-		(void)pass_on(du, TAILQ_FIRST(&du->list), DEFERRED_FULL);
-	stack = malloc(sizeof(*stack) + size);
-	if (!stack) {
+	while (du->n &&
+	       du->bytes + sizeof(struct deferred_stack) + size > DEFERRED_UNWIND_BYTES_MAX)
+		(void)pass_on(du, find_victim(du), DEFERRED_FULL);
+	if (keep(du, record, size, &dump))
 		du->outcomes[DEFERRED_LOST]++;
-		return;
-	}
-	*stack = (struct deferred_stack){.since_ns = nsec_monotonic(),
-					 .time_ns = dump.time_ns,
-					 .pid = dump.sample.pid.pid,
-					 .id = dump.sample.dump_id,
-					 .size = size};
-	memcpy(stack->record, record, size);
-	TAILQ_INSERT_TAIL(&du->list, stack, in_list);
-	du->n++;
-	du->n_waits += stack->id != 0;
-	du->bytes += sizeof(*stack) + size;
 }
 
 int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns)
@@ -265,11 +335,12 @@ int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns)
 
 	for (stack = TAILQ_FIRST(&du->list); stack; stack = next) {
 		next = TAILQ_NEXT(stack, in_list);
-		if (stack->time_ns < until_ns)
-			(void)pass_on(du, stack,
-				      now_ns - stack->since_ns > DEFERRED_UNWIND_WAIT_NS
-					      ? DEFERRED_EXPIRED
-					      : DEFERRED_WALKED);
+		if (stack->time_ns >= until_ns)
+			continue;
+		if (now_ns - stack->since_ns > DEFERRED_UNWIND_WAIT_NS)
+			(void)pass_on(du, stack, DEFERRED_EXPIRED);
+		else if (!stack->waits || !unwind_publisher_want(du->opts.publisher, stack->waits))
+			(void)pass_on(du, stack, DEFERRED_WALKED);
 	}
 	unwind_publisher_rest(du->opts.publisher);
 	return r;
@@ -318,8 +389,6 @@ void deferred_unwind_ready(struct deferred_unwind *du, uint16_t exe)
 		next = TAILQ_NEXT(stack, in_list);
 		if (stack->waits && (stack->waits == exe || !exe))
 			(void)pass_on(du, stack, DEFERRED_WALKED);
-		else if (stack->waits) /* there was no room for it before, maybe */
-			unwind_publisher_want(du->opts.publisher, stack->waits);
 	}
 	unwind_publisher_rest(du->opts.publisher);
 }
@@ -360,9 +429,9 @@ size_t deferred_unwind_pending(const struct deferred_unwind *du)
 	return du->n - du->n_waits;
 }
 
-int deferred_unwind_fd(const struct deferred_unwind *du)
+struct stack_dumps *deferred_unwind_dumps(const struct deferred_unwind *du)
 {
-	return stack_dumps_fd(du->dumps);
+	return du->dumps;
 }
 
 /* ---------------------------------------------------------------- life */
@@ -405,9 +474,12 @@ void deferred_unwind_collect(void *ctx, struct metric_sink *sink)
 		"podprof_deferred_stacks_pending", METRIC_GAUGE,
 		"Stack dumps waiting for an unwind table.", NULL};
 	struct deferred_unwind *du = ctx;
+	uint64_t outcomes[DEFERRED_OUTCOME_MAX];
 
+	memcpy(outcomes, du->outcomes, sizeof(outcomes));
+	outcomes[DEFERRED_LOST] += stack_dumps_n_lost(du->dumps);
 	stack_dumps_collect(du->dumps, sink);
-	metric_by_name(sink, &stacks, "outcome", du->outcomes, outcome_names, DEFERRED_OUTCOME_MAX);
+	metric_by_name(sink, &stacks, "outcome", outcomes, outcome_names, DEFERRED_OUTCOME_MAX);
 	metric_family(sink, &waiting);
 	metric_u64(sink, du->n, NULL, 0);
 }

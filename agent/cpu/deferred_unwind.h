@@ -23,17 +23,18 @@ struct deferred_unwind;
 struct metric_sink;
 struct unwind_publisher;
 
-/* Bytes of waiting stack dumps: about 900 dumps. Reached:
- * `podprof_deferred_stacks_total{outcome="full"}`: the oldest dumps are walked with the tables of
- * that moment. */
-#define DEFERRED_UNWIND_BYTES_MAX   ((size_t)8 << 20)
+/* Bytes of waiting stack dumps: about 2,000 dumps of 8 KiB, the samples of two CPUs in 10 s.
+ * Reached: `podprof_deferred_stacks_total{outcome="full"}`: the process with the most bytes loses
+ * its oldest dump, which is walked with the tables of that moment. */
+#define DEFERRED_UNWIND_BYTES_MAX   ((size_t)16 << 20)
 /* Bytes of walked stacks of off-CPU threads: about 8,000 stacks. Reached:
  * `podprof_deferred_stacks_total{outcome="off_cpu"}`: the oldest stacks are dropped, and those
  * samples keep the frame pointer walk. */
 #define DEFERRED_UNWIND_OFF_CPU_MAX ((size_t)4 << 20)
 /* The longest wait for a table. After it the stack is walked with the present tables, counted as
- * "expired". The process history keeps ended processes twice as long (PROCESS_HISTORY_KEEP_NS). */
-#define DEFERRED_UNWIND_WAIT_NS	    (10 * NSEC_PER_SEC)
+ * "expired". A table of 30 MB takes as long with the chart's CPU request on a busy node. The
+ * process history keeps ended processes 5 s longer (PROCESS_HISTORY_KEEP_NS). */
+#define DEFERRED_UNWIND_WAIT_NS	    (15 * NSEC_PER_SEC)
 
 /**
  * struct deferred_unwind_opts - borrowed until deferred_unwind_free()
@@ -50,8 +51,8 @@ struct deferred_unwind_opts {
 int deferred_unwind_new(const struct deferred_unwind_opts *opts, struct deferred_unwind **ret);
 void deferred_unwind_free(struct deferred_unwind *du);
 
-/* Readable when the ring needs a tick before the next regular one. */
-int deferred_unwind_fd(const struct deferred_unwind *du);
+/* The dumps, for a thread that fetches. */
+struct stack_dumps *deferred_unwind_dumps(const struct deferred_unwind *du);
 /* Read the ring, and walk and deliver the complete stacks from before @until_ns (boot clock). The
  * sideband records for later dumps may still be missing. 0 or -errno. */
 int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns);

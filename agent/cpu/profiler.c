@@ -72,6 +72,7 @@ struct cpu_profiler {
 	struct loop_source *late_timer;
 	uint64_t wait_ns;
 	uint64_t files_ns; /* monotonic: until then @late waits for files, too */
+	bool ahead;	   /* the worker has been told to read the kernel's names */
 };
 
 /* One series on its way through the worker. */
@@ -137,6 +138,46 @@ static void cpu_job_done(struct work *work)
 	job->profile->pprof_len = job->pprof.len;
 	job->profile->pprof = buf_take(&job->pprof);
 	p->opts.out(p->opts.ctx, take_ptr(job->profile));
+}
+
+/* ---------------------------------------------------------------- before the first report */
+
+/* Drains before it is known which tables are missing. */
+#define AHEAD_DRAINS 2
+
+struct ahead_job {
+	struct work work;
+	struct symbolizer *symbolizer;
+};
+
+static void ahead_run(struct work *work)
+{
+	symbolizer_ahead(container_of(work, struct ahead_job, work)->symbolizer);
+}
+
+static void ahead_done(struct work *work)
+{
+	free(container_of(work, struct ahead_job, work));
+}
+
+/* The worker has nothing to do in the first window. With the chart's CPU request on a busy node,
+ * the kernel's names take seconds, and the first profile would wait for them. Stacks wait for
+ * tables at the same time, so tables come first. */
+static void read_ahead(struct cpu_profiler *p)
+{
+	struct ahead_job *job;
+
+	if (p->ahead || !p->opts.kernel_stacks || cpu_sampler_drains(p->sampler) < AHEAD_DRAINS ||
+	    cpu_sampler_pending(p->sampler))
+		return;
+	p->ahead = true;
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return;
+	job->work = (struct work){.run = ahead_run, .done = ahead_done};
+	job->symbolizer = p->symbolizer;
+	if (worker_submit(p->worker, &job->work))
+		free(job);
 }
 
 /* What a sample stands for, on average: that of an entity of which fewer are taken stands for
@@ -323,7 +364,7 @@ static void on_off_cpu(void *ctx, const struct sample *sample)
 	take(p, p->off_cpu, sample, sample->total);
 }
 
-/* Whoever is not to be sampled, or less. */
+/* Each second: whoever is not to be sampled, or less. */
 static void on_filter(void *ctx)
 {
 	struct cpu_profiler *p = ctx;
@@ -331,6 +372,7 @@ static void on_filter(void *ctx)
 	int r = cpu_filter_apply(p->opts.discovery, p->opts.rate_hz, oncpu_cgroup_sampling(oncpu));
 	uint64_t suppressed;
 
+	read_ahead(p);
 	if (r < 0 && log_limit_ok(&p->filter_log, &suppressed))
 		log_warn("cannot update cgroup sampling in the kernel, retrying", log_err(r),
 			 log_uint("suppressed", suppressed));

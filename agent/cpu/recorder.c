@@ -350,9 +350,14 @@ void recorder_free(struct recorder *r)
 	free(r);
 }
 
-bool recorder_ready(const struct recorder *r)
+size_t recorder_missing(const struct recorder *r)
 {
-	return cpu_sampler_pending(r->sampler) == 0;
+	return cpu_sampler_pending(r->sampler);
+}
+
+uint64_t recorder_drains(const struct recorder *r)
+{
+	return cpu_sampler_drains(r->sampler);
 }
 
 void recorder_begin(struct recorder *r)

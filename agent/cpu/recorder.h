@@ -75,8 +75,10 @@ int recorder_add_process(struct recorder *r, pid_t pid, bool descendants);
  * RECORDER_AMBIGUOUS, RECORDER_NO_CGROUPS, -errno. */
 int recorder_add_container(struct recorder *r, const char *id);
 
-/* Whether all tables for the stacks so far are ready. */
-bool recorder_ready(const struct recorder *r);
+/* Number of tables that the stacks so far lack and that are still to come. */
+size_t recorder_missing(const struct recorder *r);
+/* Number of drains so far: with each, all earlier samples are known. */
+uint64_t recorder_drains(const struct recorder *r);
 /* Start counting samples. */
 void recorder_begin(struct recorder *r);
 /* Follow new and ended processes, about once a second. Returns the number of live target processes;

@@ -17,6 +17,7 @@
 #include "cpu/deferred_unwind.h"
 #include "procmap/process_history.h"
 #include "procmap/address_space.h"
+#include "profile/drain.h"
 #include "profile/offcpu.h"
 #include "profile/oncpu.h"
 #include "profile/sideband.h"
@@ -36,12 +37,12 @@ struct cpu_sampler {
 	struct runtimes *runtimes;
 	struct unwind_publisher *publisher; /* NULL: by frame pointers alone */
 	struct deferred_unwind *deferred;   /* with it */
-	struct loop_source *tick;
-	struct loop_source *off_tick;
+	struct drain *drain;
 	struct loop_source *wake;
-	struct loop_source *deferred_wake;
+	struct loop_source *drained;
 	struct loop_source *opened; /* files that stacks waited for */
 	struct log_limit tick_log;
+	uint64_t n_drains;
 	bool caught_up; /* all is known of what came before the samples that are handed over */
 };
 
@@ -226,11 +227,15 @@ static void note_unread(struct cpu_sampler *s, int r)
 			 log_uint("suppressed", suppressed));
 }
 
-/* Samples are about to be taken in. */
-static void begin_samples(struct cpu_sampler *s, const struct stacks *stacks)
+/* Takes in the samples of one drain. False if there are none. */
+static bool take_samples(struct cpu_sampler *s, struct stacks *stacks, sample_fn fn, void *ctx)
 {
+	if (!stacks_next(stacks))
+		return false;
 	address_space_cache_since(s->spaces, stacks_since_ns(stacks));
 	s->caught_up = false;
+	stacks_deliver(stacks, fn, ctx);
+	return true;
 }
 
 /* Of a wait that was copied out the stack is in the copy, if that is there. */
@@ -247,16 +252,6 @@ static void on_wait(void *ctx, const struct sample *sample)
 	s->opts.off_fn(s->opts.ctx, sample);
 }
 
-static void on_off_tick(void *ctx)
-{
-	struct cpu_sampler *s = ctx;
-
-	(void)take_events(s);
-	begin_samples(s, offcpu_stacks(s->offcpu));
-	note_unread(s, offcpu_tick(s->offcpu, on_wait, s));
-	(void)loop_arm(s->off_tick, offcpu_interval_ns(s->offcpu), 0);
-}
-
 /* Copied stacks, and before them what happened until then. */
 static void take_deferred(struct cpu_sampler *s)
 {
@@ -266,26 +261,33 @@ static void take_deferred(struct cpu_sampler *s)
 		note_unread(s, deferred_unwind_tick(s->deferred, until_ns));
 }
 
-static void on_tick(void *ctx)
+/* After each on-CPU drain, also one without samples: about once an interval. */
+static void tick(struct cpu_sampler *s)
 {
-	struct cpu_sampler *s = ctx;
-
-	take_deferred(s);
-	begin_samples(s, oncpu_stacks(s->oncpu));
-	note_unread(s, oncpu_tick(s->oncpu, s->opts.fn, s->opts.ctx));
+	s->n_drains++;
+	note_unread(s, oncpu_follow(s->oncpu));
 	if (s->publisher)
 		unwind_publisher_tick(s->publisher);
-	(void)loop_arm(s->tick, oncpu_interval_ns(s->oncpu), 0);
 }
 
-/* The ring fills, between two ticks. */
-static void on_deferred_wake(void *ctx, int fd, uint32_t events)
+/* One drain of each kind a turn: the loop has other things to do. */
+static void on_drained(void *ctx, int fd, uint32_t events)
 {
 	struct cpu_sampler *s = ctx;
+	bool more;
+	uint64_t n;
 
-	(void)fd;
 	(void)events;
+	(void)!read(fd, &n, sizeof(n));
+	note_unread(s, drain_error(s->drain));
 	take_deferred(s);
+	more = take_samples(s, oncpu_stacks(s->oncpu), s->opts.fn, s->opts.ctx);
+	if (more)
+		tick(s);
+	if (s->offcpu)
+		more = take_samples(s, offcpu_stacks(s->offcpu), on_wait, s) || more;
+	if (more)
+		drain_again(s->drain);
 }
 
 static void on_deferred(void *ctx, enum stack_dump_kind kind, const struct sample *sample)
@@ -359,18 +361,29 @@ static void finish_deferred(struct cpu_sampler *s)
 	wait_for_files(s, end_ns);
 }
 
+static void stop_drain(struct cpu_sampler *s)
+{
+	loop_remove(s->drained);
+	s->drained = NULL;
+	drain_free(s->drain);
+	s->drain = NULL;
+}
+
 void cpu_sampler_finish(struct cpu_sampler *s)
 {
 	int r;
 
-	(void)loop_disarm(s->tick);
+	stop_drain(s);
+	oncpu_stop(s->oncpu);
 	(void)take_events(s);
-	begin_samples(s, oncpu_stacks(s->oncpu));
-	r = oncpu_finish(s->oncpu, s->opts.fn, s->opts.ctx);
+	r = stacks_fetch_rest(oncpu_stacks(s->oncpu));
+	while (take_samples(s, oncpu_stacks(s->oncpu), s->opts.fn, s->opts.ctx))
+		;
 	if (!r && s->offcpu) {
-		(void)loop_disarm(s->off_tick);
-		begin_samples(s, offcpu_stacks(s->offcpu));
-		r = offcpu_finish(s->offcpu, on_wait, s);
+		offcpu_stop(s->offcpu);
+		r = stacks_fetch_rest(offcpu_stacks(s->offcpu));
+		while (take_samples(s, offcpu_stacks(s->offcpu), on_wait, s))
+			;
 	}
 	finish_deferred(s);
 	if (r < 0)
@@ -438,22 +451,24 @@ static int start_deferred(struct cpu_sampler *s)
 		.fn = on_deferred,
 		.ctx = s,
 	};
-	int r = s->publisher ? deferred_unwind_new(&opts, &s->deferred) : 0;
 
-	if (r || !s->deferred)
-		return r;
-	return loop_add_fd(s->opts.loop, deferred_unwind_fd(s->deferred), EPOLLIN, on_deferred_wake,
-			   s, &s->deferred_wake);
+	return s->publisher ? deferred_unwind_new(&opts, &s->deferred) : 0;
 }
 
-static int start_off_cpu(struct cpu_sampler *s, struct bpfobj_why *ret_why)
+static int start_drain(struct cpu_sampler *s)
 {
-	int r = offcpu_new(oncpu_object(s->oncpu), s->opts.off_cpu, OFFCPU_STACKS_MAX, ret_why,
-			   &s->offcpu);
+	struct drain_opts opts = {.stacks = {oncpu_stacks(s->oncpu)}, .n = 1};
+	int r;
 
+	if (s->offcpu)
+		opts.stacks[opts.n++] = offcpu_stacks(s->offcpu);
+	if (s->deferred)
+		opts.dumps = deferred_unwind_dumps(s->deferred);
+	r = drain_new(&opts, &s->drain);
 	if (!r)
-		r = loop_add_timer(s->opts.loop, on_off_tick, s, &s->off_tick);
-	return r ? r : loop_arm(s->off_tick, offcpu_interval_ns(s->offcpu), 0);
+		r = loop_add_fd(s->opts.loop, drain_fd(s->drain), EPOLLIN, on_drained, s,
+				&s->drained);
+	return r;
 }
 
 static void log_lacks(const struct bpfobj_lacks *lacks)
@@ -504,8 +519,6 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 	if (!r)
 		r = start_events(s);
 	if (!r)
-		r = loop_add_timer(o->loop, on_tick, s, &s->tick);
-	if (!r)
 		r = oncpu_new(&oncpu_opts, ret_why, &s->oncpu);
 	if (!r)
 		log_lacks(bpfobj_lacks(oncpu_object(s->oncpu)));
@@ -514,9 +527,10 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 	if (!r)
 		r = start_deferred(s);
 	if (!r && o->off_cpu > 0)
-		r = start_off_cpu(s, ret_why);
+		r = offcpu_new(oncpu_object(s->oncpu), o->off_cpu, OFFCPU_STACKS_MAX, ret_why,
+			       &s->offcpu);
 	if (!r)
-		r = loop_arm(s->tick, oncpu_interval_ns(s->oncpu), 0);
+		r = start_drain(s);
 	return r;
 }
 
@@ -542,11 +556,9 @@ void cpu_sampler_free(struct cpu_sampler *s)
 {
 	if (!s)
 		return;
-	loop_remove(s->tick);
-	loop_remove(s->off_tick);
 	loop_remove(s->wake);
-	loop_remove(s->deferred_wake);
 	loop_remove(s->opened);
+	stop_drain(s);
 	sideband_free(s->sideband);
 	oncpu_stop(s->oncpu);
 	offcpu_free(s->offcpu);
@@ -579,6 +591,11 @@ void cpu_sampler_settle(struct cpu_sampler *s, struct cpu_stack *stack)
 		image_unref(stack->frames[i].image);
 		stack->frames[i] = settled;
 	}
+}
+
+uint64_t cpu_sampler_drains(const struct cpu_sampler *s)
+{
+	return s->n_drains;
 }
 
 const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s)

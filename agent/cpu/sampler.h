@@ -100,6 +100,8 @@ size_t cpu_sampler_pending(const struct cpu_sampler *s);
 size_t cpu_sampler_opening(const struct cpu_sampler *s);
 /* Waits for these files, but not long, and settles the frames. For tests. */
 void cpu_sampler_settle(struct cpu_sampler *s, struct cpu_stack *stack);
+/* Number of drains of on-CPU samples so far. */
+uint64_t cpu_sampler_drains(const struct cpu_sampler *s);
 /* The on-CPU sampler, for its counters and its pid filter. */
 const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s);
 /* Memory of the mappings. */

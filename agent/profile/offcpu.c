@@ -109,12 +109,17 @@ int offcpu_tick(struct offcpu *oc, sample_fn fn, void *ctx)
 	return stacks_tick(oc->stacks, fn, ctx);
 }
 
-int offcpu_finish(struct offcpu *oc, sample_fn fn, void *ctx)
+void offcpu_stop(struct offcpu *oc)
 {
 	/* Closing does not wait for those that run. They take microseconds. */
 	close_fdp(&oc->link);
 	oc->link = -1;
 	usleep(OFFCPU_LAST_US);
+}
+
+int offcpu_finish(struct offcpu *oc, sample_fn fn, void *ctx)
+{
+	offcpu_stop(oc);
 	return stacks_finish(oc->stacks, fn, ctx);
 }
 
@@ -128,7 +133,7 @@ uint64_t offcpu_interval_ns(const struct offcpu *oc)
 	return stacks_interval_ns(oc->stacks);
 }
 
-const struct stacks *offcpu_stacks(const struct offcpu *oc)
+struct stacks *offcpu_stacks(const struct offcpu *oc)
 {
 	return oc->stacks;
 }

@@ -48,13 +48,15 @@ void offcpu_free(struct offcpu *oc);
 /* As stacks_tick(). A sample's count is task switches, and its total is their waiting time. Both
  * are estimates for all switches, not only for the chosen ones. */
 int offcpu_tick(struct offcpu *oc, sample_fn fn, void *ctx);
+/* Stop sampling without a drain: no program runs after the return. */
+void offcpu_stop(struct offcpu *oc);
 /* Stop, and deliver the remaining samples. A thread still off the CPU gives no sample. */
 int offcpu_finish(struct offcpu *oc, sample_fn fn, void *ctx);
 /* Count a sample with a stack dump, after its walk (stacks_walked()). */
 void offcpu_walked(struct offcpu *oc, const struct sample *sample);
 uint64_t offcpu_interval_ns(const struct offcpu *oc);
-/* The counters, for stacks_collect(). */
-const struct stacks *offcpu_stacks(const struct offcpu *oc);
+/* The drain of the samples, for a thread of its own, and for stacks_collect(). */
+struct stacks *offcpu_stacks(const struct offcpu *oc);
 /* The program's descriptor, for bpfobj_cost(). */
 int offcpu_program(const struct offcpu *oc);
 

@@ -259,14 +259,21 @@ void oncpu_free(struct oncpu *oc)
 	free(oc);
 }
 
-int oncpu_tick(struct oncpu *oc, sample_fn fn, void *ctx)
+int oncpu_follow(struct oncpu *oc)
 {
 	int r = perf_events_follow(&oc->perf_events);
 
 	if (r < 0)
 		return r;
 	note_failure(oc);
-	return stacks_tick(oc->stacks, fn, ctx);
+	return 0;
+}
+
+int oncpu_tick(struct oncpu *oc, sample_fn fn, void *ctx)
+{
+	int r = oncpu_follow(oc);
+
+	return r ? r : stacks_tick(oc->stacks, fn, ctx);
 }
 
 void oncpu_stop(struct oncpu *oc)
@@ -348,7 +355,7 @@ uint64_t oncpu_map_bytes(const struct oncpu *oc)
 	return oc->map_bytes;
 }
 
-const struct stacks *oncpu_stacks(const struct oncpu *oc)
+struct stacks *oncpu_stacks(const struct oncpu *oc)
 {
 	return oc->stacks;
 }

@@ -64,8 +64,10 @@ struct oncpu_opts {
 int oncpu_new(const struct oncpu_opts *opts, struct bpfobj_why *ret_why, struct oncpu **ret);
 void oncpu_free(struct oncpu *oc);
 
+/* Follow CPU hot-plug, about once a second. 0 or -errno. */
+int oncpu_follow(struct oncpu *oc);
 /**
- * oncpu_tick() - drain the counted stacks, and follow CPU hot-plug
+ * oncpu_tick() - oncpu_follow(), and half a drain of the counted stacks, on one thread
  * @fn: called for each distinct stack, with its count since the last drain
  *
  * A drain takes two ticks: the first switches the generation, the second delivers the samples.
@@ -109,8 +111,8 @@ int oncpu_stats(const struct oncpu *oc, uint64_t ret[], size_t n);
 /* The loaded program, for bpfobj_cost(), and its object. */
 int oncpu_program(const struct oncpu *oc);
 const struct bpfobj *oncpu_object(const struct oncpu *oc);
-/* The counters, for stacks_collect(). */
-const struct stacks *oncpu_stacks(const struct oncpu *oc);
+/* The drain of the samples, for a thread of its own, and for stacks_collect(). */
+struct stacks *oncpu_stacks(const struct oncpu *oc);
 uint64_t oncpu_map_bytes(const struct oncpu *oc);
 
 /* A metric_collect_fn: podprof_bpf_runs, _run_seconds and _map_bytes, podprof_sampled_cpus,

@@ -1,20 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
+/*
+ * The ring is small, and a process that is new to the agent needs 16 KiB of it a sample. So two
+ * threads empty it: the thread that takes the dumps, and between its turns the thread that only
+ * fetches. Both append to one list.
+ */
 #include "profile/stack_dump.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/cleanup.h"
 #include "base/metric.h"
 
+/* One record of the ring. */
+struct fetched {
+	STAILQ_ENTRY(fetched) in_list;
+	size_t size;
+	uint64_t record[];
+};
+
+STAILQ_HEAD(fetched_list, fetched);
+
 struct stack_dumps {
 	struct bpfobj_stack_dumps maps;
+	pthread_mutex_t ring_lock; /* guards the ring's reading end */
 	struct ring_buffer *ring;
-	stack_dumps_fn fn; /* while draining */
-	void *ctx;
+	pthread_mutex_t lock; /* guards the next two */
+	struct fetched_list list;
+	size_t bytes;
+	_Atomic uint64_t n_lost;
 	int n_possible;
 	uint64_t *cpu_values; /* one per possible CPU */
 };
@@ -58,6 +78,7 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 			},
 		.kind = h->kind,
 		.time_ns = h->time_ns,
+		.awaits = h->head.pad,
 		.regs = &h->regs,
 		.at = h->at,
 		.bytes = c->data + (size_t)h->head.n_kernel * 8,
@@ -69,12 +90,25 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 
 /* ---------------------------------------------------------------- the ring */
 
+/* A result below 0 leaves the rest in the ring. */
 static int on_record(void *ctx, void *data, size_t size)
 {
 	struct stack_dumps *c = ctx;
+	struct fetched *f = malloc(sizeof(*f) + size);
+	bool full;
 
-	c->fn(c->ctx, data, size);
-	return 0;
+	if (!f) {
+		c->n_lost++;
+		return -ENOMEM;
+	}
+	f->size = size;
+	memcpy(f->record, data, size);
+	pthread_mutex_lock(&c->lock);
+	STAILQ_INSERT_TAIL(&c->list, f, in_list);
+	c->bytes += sizeof(*f) + size;
+	full = c->bytes >= STACK_DUMPS_FETCHED_MAX;
+	pthread_mutex_unlock(&c->lock);
+	return full ? -ENOSPC : 0;
 }
 
 int stack_dumps_new(const struct bpfobj_stack_dumps *maps, struct stack_dumps **ret)
@@ -84,6 +118,9 @@ int stack_dumps_new(const struct bpfobj_stack_dumps *maps, struct stack_dumps **
 	if (!c)
 		return -ENOMEM;
 	c->maps = *maps;
+	pthread_mutex_init(&c->ring_lock, NULL);
+	pthread_mutex_init(&c->lock, NULL);
+	STAILQ_INIT(&c->list);
 	c->n_possible = libbpf_num_possible_cpus();
 	if (c->n_possible < 0)
 		return c->n_possible;
@@ -97,11 +134,31 @@ int stack_dumps_new(const struct bpfobj_stack_dumps *maps, struct stack_dumps **
 	return 0;
 }
 
+static struct fetched *pop(struct stack_dumps *c)
+{
+	struct fetched *f;
+
+	pthread_mutex_lock(&c->lock);
+	f = STAILQ_FIRST(&c->list);
+	if (f) {
+		STAILQ_REMOVE_HEAD(&c->list, in_list);
+		c->bytes -= sizeof(*f) + f->size;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return f;
+}
+
 void stack_dumps_free(struct stack_dumps *c)
 {
+	struct fetched *f;
+
 	if (!c)
 		return;
+	while ((f = pop(c)))
+		free(f);
 	ring_buffer__free(c->ring);
+	pthread_mutex_destroy(&c->ring_lock);
+	pthread_mutex_destroy(&c->lock);
 	free(c->cpu_values);
 	free(c);
 }
@@ -111,14 +168,49 @@ int stack_dumps_fd(const struct stack_dumps *c)
 	return ring_buffer__epoll_fd(c->ring);
 }
 
+bool stack_dumps_full(struct stack_dumps *c)
+{
+	bool full;
+
+	pthread_mutex_lock(&c->lock);
+	full = c->bytes >= STACK_DUMPS_FETCHED_MAX;
+	pthread_mutex_unlock(&c->lock);
+	return full;
+}
+
+int stack_dumps_fetch(struct stack_dumps *c)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&c->ring_lock);
+	if (!stack_dumps_full(c))
+		r = ring_buffer__consume(c->ring);
+	pthread_mutex_unlock(&c->ring_lock);
+	return r == -ENOSPC || r >= 0 ? 0 : r;
+}
+
+/* What is in the ring when this begins is delivered, however little room there is: the records
+ * before it make room. */
 int stack_dumps_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx)
 {
+	struct fetched *f;
+	bool full;
 	int r;
 
-	c->fn = fn;
-	c->ctx = ctx;
-	r = ring_buffer__consume(c->ring);
-	return r < 0 ? r : 0;
+	do {
+		r = stack_dumps_fetch(c);
+		full = stack_dumps_full(c);
+		while ((f = pop(c))) {
+			fn(ctx, f->record, f->size);
+			free(f);
+		}
+	} while (full && !r);
+	return r;
+}
+
+uint64_t stack_dumps_n_lost(const struct stack_dumps *c)
+{
+	return c->n_lost;
 }
 
 /* ---------------------------------------------------------------- telling */

@@ -4,6 +4,7 @@
 
 /* The ring of stack dumps from BPF (bpf/shared/stack_dump.h). */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,12 +28,15 @@ struct stack_dumps;
  * struct stack_dump - one sample with an unwalked user half; borrows from its record
  * @sample:  the process and the kernel half; no user frames
  * @time_ns: boot clock
+ * @awaits:  the executable whose table the kernel's walk lacked, possibly further out than the copy
+ *           reaches; 0: none
  * @at:      address of the first of @n_bytes bytes of the stack
  */
 struct stack_dump {
 	struct sample sample;
 	enum stack_dump_kind kind;
 	uint64_t time_ns;
+	uint16_t awaits;
 	const struct regs *regs;
 	uint64_t at;
 	const uint8_t *bytes;
@@ -56,7 +60,19 @@ void stack_dumps_free(struct stack_dumps *c);
 /* Readable (EPOLLIN) when a quarter of the ring is full. */
 int stack_dumps_fd(const struct stack_dumps *c);
 
-/* Deliver the records of the ring; @record is borrowed for the call. 0 or -errno. */
+/* Bytes of fetched records, 16 KiB each at most. Memory is used only while the loop is late.
+ * Reached: records stay in the ring, then `podprof_stack_dumps_total{outcome="ring_full"}`. */
+#define STACK_DUMPS_FETCHED_MAX ((size_t)8 << 20)
+
+/* Copy the records of the ring, so that the ring has room, on any thread. 0 or -errno. */
+int stack_dumps_fetch(struct stack_dumps *c);
+/* Whether the fetched records have reached STACK_DUMPS_FETCHED_MAX; on any thread. */
+bool stack_dumps_full(struct stack_dumps *c);
+/* Records lost for lack of memory. */
+uint64_t stack_dumps_n_lost(const struct stack_dumps *c);
+
+/* Deliver the fetched records, then those of the ring; @record is borrowed for the call. 0 or
+ * -errno. */
 typedef void (*stack_dumps_fn)(void *ctx, const void *record, size_t size);
 int stack_dumps_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx);
 

@@ -12,6 +12,11 @@
  * generation, and the agent empties it. At the end, the agent first stops the program and waits for
  * running instances. Then it empties both generations.
  *
+ * A copy of the old generation and the delivery of its samples are two steps, which two threads may
+ * take. The copy costs some system calls. The delivery reads files of processes, and on a busy node
+ * it waits for a CPU between any two samples. Copied batches wait in a queue. A full queue stops
+ * the drain, and the kernel's maps hold what they can.
+ *
  * What is lost by design is counted in the kernel: a stack that finds all maps full. Not counted,
  * because the kernel does not tell: an event during another BPF program on the same CPU (the kernel
  * then skips ours), and during the system call that empties our maps. Both are of the order of 1 in
@@ -22,8 +27,12 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
 
 #include "base/cleanup.h"
 #include "base/metric.h"
@@ -45,21 +54,52 @@
 #define STACKS_LARGE_BATCH 64
 #define STACKS_DEEP_BATCH  32
 
+/* Entries of one class, as the kernel had them. */
+struct chunk {
+	STAILQ_ENTRY(chunk) in_list;
+	size_t value_size;
+	uint32_t n;
+	uint32_t room;
+	struct sample_key *keys;
+	unsigned char *values;
+};
+
+STAILQ_HEAD(chunk_list, chunk);
+
+/* One copy of a generation. */
+struct batch {
+	STAILQ_ENTRY(batch) in_list;
+	uint64_t since_ns; /* boot clock */
+	size_t bytes;
+	struct chunk_list chunks;
+};
+
+STAILQ_HEAD(batch_list, batch);
+
 struct stacks {
 	const char *kind;
 	struct bpfobj_stacks maps;
 	struct bpfobj_sizes sizes;
-	uint64_t wished_ns;	 /* interval that was asked for */
-	uint64_t interval_ns;	 /* the one in force */
-	struct sample_key *keys; /* STACKS_SMALL_BATCH */
-	void *values;		 /* a batch of any class */
-	uint64_t *cpu_values;	 /* one per possible CPU */
 	int n_possible;
-	bool turned;	      /* generations have changed, the old one is to be emptied */
-	uint64_t turned_ns;   /* when (monotonic) */
-	uint64_t begun_ns[2]; /* when each generation became the active one (boot clock) */
-	uint64_t n_unsettled;
-	uint64_t n_odd; /* entries that could not be understood */
+
+	/* of the thread that fetches */
+	uint64_t wished_ns;    /* interval that was asked for */
+	uint64_t interval_ns;  /* the one in force */
+	uint64_t *running;     /* one per possible CPU */
+	bool turned;	       /* generations have changed, the old one is to be emptied */
+	uint64_t turned_ns;    /* when (monotonic) */
+	uint64_t begun_ns[2];  /* when each generation became the active one (boot clock) */
+	struct batch *copying; /* of the old generation; NULL: none has begun */
+	_Atomic uint64_t n_unsettled;
+
+	pthread_mutex_t lock; /* guards the next two */
+	struct batch_list fetched;
+	size_t fetched_bytes;
+
+	/* of the thread that takes */
+	struct batch *taken;  /* from stacks_next() to stacks_deliver(); else NULL */
+	uint64_t *cpu_values; /* one per possible CPU */
+	uint64_t n_odd;	      /* entries that could not be understood */
 	uint64_t fp_frames;
 	uint64_t row_frames;
 	uint64_t runtime_frames;
@@ -70,37 +110,86 @@ struct stacks {
 
 DEFINE_CLEANUP(struct stacks *, stacks_freep, stacks_free);
 
-/* One drain's bookkeeping. */
-struct drain {
-	struct stacks *stacks;
-	sample_fn fn;
-	void *ctx;
-	size_t n_small;
-	size_t n_large;
-	size_t n_deep;
-};
+/* ---------------------------------------------------------------- batches */
 
-static int make_buffers(struct stacks *s)
+static void batch_free(struct batch *batch)
 {
-	const size_t small = STACKS_SMALL_BATCH * sizeof(struct sample_small);
-	const size_t large = STACKS_LARGE_BATCH * sizeof(struct sample_large);
-	const size_t deep = STACKS_DEEP_BATCH * sizeof(struct sample_deep);
-	const size_t most = small > large ? small : large;
+	struct chunk *chunk;
 
-	s->n_possible = libbpf_num_possible_cpus();
-	if (s->n_possible < 0)
-		return s->n_possible;
-	s->keys = calloc(STACKS_SMALL_BATCH, sizeof(*s->keys));
-	s->values = calloc(1, most > deep ? most : deep);
-	s->cpu_values = calloc((size_t)s->n_possible, sizeof(*s->cpu_values));
-	return s->keys && s->values && s->cpu_values ? 0 : -ENOMEM;
+	if (!batch)
+		return;
+	while ((chunk = STAILQ_FIRST(&batch->chunks))) {
+		STAILQ_REMOVE_HEAD(&batch->chunks, in_list);
+		free(chunk);
+	}
+	free(batch);
 }
+
+static struct batch *batch_new(uint64_t since_ns)
+{
+	struct batch *batch = calloc(1, sizeof(*batch));
+
+	if (!batch)
+		return NULL;
+	batch->since_ns = since_ns;
+	STAILQ_INIT(&batch->chunks);
+	return batch;
+}
+
+/* Room for @room entries, at the end of the batch. NULL: no memory. */
+static struct chunk *batch_room(struct batch *batch, size_t value_size, uint32_t room)
+{
+	const size_t each = sizeof(struct sample_key) + value_size;
+	struct chunk *chunk = malloc(sizeof(*chunk) + room * each);
+
+	if (!chunk)
+		return NULL;
+	*chunk = (struct chunk){.value_size = value_size, .room = room};
+	chunk->keys = (struct sample_key *)(chunk + 1);
+	chunk->values = (unsigned char *)(chunk->keys + room);
+	return chunk;
+}
+
+_Static_assert(sizeof(struct chunk) % 8 == 0 && sizeof(struct sample_key) % 8 == 0,
+	       "keys and values are aligned");
+
+/* Takes @chunk. The memory without entries goes back: most chunks are nearly empty. */
+static void batch_add(struct batch *batch, struct chunk *chunk)
+{
+	struct chunk *fitted;
+
+	fitted = chunk->n ? batch_room(batch, chunk->value_size, chunk->n) : NULL;
+	if (fitted) {
+		memcpy(fitted->keys, chunk->keys, chunk->n * sizeof(*chunk->keys));
+		memcpy(fitted->values, chunk->values, chunk->n * chunk->value_size);
+		fitted->n = chunk->n;
+		free(chunk);
+		chunk = fitted;
+	}
+	if (!chunk->n) {
+		free(chunk);
+		return;
+	}
+	batch->bytes += sizeof(*chunk) + chunk->room * (sizeof(*chunk->keys) + chunk->value_size);
+	STAILQ_INSERT_TAIL(&batch->chunks, chunk, in_list);
+}
+
+static size_t batch_count(const struct batch *batch, size_t value_size)
+{
+	const struct chunk *chunk;
+	size_t n = 0;
+
+	STAILQ_FOREACH(chunk, &batch->chunks, in_list)
+	n += chunk->value_size == value_size ? chunk->n : 0;
+	return n;
+}
+
+/* ---------------------------------------------------------------- life */
 
 int stacks_new(const char *kind, const struct bpfobj_stacks *maps, const struct bpfobj_sizes *sizes,
 	       uint64_t wished_ns, struct stacks **ret)
 {
 	_cleanup_(stacks_freep) struct stacks *s = calloc(1, sizeof(*s));
-	int r;
 
 	if (!s)
 		return -ENOMEM;
@@ -109,35 +198,52 @@ int stacks_new(const char *kind, const struct bpfobj_stacks *maps, const struct 
 	s->sizes = *sizes;
 	s->wished_ns = wished_ns;
 	s->interval_ns = wished_ns;
-	r = make_buffers(s);
-	if (r < 0)
-		return r;
+	pthread_mutex_init(&s->lock, NULL);
+	STAILQ_INIT(&s->fetched);
+	s->n_possible = libbpf_num_possible_cpus();
+	if (s->n_possible < 0)
+		return s->n_possible;
+	s->running = calloc((size_t)s->n_possible, sizeof(*s->running));
+	s->cpu_values = calloc((size_t)s->n_possible, sizeof(*s->cpu_values));
+	if (!s->running || !s->cpu_values)
+		return -ENOMEM;
 	*ret = take_ptr(s);
 	return 0;
 }
 
 void stacks_free(struct stacks *s)
 {
+	struct batch *batch;
+
 	if (!s)
 		return;
-	free(s->keys);
-	free(s->values);
+	while ((batch = STAILQ_FIRST(&s->fetched))) {
+		STAILQ_REMOVE_HEAD(&s->fetched, in_list);
+		batch_free(batch);
+	}
+	batch_free(s->copying);
+	batch_free(s->taken);
+	pthread_mutex_destroy(&s->lock);
+	free(s->running);
 	free(s->cpu_values);
 	free(s);
 }
 
+/* ---------------------------------------------------------------- fetching */
+
 /* Half the interval when a class was more than three quarters full, and back again when all are
  * less than a quarter. */
-static void adapt_interval(struct stacks *s, const struct drain *d)
+static void adapt_interval(struct stacks *s, const struct batch *batch)
 {
 	const size_t small_quarter = s->sizes.small / 4, large_quarter = s->sizes.large / 4;
 	const size_t deep_quarter = s->sizes.deep / 4;
+	const size_t n_small = batch_count(batch, sizeof(struct sample_small));
+	const size_t n_large = batch_count(batch, sizeof(struct sample_large));
+	const size_t n_deep = batch_count(batch, sizeof(struct sample_deep));
 
-	if (d->n_small > 3 * small_quarter || d->n_large > 3 * large_quarter ||
-	    d->n_deep > 3 * deep_quarter)
+	if (n_small > 3 * small_quarter || n_large > 3 * large_quarter || n_deep > 3 * deep_quarter)
 		s->interval_ns /= 2;
-	else if (d->n_small < small_quarter && d->n_large < large_quarter &&
-		 d->n_deep < deep_quarter)
+	else if (n_small < small_quarter && n_large < large_quarter && n_deep < deep_quarter)
 		s->interval_ns *= 2;
 	if (s->interval_ns < STACKS_INTERVAL_MIN_NS)
 		s->interval_ns = STACKS_INTERVAL_MIN_NS;
@@ -145,111 +251,79 @@ static void adapt_interval(struct stacks *s, const struct drain *d)
 		s->interval_ns = s->wished_ns;
 }
 
-static void count_frames(struct stacks *s, const struct sample *sample)
+/* One entry at a time, for what the batch call cannot do. Memory comes first: an entry that is
+ * deleted is in the batch. */
+static int copy_singly(struct batch *batch, int fd, size_t value_size)
 {
-	s->row_frames += sample->n_rows * sample->count;
-	if (sample->n_native) /* the innermost is not unwound */
-		s->fp_frames += (sample->n_native - 1 - sample->n_rows) * sample->count;
-	s->runtime_frames += sample->n_runtime * sample->count;
-	s->kernel_frames += sample->n_kernel * sample->count;
-}
-
-void stacks_walked(struct stacks *s, const struct sample *sample)
-{
-	s->walked[sample->end] += sample->count;
-	s->n_walked += sample->count;
-	count_frames(s, sample);
-}
-
-static void deliver(struct drain *d, const void *key, const void *value, size_t value_size)
-{
-	struct stacks *s = d->stacks;
-	struct sample sample;
-
-	if (value_size == sizeof(struct sample_small))
-		d->n_small++;
-	else if (value_size == sizeof(struct sample_large))
-		d->n_large++;
-	else
-		d->n_deep++;
-	if (sample_decode(key, value, value_size, &sample) != SAMPLE_OK) {
-		s->n_odd++;
-		return;
-	}
-	if (!sample.dump_id) /* else when it is known who walks it: stacks_walked() */
-		count_frames(s, &sample);
-	d->fn(d->ctx, &sample);
-}
-
-/* One entry at a time, for what the batch call cannot do. */
-static int drain_singly(struct drain *d, int fd, size_t value_size)
-{
-	struct sample_key *key = d->stacks->keys;
+	struct chunk *chunk;
 	int r;
 
 	for (;;) {
-		r = bpf_map_get_next_key(fd, NULL, key);
-		if (r < 0)
+		chunk = batch_room(batch, value_size, 1);
+		if (!chunk)
+			return -ENOMEM;
+		r = bpf_map_get_next_key(fd, NULL, chunk->keys);
+		if (!r)
+			r = bpf_map_lookup_elem(fd, chunk->keys, chunk->values);
+		if (!r)
+			r = bpf_map_delete_elem(fd, chunk->keys);
+		chunk->n = !r;
+		batch_add(batch, chunk);
+		if (r)
 			return r == -ENOENT ? 0 : r;
-		r = bpf_map_lookup_elem(fd, key, d->stacks->values);
-		if (r < 0)
-			return r;
-		r = bpf_map_delete_elem(fd, key);
-		if (r < 0)
-			return r;
-		deliver(d, key, d->stacks->values, value_size);
 	}
 }
 
-static int drain_map(struct drain *d, int fd, size_t value_size, uint32_t batch_max)
+static int copy_map(struct batch *batch, int fd, size_t value_size, uint32_t batch_max)
 {
 	LIBBPF_OPTS(bpf_map_batch_opts, opts);
 	uint64_t position = 0; /* the kernel's, 4 bytes of it; 8 leave room */
 	void *from = NULL;
-	uint32_t n;
+	struct chunk *chunk;
 	int r;
 
 	for (;;) {
-		n = batch_max;
-		r = bpf_map_lookup_and_delete_batch(fd, from, &position, d->stacks->keys,
-						    d->stacks->values, &n, &opts);
+		chunk = batch_room(batch, value_size, batch_max);
+		if (!chunk)
+			return -ENOMEM;
+		chunk->n = batch_max;
+		r = bpf_map_lookup_and_delete_batch(fd, from, &position, chunk->keys, chunk->values,
+						    &chunk->n, &opts);
 		if (r < 0 && r != -ENOENT)
-			return drain_singly(d, fd, value_size);
-		for (uint32_t i = 0; i < n; i++)
-			deliver(d, &d->stacks->keys[i],
-				(const char *)d->stacks->values + i * value_size, value_size);
-		if (r == -ENOENT)
-			return 0; /* that was the end of the table */
+			chunk->n = 0;
+		batch_add(batch, chunk);
+		if (r < 0)
+			return r == -ENOENT ? 0 : copy_singly(batch, fd, value_size);
 		from = &position;
 	}
 }
 
-static int drain_generation(struct drain *d, unsigned int generation)
+static int copy_generation(const struct stacks *s, unsigned int generation, struct batch *batch)
 {
 	int r;
 
-	r = drain_map(d, d->stacks->maps.small[generation], sizeof(struct sample_small),
-		      STACKS_SMALL_BATCH);
+	r = copy_map(batch, s->maps.small[generation], sizeof(struct sample_small),
+		     STACKS_SMALL_BATCH);
 	if (r < 0)
 		return r;
-	r = drain_map(d, d->stacks->maps.large[generation], sizeof(struct sample_large),
-		      STACKS_LARGE_BATCH);
+	r = copy_map(batch, s->maps.large[generation], sizeof(struct sample_large),
+		     STACKS_LARGE_BATCH);
 	if (r < 0)
 		return r;
-	return drain_map(d, d->stacks->maps.deep[generation], sizeof(struct sample_deep),
-			 STACKS_DEEP_BATCH);
+	return copy_map(batch, s->maps.deep[generation], sizeof(struct sample_deep),
+			STACKS_DEEP_BATCH);
 }
 
 /* Whether a program runs on some CPU, or -errno. */
 static int is_running(const struct stacks *s)
 {
 	const uint32_t slot = SAMPLE_STAT_RUNNING;
-	int r = bpf_map_lookup_elem(s->maps.stats, &slot, s->cpu_values);
+	int r = bpf_map_lookup_elem(s->maps.stats, &slot, s->running);
 
 	if (r < 0)
 		return r;
 	for (int cpu = 0; cpu < s->n_possible; cpu++)
-		if (s->cpu_values[cpu])
+		if (s->running[cpu])
 			return 1;
 	return 0;
 }
@@ -276,12 +350,53 @@ static unsigned int inactive_generation(const struct stacks *s)
 	return !(*s->maps.generation & 1);
 }
 
-int stacks_tick(struct stacks *s, sample_fn fn, void *ctx)
+/* Where the samples of a generation begin. A program that ran at the change may have stored one. */
+static uint64_t since_of(const struct stacks *s, unsigned int generation)
 {
-	struct drain drain = {.stacks = s, .fn = fn, .ctx = ctx};
+	const uint64_t begun_ns = s->begun_ns[generation];
+
+	return begun_ns > STACKS_SETTLE_NS ? begun_ns - STACKS_SETTLE_NS : 0;
+}
+
+static bool is_full(struct stacks *s)
+{
+	bool full;
+
+	pthread_mutex_lock(&s->lock);
+	full = s->fetched_bytes >= STACKS_FETCHED_BYTES_MAX;
+	pthread_mutex_unlock(&s->lock);
+	return full;
+}
+
+/* Copies a generation and hands the copy over. After an error the copy so far stays, and the next
+ * call goes on. */
+static int fetch_generation(struct stacks *s, unsigned int generation)
+{
 	int r;
 
-	if (!s->turned) { /* the first tick of two */
+	if (!s->copying)
+		s->copying = batch_new(since_of(s, generation));
+	if (!s->copying)
+		return -ENOMEM;
+	r = copy_generation(s, generation, s->copying);
+	if (r < 0)
+		return r;
+	adapt_interval(s, s->copying);
+	pthread_mutex_lock(&s->lock);
+	s->fetched_bytes += s->copying->bytes;
+	STAILQ_INSERT_TAIL(&s->fetched, s->copying, in_list);
+	pthread_mutex_unlock(&s->lock);
+	s->copying = NULL;
+	return 0;
+}
+
+int stacks_fetch(struct stacks *s)
+{
+	int r;
+
+	if (!s->turned) { /* the first half of a drain */
+		if (is_full(s))
+			return 0;
 		s->begun_ns[inactive_generation(s)] = nsec_boot();
 		*s->maps.generation = inactive_generation(s);
 		s->turned = true;
@@ -291,24 +406,99 @@ int stacks_tick(struct stacks *s, sample_fn fn, void *ctx)
 	r = is_settled(s);
 	if (r <= 0)
 		return r;
-	r = drain_generation(&drain, inactive_generation(s));
+	r = fetch_generation(s, inactive_generation(s));
 	if (r < 0)
 		return r;
 	s->turned = false;
-	adapt_interval(s, &drain);
-	return 0;
+	return STACKS_FETCHED;
+}
+
+/* ---------------------------------------------------------------- taking */
+
+static void count_frames(struct stacks *s, const struct sample *sample)
+{
+	s->row_frames += sample->n_rows * sample->count;
+	if (sample->n_native) /* the innermost is not unwound */
+		s->fp_frames += (sample->n_native - 1 - sample->n_rows) * sample->count;
+	s->runtime_frames += sample->n_runtime * sample->count;
+	s->kernel_frames += sample->n_kernel * sample->count;
+}
+
+void stacks_walked(struct stacks *s, const struct sample *sample)
+{
+	s->walked[sample->end] += sample->count;
+	s->n_walked += sample->count;
+	count_frames(s, sample);
+}
+
+static void deliver(struct stacks *s, const struct chunk *chunk, sample_fn fn, void *ctx)
+{
+	struct sample sample;
+
+	for (uint32_t i = 0; i < chunk->n; i++) {
+		if (sample_decode(&chunk->keys[i], chunk->values + i * chunk->value_size,
+				  chunk->value_size, &sample) != SAMPLE_OK) {
+			s->n_odd++;
+			continue;
+		}
+		if (!sample.dump_id) /* else when it is known who walks it: stacks_walked() */
+			count_frames(s, &sample);
+		fn(ctx, &sample);
+	}
+}
+
+bool stacks_next(struct stacks *s)
+{
+	struct batch *batch;
+
+	pthread_mutex_lock(&s->lock);
+	batch = STAILQ_FIRST(&s->fetched);
+	if (batch) {
+		STAILQ_REMOVE_HEAD(&s->fetched, in_list);
+		s->fetched_bytes -= batch->bytes;
+	}
+	pthread_mutex_unlock(&s->lock);
+	batch_free(s->taken);
+	s->taken = batch;
+	return batch != NULL;
+}
+
+void stacks_deliver(struct stacks *s, sample_fn fn, void *ctx)
+{
+	struct chunk *chunk;
+
+	if (!s->taken)
+		return;
+	STAILQ_FOREACH(chunk, &s->taken->chunks, in_list)
+	deliver(s, chunk, fn, ctx);
+	batch_free(s->taken);
+	s->taken = NULL;
+}
+
+int stacks_tick(struct stacks *s, sample_fn fn, void *ctx)
+{
+	int r = stacks_fetch(s);
+
+	while (stacks_next(s))
+		stacks_deliver(s, fn, ctx);
+	return r < 0 ? r : 0;
+}
+
+int stacks_fetch_rest(struct stacks *s)
+{
+	const unsigned int inactive = inactive_generation(s);
+	int r = fetch_generation(s, inactive);
+
+	return r ? r : fetch_generation(s, !inactive);
 }
 
 int stacks_finish(struct stacks *s, sample_fn fn, void *ctx)
 {
-	struct drain drain = {.stacks = s, .fn = fn, .ctx = ctx};
-	const unsigned int inactive = inactive_generation(s);
-	int r;
+	int r = stacks_fetch_rest(s);
 
-	r = drain_generation(&drain, inactive);
-	if (r < 0)
-		return r;
-	return drain_generation(&drain, !inactive);
+	while (stacks_next(s))
+		stacks_deliver(s, fn, ctx);
+	return r;
 }
 
 /* ---------------------------------------------------------------- telling */
@@ -320,10 +510,7 @@ uint64_t stacks_interval_ns(const struct stacks *s)
 
 uint64_t stacks_since_ns(const struct stacks *s)
 {
-	const uint64_t begun_ns =
-		s->begun_ns[s->turned ? inactive_generation(s) : !inactive_generation(s)];
-
-	return begun_ns > STACKS_SETTLE_NS ? begun_ns - STACKS_SETTLE_NS : 0;
+	return s->taken ? s->taken->since_ns : 0;
 }
 
 int stacks_stats(const struct stacks *s, uint64_t ret[], size_t n)
@@ -377,6 +564,7 @@ void stacks_collect(const struct stacks *const all[], size_t n, struct metric_si
 		"podprof_bpf_invalid_entries", METRIC_COUNTER,
 		"Invalid map entries, not written by podprof's BPF programs.", NULL};
 	struct stacks sum = {0};
+	uint64_t n_unsettled = 0;
 
 	collect_samples(all, n, sink);
 	for (size_t k = 0; k < n; k++) {
@@ -384,7 +572,7 @@ void stacks_collect(const struct stacks *const all[], size_t n, struct metric_si
 		sum.row_frames += all[k]->row_frames;
 		sum.runtime_frames += all[k]->runtime_frames;
 		sum.kernel_frames += all[k]->kernel_frames;
-		sum.n_unsettled += all[k]->n_unsettled;
+		n_unsettled += all[k]->n_unsettled;
 		sum.n_odd += all[k]->n_odd;
 	}
 	metric_family(sink, &frames);
@@ -393,7 +581,7 @@ void stacks_collect(const struct stacks *const all[], size_t n, struct metric_si
 	metric_u64(sink, sum.runtime_frames, &(struct metric_label){"unwinder", "runtime"}, 1);
 	metric_u64(sink, sum.kernel_frames, &(struct metric_label){"unwinder", "kernel"}, 1);
 	metric_family(sink, &unsettled);
-	metric_u64(sink, sum.n_unsettled, NULL, 0);
+	metric_u64(sink, n_unsettled, NULL, 0);
 	metric_family(sink, &odd);
 	metric_u64(sink, sum.n_odd, NULL, 0);
 }

@@ -2,8 +2,13 @@
 #ifndef PODPROF_PROFILE_STACKS_H
 #define PODPROF_PROFILE_STACKS_H
 
-/* The drain of the stack maps of a BPF program, without loss of counts. */
+/*
+ * The drain of the stack maps of a BPF program, without loss of counts. One thread fetches: it
+ * copies the samples out of the kernel. Another takes what is fetched. All other functions belong
+ * to the thread that takes; without a thread that fetches, stacks_tick() does both.
+ */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,29 +35,46 @@ int stacks_new(const char *kind, const struct bpfobj_stacks *maps, const struct 
 	       uint64_t wished_ns, struct stacks **ret);
 void stacks_free(struct stacks *s);
 
+/* Bytes of fetched samples, 360 each and more. Stacks of two CPUs at 97 Hz fill it in two minutes,
+ * those of 64 CPUs in 4 s. Memory is used only while the taking thread is late. Reached: the drain
+ * stops, then `podprof_samples_total{outcome="lost_full"}`. */
+#define STACKS_FETCHED_BYTES_MAX ((size_t)10 << 20)
+
+/* A positive result of stacks_fetch(). */
+#define STACKS_FETCHED 1
+
 /**
- * stacks_tick() - one half of a drain
- * @fn: called for each distinct stack, with its count since the last drain
+ * stacks_fetch() - one half of a drain, on the thread that fetches
  *
- * A drain takes two ticks: the first switches the generation, the second delivers the samples.
- * After each tick, stacks_interval_ns() gives the time until the next: a few milliseconds between
- * the two ticks of a drain, otherwise an interval. The interval shrinks when the maps fill. A
- * sample is at most an interval old when @fn gets it.
+ * A drain takes two calls: the first switches the generation, the second copies the samples. After
+ * each call, stacks_interval_ns() gives the time until the next: a few milliseconds between the two
+ * calls of a drain, otherwise an interval. The interval shrinks when the maps fill.
  *
- * Return: 0, or -errno (after delivery of all entries read before the error).
+ * Return: 0; STACKS_FETCHED: there is something to take; -errno: the next call tries again.
  */
+int stacks_fetch(struct stacks *s);
+/* Time from this stacks_fetch() or stacks_tick() to the next, in ns; on the same thread. */
+uint64_t stacks_interval_ns(const struct stacks *s);
+
+/* Take the samples of one drain from what is fetched, the oldest. False if there are none. */
+bool stacks_next(struct stacks *s);
+/* Start of the span of these samples (boot clock), until stacks_deliver() returns. */
+uint64_t stacks_since_ns(const struct stacks *s);
+/* Deliver them: @fn is called for each distinct stack, with its count since the last drain. */
+void stacks_deliver(struct stacks *s, sample_fn fn, void *ctx);
+
+/* stacks_fetch(), and the delivery of all that is fetched, on one thread. 0 or -errno. */
 int stacks_tick(struct stacks *s, sample_fn fn, void *ctx);
-/* Deliver the remaining samples, after the end of the program. */
+/* Fetch the remaining samples, after the end of the program and of the thread that fetches. 0 or
+ * -errno. */
+int stacks_fetch_rest(struct stacks *s);
+/* The same, and the delivery of all that is fetched. */
 int stacks_finish(struct stacks *s, sample_fn fn, void *ctx);
 
 /* Count a sample with a stack dump (SAMPLE_STAT_DUMPED) after its deferred unwind. The caller
  * delivers the sample. */
 void stacks_walked(struct stacks *s, const struct sample *sample);
 
-/* Time from this tick to the next, in ns. */
-uint64_t stacks_interval_ns(const struct stacks *s);
-/* Start of the span of the next tick's or stacks_finish()'s samples (boot clock). */
-uint64_t stacks_since_ns(const struct stacks *s);
 /* Samples since the start by outcome (bpf/shared/sample.h); "copied" counts stack dumps before
  * their walk. 0 or -errno. */
 int stacks_stats(const struct stacks *s, uint64_t ret[], size_t n);

@@ -318,6 +318,12 @@ static int load_kernel(struct symbolizer *s)
 	return 0;
 }
 
+void symbolizer_ahead(struct symbolizer *s)
+{
+	if (!s->kernel)
+		(void)load_kernel(s);
+}
+
 static int find_in_kernel(struct symbolizer *s, uint64_t pc, struct symbol *sym)
 {
 	const char *name = "[kernel]";

@@ -74,6 +74,8 @@ typedef int (*symbolizer_fn)(void *ctx, size_t i, const struct symbol *symbol);
  * addresses. 0, -ENOMEM, or the first result of @fn that is not 0. */
 int symbolizer_find_all(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
 			symbolizer_fn fn, void *ctx);
+/* Read the kernel's names before the first report needs them: 70 ms of CPU time. */
+void symbolizer_ahead(struct symbolizer *s);
 /* Forget all strings handed out; tables are kept up to the ceiling. Call between reports. */
 void symbolizer_release(struct symbolizer *s);
 /* Reads of files that were abandoned so far. */

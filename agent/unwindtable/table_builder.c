@@ -4,9 +4,11 @@
  * sample does not wait for that second. If its walk ended in an image without a table, the builder
  * compiles that image at once. The same holds for the image of the first frame of a new process.
  *
- * Compiling is pure (unwindtable/compile.h, unwindtable/table.h) and runs on a worker of low
- * priority. The queue is short, so a newly wanted image does not wait behind many others. A file
- * without a table is not retried while it has its number: mapped files do not change.
+ * Compiling is pure (unwindtable/compile.h, unwindtable/table.h) and runs on a worker. The worker
+ * has the agent's own priority: on a busy node, stacks wait for tables and take memory meanwhile.
+ * One table is compiled at a time. The next is the one that most stacks lack, in proportion to the
+ * file's size: a large file takes long, and the stacks of all others wait. A file without a table
+ * is not retried while it has its number: mapped files do not change.
  */
 #include "unwindtable/table_builder.h"
 
@@ -15,7 +17,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -25,18 +26,17 @@
 #include "base/watchdog.h"
 #include "base/work_budget.h"
 #include "base/worker.h"
+#include "elf/elffile.h"
 #include "procmap/image.h"
 #include "unwindtable/compile.h"
 #include "unwindtable/table.h"
 #include "unwindtable/tables.h"
 
-/* Tables in the worker's queue, including the one in progress. The next requests follow when the
- * queue is empty, so a node with a thousand programs proceeds from table to table. Reached: asked
- * for again in the next interval. */
-#define TABLE_BUILDER_QUEUE_MAX 4
-/* Nice value of the worker. A table is 5 ms of work, once per image, and stacks wait for it. With
- * 19, beside a dozen threads on the same CPU, the worker would get a thousandth of the CPU. */
-#define TABLE_BUILDER_NICE	5
+/* Tables in the worker's queue: the one that is compiled. */
+#define TABLE_BUILDER_QUEUE 1
+/* Images that become wanted at once by the walkers' counts (tables.h). Others follow as these are
+ * done. */
+#define TABLE_BUILDER_MOST  4
 
 /* Work on one file: units, and more for each byte of the file. Node's of 99 MB takes 103 * 10^6. */
 #define TABLE_BUILDER_WORK	((uint64_t)1 << 29)
@@ -79,6 +79,8 @@ struct executable {
 	struct exe_job *job; /* in the worker's queue or running */
 	bool absent;	     /* no table is possible, */
 	bool abandoned;	     /* because the file takes too much work: not for a while */
+	bool wanted;	     /* and not yet compiling */
+	uint64_t n_missed;   /* while wanted */
 	UT_hash_handle hh;
 };
 
@@ -92,6 +94,7 @@ struct table_builder {
 	uint64_t n_compiled[COMPILED_MAX];
 	uint64_t compile_ns;
 	uint64_t n_numbers_full;
+	size_t n_wanted;
 };
 
 /* One table in the worker's queue. */
@@ -166,8 +169,6 @@ static void job_run(struct work *work)
 	struct elffile *file = NULL;
 	struct work_budget budget;
 
-	/* this thread's; tables are not urgent for the CPU */
-	(void)setpriority(PRIO_PROCESS, 0, TABLE_BUILDER_NICE);
 	units = TABLE_BUILDER_WORK + TABLE_BUILDER_BYTE_WORK * elffile_size(job->image->file);
 	work_budget_init(&budget, units < TABLE_BUILDER_WORK_MAX ? units : TABLE_BUILDER_WORK_MAX,
 			 TABLE_BUILDER_CPU_NS, &job->stop);
@@ -221,6 +222,7 @@ static bool is_refused(const struct table_builder *x, const struct image *image)
 }
 
 static void want_most(struct table_builder *x);
+static void compile_next(struct table_builder *x);
 
 static void job_done(struct work *work)
 {
@@ -243,9 +245,10 @@ static void job_done(struct work *work)
 		if (x->opts.ready)
 			x->opts.ready(x->opts.ctx, e->number);
 		/* a failed or refused table waits for the next tick */
-		if (!worker_pending(x->worker) && job->outcome != COMPILED_FAILED &&
+		if (!x->n_wanted && job->outcome != COMPILED_FAILED &&
 		    job->outcome != COMPILED_NO_ROOM)
 			want_most(x);
+		compile_next(x);
 	}
 	job_free(job);
 }
@@ -287,13 +290,52 @@ static void submit(struct table_builder *x, struct executable *e)
 		e->job = job;
 }
 
+static void unwant(struct table_builder *x, struct executable *e)
+{
+	x->n_wanted -= e->wanted;
+	e->wanted = false;
+	e->n_missed = 0;
+}
+
+/* Fewer stacks wait for less time if the table with the most of them for its size comes first. */
+static bool is_urgent(const struct executable *e, const struct executable *than)
+{
+	if (!than)
+		return true;
+	return (double)e->n_missed * (double)elffile_size(than->image->file) >
+	       (double)than->n_missed * (double)elffile_size(e->image->file);
+}
+
+/* If nothing is compiled now. */
+static void compile_next(struct table_builder *x)
+{
+	struct executable *e, *next, *most = NULL;
+
+	if (!x->n_wanted || worker_pending(x->worker))
+		return;
+	HASH_ITER(hh, x->all, e, next) {
+		if (e->wanted && image_is_slow(e->image))
+			unwant(x, e);
+		if (e->wanted && is_urgent(e, most))
+			most = e;
+	}
+	if (most) {
+		unwant(x, most);
+		submit(x, most);
+	}
+}
+
 static void want(struct table_builder *x, struct executable *e)
 {
 	if (e->abandoned && !is_refused(x, e->image))
 		e->absent = e->abandoned = false;
-	if (!e->job && !e->absent && !image_is_slow(e->image) &&
-	    !tables_live(x->opts.tables, e->number) && !tables_placing(x->opts.tables, e->number))
-		submit(x, e);
+	if (e->job || e->absent || image_is_slow(e->image) ||
+	    tables_live(x->opts.tables, e->number) || tables_placing(x->opts.tables, e->number))
+		return;
+	x->n_wanted += !e->wanted;
+	e->wanted = true;
+	e->n_missed++;
+	compile_next(x);
 }
 
 /* ---------------------------------------------------------------- numbers */
@@ -331,6 +373,7 @@ static void drop(struct table_builder *x, struct executable *e)
 {
 	tables_exe_put(x->opts.tables, e->number, nsec_monotonic());
 	x->by_number[e->number] = NULL;
+	unwant(x, e);
 	HASH_DEL(x->all, e);
 	image_unref(e->image);
 	free(e);
@@ -378,7 +421,7 @@ enum table_builder_state table_builder_want_number(struct table_builder *x, uint
 
 static void want_most(struct table_builder *x)
 {
-	struct tables_want wanted[TABLE_BUILDER_QUEUE_MAX];
+	struct tables_want wanted[TABLE_BUILDER_MOST];
 	size_t n = tables_wanted(x->opts.tables, nsec_monotonic(), wanted, array_size(wanted));
 
 	for (size_t i = 0; i < n; i++)
@@ -390,6 +433,7 @@ void table_builder_tick(struct table_builder *x)
 {
 	tables_tick(x->opts.tables, nsec_monotonic());
 	want_most(x);
+	compile_next(x); /* after an abandoned job */
 }
 
 void table_builder_sweep(struct table_builder *x, const bool *used, size_t n)
@@ -408,7 +452,7 @@ bool table_builder_wait(struct table_builder *x, uint64_t timeout_ns)
 
 size_t table_builder_pending(const struct table_builder *x)
 {
-	return worker_pending(x->worker);
+	return worker_pending(x->worker) + x->n_wanted;
 }
 
 /* ---------------------------------------------------------------- life */
@@ -427,7 +471,7 @@ int table_builder_new(const struct table_builder_opts *opts, struct table_builde
 	if (!x)
 		return -ENOMEM;
 	x->opts = *opts;
-	r = worker_new(opts->loop, "unwind", TABLE_BUILDER_QUEUE_MAX, &x->worker);
+	r = worker_new(opts->loop, "unwind", TABLE_BUILDER_QUEUE, &x->worker);
 	if (r)
 		return r;
 	watchdog.worker = x->worker;
@@ -446,11 +490,11 @@ void table_builder_free(struct table_builder *x)
 
 	if (!x)
 		return;
-	watchdog_free(x->watchdog);
 	/* the job in progress ends at its next look at the budget */
 	HASH_ITER(hh, x->all, e, next)
 		if (e->job)
 			atomic_store(&e->job->stop, true);
+	watchdog_free(x->watchdog);
 	worker_free(x->worker);
 	HASH_ITER(hh, x->all, e, next)
 		drop(x, e);

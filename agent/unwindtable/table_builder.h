@@ -5,7 +5,8 @@
 /*
  * Images and their unwind tables. Each mapped ELF image of a process in the walker's records has a
  * number. A walk through the image's code, or another request, makes its table wanted. A worker
- * then compiles the rows, and the builder publishes the table to the walker.
+ * then compiles the rows of the image with the most requests for its size, and the builder
+ * publishes the table to the walker.
  */
 
 #include <stdbool.h>
@@ -48,7 +49,7 @@ uint16_t table_builder_number(struct table_builder *x, struct image *image);
 
 /* Requests the image's table, regardless of the walker's counts. */
 void table_builder_want(struct table_builder *x, struct image *image);
-/* The same by number. */
+/* The same by number. Each call counts as a stack that lacks the table. */
 enum table_builder_state table_builder_want_number(struct table_builder *x, uint16_t number);
 
 /* Every second or so: starts compiling wanted tables, highest score first. */
@@ -60,7 +61,7 @@ void table_builder_sweep(struct table_builder *x, const bool *used, size_t n);
 
 /* Waits for a table in progress, at most so long. False if there was none. */
 bool table_builder_wait(struct table_builder *x, uint64_t timeout_ns);
-/* Tables waiting for the worker or being compiled. */
+/* Tables wanted or being compiled. */
 size_t table_builder_pending(const struct table_builder *x);
 /* A metric_collect_fn: podprof_unwind_compiled, _compile_seconds, _numbers_full. */
 void table_builder_collect(void *x, struct metric_sink *sink);

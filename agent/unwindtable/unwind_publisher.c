@@ -201,6 +201,8 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 	};
 	struct dumpwalk_stack stack;
 
+	if (dump->awaits) /* the copy may end before it */
+		(void)table_builder_want_number(u->builder, dump->awaits);
 	publish(u, &dump->sample, regs_pc(dump->regs), space);
 	make_maps(u, space);
 	from.maps = u->maps;
@@ -214,9 +216,9 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 	return want_missing(u, &stack, ret_waits) ? UNWIND_PUBLISHER_WAITS : UNWIND_PUBLISHER_OK;
 }
 
-void unwind_publisher_want(struct unwind_publisher *u, uint16_t exe)
+bool unwind_publisher_want(struct unwind_publisher *u, uint16_t exe)
 {
-	(void)table_builder_want_number(u->builder, exe);
+	return table_builder_want_number(u->builder, exe) == TABLE_BUILDER_COMING;
 }
 
 void unwind_publisher_rest(struct unwind_publisher *u)

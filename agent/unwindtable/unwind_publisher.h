@@ -70,8 +70,9 @@ void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sa
 int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *dump,
 			  const struct address_space *space, struct sample *ret,
 			  uint16_t *ret_waits);
-/* Keeps an awaited table wanted. */
-void unwind_publisher_want(struct unwind_publisher *u, uint16_t exe);
+/* Keeps an awaited table wanted, as one more stack that lacks it. False if the table is there, or
+ * will not come. */
+bool unwind_publisher_want(struct unwind_publisher *u, uint16_t exe);
 /* After some walks. */
 void unwind_publisher_rest(struct unwind_publisher *u);
 /* Waits for a table in progress, at most so long. False if there was none. */

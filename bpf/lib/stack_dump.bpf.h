@@ -135,7 +135,7 @@ static __always_inline void stack_dump_describe(struct stack_dump_record *c, con
 	c->head.head.total = kind == STACK_DUMP_ONCPU ? s->weight : 0;
 	c->head.head.n_user = 0;
 	c->head.head.n_rows = 0;
-	c->head.head.pad = 0;
+	c->head.head.pad = s->walk.flags & SAMPLE_FLAG_AWAITS ? (__u16)s->walk.awaits : 0;
 	c->head.time_ns = now_ns;
 	c->head.at = regs_sp(&s->regs) & ~7ull;
 	c->head.kind = kind;

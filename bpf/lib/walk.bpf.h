@@ -126,6 +126,7 @@ struct walk {
 	__u32 end;    /* enum sample_end, or WALK_ON */
 	__u32 program;
 	__u32 runtime;	     /* enum frame_runtime of the process */
+	__u32 awaits;	     /* with SAMPLE_FLAG_AWAITS: the executable's number */
 	__u64 of_runtime[4]; /* state of the runtime's step, 0 before the first */
 };
 
@@ -297,6 +298,7 @@ WALK_INLINE void walk_rule(const struct walk_ctx *c)
 	if (!exe->n_blocks) {
 		w->cause = SAMPLE_END_NO_TABLE;
 		w->flags |= SAMPLE_FLAG_NO_TABLE | SAMPLE_FLAG_AWAITS * (exe->awaited & 1);
+		w->awaits = w->mapping.exe;
 		return;
 	}
 	table_find(c->space, exe, pc - w->mapping.bias, &w->rule);

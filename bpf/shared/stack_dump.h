@@ -34,7 +34,7 @@ enum stack_dump_kind {
 /* A record of the ring: this head, then the kernel frames, then the stack bytes. */
 struct stack_dump_head {
 	struct sample_key key;	 /* end: unused; stack_hash: the id, for STACK_DUMP_OFFCPU */
-	struct sample_head head; /* no user frames */
+	struct sample_head head; /* no user frames; pad: the awaited executable, 0: none */
 	__u64 time_ns;		 /* boot clock */
 	__u64 at;		 /* address of the first stack byte, a multiple of 8 */
 	__u32 n_bytes;

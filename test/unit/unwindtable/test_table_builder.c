@@ -1,281 +1,212 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What becomes of a file whose table takes too much work; the kernel is an array here. */
+/* Which table is made next, and with which priority; the kernel is an array here. */
 #include "support/test.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/loop.h"
-#include "base/nsec.h"
-#include "base/work_budget.h"
 #include "procmap/image.h"
-#include "support/elfmake.h"
-#include "support/fixture.h"
-#include "support/metrics.h"
-#include "unwindtable/compile.h"
+#include "support/ehimage.h"
 #include "unwindtable/table_builder.h"
 #include "unwindtable/tables.h"
 
-#define TEXT 0x100000u
+#define SLABS  4
+#define IMAGES 4
 
-/* ---------------------------------------------------------------- a file with much work */
-
-#define GO_FUNCS  4096u
-#define GO_STEPS  65000u /* of one function */
-#define GO_HEADER 72u
-#define GO_PCS	  96u
-#define GO_RECORD 44u
-
-/* Go's tables: all functions share the longest possible table. It gives one row each. */
-static void make_costly(struct elfmake *m)
-{
-	const uint64_t n_code = (uint64_t)GO_FUNCS * GO_STEPS;
-	const size_t n_pcs = 2 * GO_STEPS + 8, funcs = GO_PCS + n_pcs;
-	const size_t records = 8 * (GO_FUNCS + 1);
-	const size_t size = funcs + records + (size_t)GO_FUNCS * GO_RECORD + 64;
-	const uint64_t words[] = {GO_FUNCS, 1, TEXT, GO_HEADER, 80, 88, GO_PCS, funcs};
-	size_t off;
-	uint8_t *t;
-
-	elfmake_init(m, ET_EXEC, size);
-	elfmake_segment(m, PT_LOAD, PF_R | PF_X, TEXT, 0, 0);
-	m->ph[0].p_memsz = n_code;
-	off = elfmake_bytes(m, NULL, size);
-	elfmake_section(m, ".gopclntab", SHT_PROGBITS, SHF_ALLOC, 0x40000000, off, size);
-	elfmake_segment(m, PT_LOAD, PF_R, 0x40000000, off, size);
-	t = m->data + off;
-	memcpy(t, "\xf1\xff\xff\xff\0\0\1\x08", 8);
-	memcpy(t + 8, words, sizeof(words));
-	memcpy(t + GO_HEADER, "f", 2);
-	for (uint32_t i = 0; i < GO_STEPS; i++) {
-		t[GO_PCS + 1 + 2 * i] = i % 2 ? 6 : 5; /* - 3, + 3, ...: below the entry's place */
-		t[GO_PCS + 2 + 2 * i] = 1;
-	}
-	for (uint32_t i = 0; i <= GO_FUNCS; i++) {
-		uint32_t record = (uint32_t)(records + i * GO_RECORD);
-		uint32_t fields[11] = {i * GO_STEPS, 0, 0, 0, 1};
-		uint32_t entry[2] = {fields[0], record};
-
-		memcpy(t + funcs + 8 * (size_t)i, entry, i < GO_FUNCS ? 8 : 4);
-		if (i < GO_FUNCS)
-			memcpy(t + funcs + record, fields, sizeof(fields));
-	}
-	elfmake_finish(m);
-}
-
-static struct image *open_image(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), elf;
-	struct image *image;
-
-	assert_true(fd >= 0);
-	assert_int_equal(image_new_file(fd, path, &image, &elf), 0);
-	assert_non_null(image->file);
-	return image;
-}
-
-static void write_costly(char path[])
-{
-	struct elfmake m;
-	int fd = mkstemp(path);
-
-	assert_true(fd >= 0);
-	make_costly(&m);
-	assert_int_equal(write(fd, m.data, m.n), m.n);
-	close(fd);
-	elfmake_deinit(&m);
-}
-
-/* ---------------------------------------------------------------- the builder */
-
-struct setup {
+struct bench {
 	struct table_exe exes[TABLE_EXES];
 	struct table_use uses[TABLE_EXES];
 	struct unwind_rule rules[TABLE_RULES];
 	struct table_rule_run rule_runs[TABLE_RULE_RUNS];
-	struct table_page pages[TABLE_SLAB_PAGES];
+	struct table_page table_pages[SLABS * TABLE_SLAB_PAGES];
 	struct tables *tables;
 	struct loop *loop;
 	struct table_builder *builder;
+	struct image *images[IMAGES];
+	uint16_t numbers[IMAGES];
+	uint16_t ready[IMAGES];
+	size_t n_ready;
+	size_t n_wanted;
 };
 
-static int make_slab(void *ctx, uint32_t number)
+static int make(void *ctx, uint32_t number)
 {
 	(void)ctx;
-	return number ? -ENOMEM : 0;
+	return number < SLABS ? 0 : -ENOMEM;
 }
 
-static struct table_page *map_slab(void *ctx, uint32_t number)
+static struct table_page *map(void *ctx, uint32_t number)
 {
-	struct setup *s = ctx;
+	struct bench *b = ctx;
 
-	(void)number;
-	return s->pages;
+	return &b->table_pages[(size_t)number * TABLE_SLAB_PAGES];
 }
 
-static void unmap_slab(void *ctx, uint32_t number, struct table_page *mem)
+static void unmap(void *ctx, uint32_t number, struct table_page *mem)
 {
 	(void)ctx;
 	(void)number;
 	(void)mem;
 }
 
-static struct setup *setup_new(void)
+static void on_ready(void *ctx, uint16_t number)
 {
-	struct setup *s = calloc(1, sizeof(*s));
-	struct tables_opts tables = {.budget_bytes = sizeof(s->pages)};
-	struct table_builder_opts opts = {0};
+	struct bench *b = ctx;
 
-	assert_non_null(s);
+	assert_in_range(b->n_ready, 0, IMAGES - 1);
+	b->ready[b->n_ready++] = number;
+	if (b->n_ready == b->n_wanted)
+		loop_stop(b->loop);
+}
+
+/* An ELF file without rows: that is known when it has been read, as with any other. */
+static struct image *new_image(void)
+{
+	const struct ehimage file = {.build_id = "same"};
+	int fd = memfd_create("test_table_builder", MFD_CLOEXEC), elf;
+	struct image *image = NULL;
+	void *bytes;
+	size_t n;
+
+	bytes = ehimage_build(&file, &n);
+	assert_non_null(bytes);
+	assert_int_equal(write(fd, bytes, n), n);
+	free(bytes);
+	assert_int_equal(image_new_file(fd, "/image", &image, &elf), 0);
+	assert_non_null(image->file);
+	return image;
+}
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	struct tables_opts tables = {.budget_bytes = (size_t)1 << 20};
+	struct table_builder_opts builder = {.ready = on_ready, .ctx = b};
+
+	assert_non_null(b);
+	*state = b;
 	tables.memory = (struct tables_memory){
-		s->exes, s->uses, s->rules, s->rule_runs, {s, make_slab, map_slab, unmap_slab}};
-	assert_int_equal(tables_new(&tables, &s->tables), 0);
-	assert_int_equal(loop_new(&s->loop), 0);
-	opts.loop = s->loop;
-	opts.tables = s->tables;
-	assert_int_equal(table_builder_new(&opts, &s->builder), 0);
-	return s;
-}
-
-static void setup_free(struct setup *s)
-{
-	table_builder_free(s->builder);
-	tables_free(s->tables);
-	loop_free(s->loop);
-	free(s);
-}
-
-/* Requests the table and waits for the result. Returns whether there was a job. */
-static bool build(struct setup *s, struct image *image)
-{
-	bool any;
-
-	assert_int_not_equal(table_builder_number(s->builder, image), 0);
-	table_builder_want(s->builder, image);
-	any = table_builder_pending(s->builder);
-	while (table_builder_pending(s->builder))
-		(void)table_builder_wait(s->builder, NSEC_PER_SEC);
-	return any;
-}
-
-static void forget_numbers(struct setup *s)
-{
-	static const bool used[TABLE_EXES];
-
-	table_builder_sweep(s->builder, used, TABLE_EXES);
-}
-
-static void test_abandoned(void **state)
-{
-	char path[] = "/tmp/podprof-test-XXXXXX", plain[FIXTURE_PATH_MAX];
-	struct setup *s = setup_new();
-	struct image *image, *other = open_image(fixture_path("plain-pie", plain));
-
-	(void)state;
-	write_costly(path);
-	image = open_image(path);
-	assert_true(build(s, image));
-	assert_int_equal(metrics_get(table_builder_collect, s->builder, "podprof_unwind_compiled",
-				     "abandoned"),
-			 1);
-	/* not at once again */
-	assert_false(build(s, image));
-	/* nor when its processes come and go */
-	forget_numbers(s);
-	image_unref(image);
-	image = open_image(path);
-	assert_false(build(s, image));
-	/* others are not concerned */
-	assert_true(build(s, other));
-	assert_true(tables_live(s->tables, table_builder_number(s->builder, other)));
-	image_unref(image);
-	image_unref(other);
-	unlink(path);
-	setup_free(s);
-}
-
-/* The job in progress ends with the builder. */
-static void test_end(void **state)
-{
-	char path[] = "/tmp/podprof-test-XXXXXX";
-	struct setup *s = setup_new();
-	struct image *image;
-
-	(void)state;
-	write_costly(path);
-	image = open_image(path);
-	assert_int_not_equal(table_builder_number(s->builder, image), 0);
-	table_builder_want(s->builder, image);
-	setup_free(s);
-	image_unref(image);
-	unlink(path);
-}
-
-/* ---------------------------------------------------------------- any budget */
-
-/* Compiles with @units; returns what was spent. */
-static uint64_t compile_with(const struct elffile *file, uint64_t units, const atomic_bool *stop,
-			     enum work_end *ret)
-{
-	struct elffile *budgeted;
-	struct ehframe_stats stats;
-	struct rows *rows = NULL;
-	struct work_budget b;
-	int r;
-
-	work_budget_init(&b, units, 100 * NSEC_PER_SEC, stop);
-	assert_int_equal(elffile_budgeted(file, &b, &budgeted), 0);
-	r = compile_image(budgeted, &stats, &rows);
-	assert_true(!r || b.end);
-	rows_free(rows);
-	elffile_free(budgeted);
-	*ret = b.end;
-	return b.spent;
-}
-
-/* Wherever the budget ends, the parsers end. */
-static void check_budgets(const struct elffile *file)
-{
-	atomic_bool stop = true;
-	enum work_end end;
-	uint64_t all = compile_with(file, UINT64_MAX, NULL, &end);
-
-	assert_int_equal(end, WORK_GOING);
-	for (uint64_t i = 0; i < 16; i++) {
-		uint64_t units = all / 16 * i, spent = compile_with(file, units, NULL, &end);
-
-		assert_int_equal(end, WORK_SPENT);
-		assert_true(spent <= units);
+		b->exes, b->uses, b->rules, b->rule_runs, {b, make, map, unmap}};
+	assert_int_equal(tables_new(&tables, &b->tables), 0);
+	assert_int_equal(loop_new(&b->loop), 0);
+	builder.tables = b->tables;
+	builder.loop = b->loop;
+	assert_int_equal(table_builder_new(&builder, &b->builder), 0);
+	for (int i = 0; i < IMAGES; i++) {
+		b->images[i] = new_image();
+		b->numbers[i] = table_builder_number(b->builder, b->images[i]);
+		assert_int_not_equal(b->numbers[i], 0);
 	}
-	assert_int_equal(compile_with(file, all, NULL, &end), all);
-	assert_int_equal(end, WORK_GOING);
-	assert_int_equal(compile_with(file, all, &stop, &end), 0);
-	assert_int_equal(end, WORK_STOPPED);
+	return 0;
 }
 
-static void test_budgets(void **state)
+static int teardown(void **state)
 {
-	static const char *const names[] = {"plain-pie", "zoo-static", "zoo-nocfi", "asm"};
-	char path[FIXTURE_PATH_MAX];
+	struct bench *b = *state;
 
-	(void)state;
-	for (size_t i = 0; i < array_size(names); i++) {
-		struct image *image = open_image(fixture_path(names[i], path));
+	table_builder_free(b->builder);
+	for (int i = 0; i < IMAGES; i++)
+		image_unref(b->images[i]);
+	loop_free(b->loop);
+	tables_free(b->tables);
+	free(b);
+	return 0;
+}
 
-		row_begin(names[i]);
-		check_budgets(image->file);
-		image_unref(image);
+static void want(struct bench *b, int image, int times)
+{
+	for (int i = 0; i < times; i++)
+		table_builder_want(b->builder, b->images[image]);
+}
+
+/* The first is under way at once. Of the others that one comes first which most stacks lack, not
+ * the one that was wanted first. */
+static void test_most_missed(void **state)
+{
+	struct bench *b = *state;
+
+	b->n_wanted = IMAGES;
+	want(b, 0, 1);
+	want(b, 1, 1);
+	want(b, 2, 3);
+	want(b, 3, 2);
+	assert_int_equal(table_builder_pending(b->builder), IMAGES);
+	assert_int_equal(loop_run(b->loop), 0);
+	assert_int_equal(b->ready[0], b->numbers[0]);
+	assert_int_equal(b->ready[1], b->numbers[2]);
+	assert_int_equal(b->ready[2], b->numbers[3]);
+	assert_int_equal(b->ready[3], b->numbers[1]);
+	assert_int_equal(table_builder_pending(b->builder), 0);
+}
+
+/* What is released while it waits is not made. */
+static void test_released(void **state)
+{
+	static const bool used[TABLE_EXES] = {0};
+	struct bench *b = *state;
+
+	b->n_wanted = 1;
+	want(b, 0, 1);
+	want(b, 1, 1);
+	table_builder_sweep(b->builder, used, TABLE_EXES);
+	assert_int_equal(table_builder_pending(b->builder), 1);
+	assert_int_equal(loop_run(b->loop), 0);
+	assert_int_equal(b->ready[0], b->numbers[0]);
+	assert_int_equal(table_builder_pending(b->builder), 0);
+}
+
+/* The nice value of this process's thread of that name; 100: there is none. */
+static int nice_of(const char *thread)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	char path[300], text[1024], *end;
+	struct dirent *task;
+	int nice_value = 100;
+	FILE *f;
+
+	assert_non_null(tasks);
+	while ((task = readdir(tasks))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/stat", task->d_name);
+		f = task->d_name[0] != '.' ? fopen(path, "re") : NULL;
+		if (!f)
+			continue;
+		text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+		(void)fclose(f);
+		end = strrchr(text, ')');
+		if (!end || !strstr(text, thread))
+			continue;
+		for (int field = 2; field < 19; field++) /* proc_pid_stat(5) */
+			end = strchr(end + 1, ' ');
+		nice_value = (int)strtol(end, NULL, 10);
 	}
+	closedir(tasks);
+	return nice_value;
+}
+
+/* On a busy node tables are what stacks wait for: the worker has the agent's own priority. */
+static void test_priority(void **state)
+{
+	struct bench *b = *state;
+
+	b->n_wanted = 1;
+	want(b, 0, 1);
+	assert_int_equal(loop_run(b->loop), 0);
+	assert_int_equal(nice_of("(unwind)"), getpriority(PRIO_PROCESS, 0));
 }
 
 int main(void)
 {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_abandoned),
-		cmocka_unit_test(test_end),
-		cmocka_unit_test(test_budgets),
+		TEST(test_most_missed),
+		TEST(test_released),
+		TEST(test_priority),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

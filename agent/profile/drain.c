@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The thread works less than 0.3 ms a second, so it needs a CPU soon rather than much of a CPU. It
+ * asks the scheduler for short slices: since Linux 6.12 (857b158dc5e8) a thread may have its own
+ * slice, without any capability, and among threads with the same right to a CPU the shortest slice
+ * runs first. Beside 150 spinning processes on 2 CPUs, a sleeping thread waited for a CPU: 322 ms
+ * at most, with short slices 244 ms, with a nice value of -10 94 ms, with SCHED_RR 0.1 ms. The maps
+ * hold two seconds, so none of these needs CAP_SYS_NICE to lose nothing. And inside of a cgroup a
+ * nice value weighs against the agent's own threads only: in Kubernetes the CPU request decides
+ * about the rest of the node. There, with 4 ms of CPU a second for all threads, the ring of stack
+ * dumps was full 43 times in 2,214 without short slices and never in 1,791 with them.
+ */
+#include "profile/drain.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+
+/* The scheduler's slice, ns: the smallest that Linux accepts. Its usual slice is 3 ms. */
+#define DRAIN_SLICE_NS 100000
+
+/* The kernel's struct sched_attr in its first size. Older C libraries have none, and the kernel's
+ * header does not go with theirs. */
+struct slice_attr {
+	uint32_t size;
+	uint32_t policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime_ns;
+	uint64_t deadline_ns;
+	uint64_t period_ns;
+};
+
+_Static_assert(sizeof(struct slice_attr) == 48, "SCHED_ATTR_SIZE_VER0");
+
+struct drain {
+	struct drain_opts opts;
+	uint64_t due_ns[DRAIN_KINDS]; /* monotonic; the thread's */
+	pthread_t thread;
+	bool started;
+	_Atomic int error;
+	int stop_fd;
+	int ready_fd;
+};
+
+DEFINE_CLEANUP(struct drain *, drain_freep, drain_free);
+
+static void ask_for_short_slices(void)
+{
+	struct slice_attr attr;
+
+	/* the thread keeps its policy and nice value; older kernels ignore the slice */
+	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 || attr.policy != SCHED_OTHER)
+		return;
+	attr.runtime_ns = DRAIN_SLICE_NS;
+	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
+static void note(struct drain *d, int r)
+{
+	if (r < 0)
+		d->error = r;
+}
+
+/* Dumps come after the stacks: an off-CPU sample and its dump are in both, and the dump is older.
+ */
+static void fetch(struct drain *d, bool woken)
+{
+	bool fetched = woken;
+
+	for (size_t i = 0; i < d->opts.n; i++) {
+		int r;
+
+		if (nsec_monotonic() < d->due_ns[i])
+			continue;
+		r = stacks_fetch(d->opts.stacks[i]);
+		note(d, r);
+		fetched = fetched || r; /* an error is for the loop, too */
+		d->due_ns[i] = nsec_monotonic() + stacks_interval_ns(d->opts.stacks[i]);
+	}
+	if (d->opts.dumps)
+		note(d, stack_dumps_fetch(d->opts.dumps));
+	if (fetched)
+		drain_again(d);
+}
+
+/* Until the next drain is due, or the ring needs room (@ret_woken). False: the end. */
+static bool wait_for_work(struct drain *d, bool *ret_woken)
+{
+	struct pollfd fds[2] = {{.fd = d->stop_fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+	uint64_t now_ns = nsec_monotonic(), next_ns = now_ns + NSEC_PER_SEC;
+
+	for (size_t i = 0; i < d->opts.n; i++)
+		if (d->due_ns[i] < next_ns)
+			next_ns = d->due_ns[i];
+	if (d->opts.dumps && !stack_dumps_full(d->opts.dumps)) /* else it would not wait */
+		fds[1].fd = stack_dumps_fd(d->opts.dumps);
+	next_ns = next_ns > now_ns ? next_ns - now_ns : 0;
+	(void)poll(fds, 2, (int)((next_ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC));
+	*ret_woken = fds[1].revents != 0;
+	return !fds[0].revents;
+}
+
+static void *drain_main(void *arg)
+{
+	struct drain *d = arg;
+	bool woken;
+
+	ask_for_short_slices();
+	while (wait_for_work(d, &woken))
+		fetch(d, woken);
+	return NULL;
+}
+
+/* The thread blocks all signals, which belong to the loop. */
+static int start(struct drain *d)
+{
+	sigset_t all, old;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&d->thread, NULL, drain_main, d);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (r)
+		return -r;
+	d->started = true;
+	pthread_setname_np(d->thread, "drain");
+	return 0;
+}
+
+int drain_new(const struct drain_opts *opts, struct drain **ret)
+{
+	_cleanup_(drain_freep) struct drain *d = calloc(1, sizeof(*d));
+	int r;
+
+	if (!d)
+		return -ENOMEM;
+	d->opts = *opts;
+	d->ready_fd = -1;
+	d->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (d->stop_fd < 0)
+		return -errno;
+	d->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (d->ready_fd < 0)
+		return -errno;
+	for (size_t i = 0; i < opts->n; i++)
+		d->due_ns[i] = nsec_monotonic() + stacks_interval_ns(opts->stacks[i]);
+	r = start(d);
+	if (r)
+		return r;
+	*ret = take_ptr(d);
+	return 0;
+}
+
+void drain_free(struct drain *d)
+{
+	uint64_t one = 1;
+
+	if (!d)
+		return;
+	if (d->started) {
+		(void)!write(d->stop_fd, &one, sizeof(one));
+		pthread_join(d->thread, NULL);
+	}
+	close_fdp(&d->stop_fd);
+	close_fdp(&d->ready_fd);
+	free(d);
+}
+
+int drain_fd(const struct drain *d)
+{
+	return d->ready_fd;
+}
+
+void drain_again(struct drain *d)
+{
+	uint64_t one = 1;
+
+	/* cannot fail: the counter would have to reach 2^64-1 */
+	(void)!write(d->ready_fd, &one, sizeof(one));
+}
+
+int drain_error(struct drain *d)
+{
+	return atomic_exchange(&d->error, 0);
+}

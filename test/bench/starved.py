@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+What a starved agent delivers: many runnable processes on few CPUs, and a compiler that starts again
+and again.
+
+All of it runs in a cgroup of its own. In it, the spinners and the compilers share the CPUs but for
+the agent's request, as a full Kubernetes node does: the agent's cgroup has the weight of
+--request, theirs have the rest. --request 0 puts all into one cgroup, each process with the same
+weight.
+
+Several binaries (--also NAME=PATH) run at the same time, each in a cgroup of its own, so that their
+figures compare. Root, Linux with the cpu controller, gcc's cc1plus; a minute.
+"""
+import argparse
+import collections
+import contextlib
+import glob
+import gzip
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import workloads  # noqa: E402
+
+CPUS = os.cpu_count()
+SPINNER = r"""
+#include <stdint.h>
+#include <stdlib.h>
+static volatile uint64_t sink;
+__attribute__((noinline)) static uint64_t down(unsigned depth, uint64_t x)
+{
+	volatile char frame[64];
+	frame[x % sizeof(frame)] = (char)x;
+	if (depth)
+		return down(depth - 1, x * 25214903917u + depth) + frame[x % sizeof(frame)];
+	for (int i = 0; i < 1000000; i++)
+		x = x * 6364136223846793005u + 1442695040888963407u;
+	return x;
+}
+int main(void)
+{
+	for (uint64_t x = (uint64_t)(uintptr_t)&x;; x = x * 6364136223846793005u + 1)
+		sink += down(x >> 60, x);
+}
+"""
+SOURCE = """
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <regex>
+#include <string>
+int main(int n, char **v)
+{
+	std::map<std::string, std::regex> m;
+	m["a"] = std::regex("a(b|c)*");
+	for (auto &x : m)
+		std::cout << x.first << n << std::regex_match(v[0], x.second);
+}
+"""
+
+
+class Cgroups:
+    """A tree of the cpu controller, of either version: /parent, with children by CPU shares."""
+
+    def __init__(self):
+        self.v1 = os.path.exists("/sys/fs/cgroup/cpu/cpu.shares")
+        self.at = f"/sys/fs/cgroup{'/cpu' if self.v1 else ''}/podprof-starved-{os.getpid()}"
+        os.mkdir(self.at)
+        if not self.v1:
+            with contextlib.suppress(OSError):
+                self.write("/sys/fs/cgroup/cgroup.subtree_control", "+cpu")
+            self.write(f"{self.at}/cgroup.subtree_control", "+cpu")
+        self.weigh("", 1024 * 16)  # other users of the machine keep some
+
+    @staticmethod
+    def write(path, text):
+        with open(path, "w") as f:
+            f.write(text)
+
+    def weigh(self, name, shares):
+        """As the kubelet converts shares to a weight."""
+        if self.v1:
+            self.write(f"{self.at}/{name}/cpu.shares", str(shares))
+        else:
+            self.write(f"{self.at}/{name}/cpu.weight", str(1 + (shares - 2) * 9999 // 262142))
+
+    def add(self, name, shares):
+        os.mkdir(f"{self.at}/{name}")
+        self.weigh(name, shares)
+
+    def start(self, name, command, **options):
+        procs = f"{self.at}/{name}/cgroup.procs"
+        return subprocess.Popen(["sh", "-c", f'echo $$ >{procs} && exec "$@"', "sh", *command], **options)
+
+    def stop(self):
+        for path in glob.glob(f"{self.at}/*/"):
+            os.rmdir(path)
+        os.rmdir(self.at)
+
+
+# ---------------------------------------------------------------- what was delivered
+
+
+def entry_of(path):
+    with open(path, "rb") as f:
+        return struct.unpack_from("<Q", f.read(64), 24)[0]
+
+
+class Profile:
+    """As much of a pprof file as this needs."""
+
+    def __init__(self, path):
+        with gzip.open(path) as f:
+            data = f.read()
+        parts = collections.defaultdict(list)
+        for number, value in workloads.fields(data):
+            parts[number].append(value)
+        self.text = [t.decode(errors="replace") for t in parts[6]]
+        self.functions = {f[1]: self.text[f[2]] for f in (dict(workloads.fields(x)) for x in parts[5])}
+        self.mappings = {m[1]: self.text[m.get(5, 0)] for m in (dict(workloads.fields(x)) for x in parts[3])}
+        self.locations = {}
+        for x in parts[4]:
+            loc = list(workloads.fields(x))
+            d = dict(loc)
+            line = next((dict(workloads.fields(v)) for k, v in loc if k == 4), {})
+            self.locations[d[1]] = (self.mappings.get(d.get(2), ""), d.get(3, 0),
+                                    self.functions.get(line.get(1), ""))
+        self.samples = [list(workloads.fields(x)) for x in parts[2]]
+
+    @staticmethod
+    def packed(fields, number):
+        at = []
+        for k, v in fields:
+            if k != number:
+                continue
+            if isinstance(v, int):
+                at.append(v)
+                continue
+            i = 0
+            while i < len(v):
+                n, i = workloads.varint(v, i)
+                at.append(n)
+        return at
+
+    def comm(self, sample):
+        for k, v in sample:
+            if k == 3:
+                label = dict(workloads.fields(v))
+                if self.text[label[1]] == "comm":
+                    return self.text[label.get(2, 0)]
+        return ""
+
+    def ends(self, comm=None):
+        """Counts of the outermost frames: (mapping, address, function)."""
+        ends = collections.Counter()
+        for s in self.samples:
+            if comm is None or self.comm(s) == comm:
+                ends[self.locations[self.packed(s, 1)[-1]]] += self.packed(s, 2)[0]
+        return ends
+
+
+def is_whole(end, entries):
+    mapping, address, function = end
+    entry = entries.get(mapping, -100)
+    return ("kernel" in mapping or function in ("_start", "__libc_start_main", "clone", "clone3")
+            or entry <= address < entry + 64)
+
+
+def whole(ends, entries):
+    n = sum(ends.values())
+    return n, sum(c for e, c in ends.items() if is_whole(e, entries)), \
+        [(e, c) for e, c in ends.most_common() if not is_whole(e, entries)][:4]
+
+
+def said(n, good):
+    return f"{100 * good / n:.1f} % of {n}" if n else "none"
+
+
+# ---------------------------------------------------------------- a measurement
+
+
+class Agent:
+    """One that runs in the background; looked at from outside until the end."""
+
+    def __init__(self, cgroups, group, name, path, to, options, port):
+        self.name, self.to, self.port = name, to, port
+        os.makedirs(to)
+        self.begin = time.monotonic()
+        self.first = None
+        log = open(f"{to}/log", "w")
+        self.process = cgroups.start(group, [
+            path, "agent", "--window", f"{options.window}s", "--cpu-rate", str(options.rate), "--listen",
+            f"127.0.0.1:{port}", "--store-dir", f"{to}/store", "--go-heap-profiler", "disabled",
+            "--metadata", "none"], stdout=log, stderr=log)
+
+    def look(self):
+        if self.first is None and glob.glob(f"{self.to}/store/*/*.pb.gz"):
+            self.first = time.monotonic() - self.begin
+
+    def metrics(self):
+        """Of an agent that does not answer, what it waits for."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as answer:
+                return answer.read().decode()
+        except OSError as e:
+            print(f"{self.name} does not answer: {e}")
+            for path in glob.glob(f"/proc/{self.process.pid}/task/*/stack"):
+                with contextlib.suppress(OSError), open(path) as f:
+                    print(path, f.read().split())
+            return ""
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(60)
+
+
+def outcomes(text, family, only=""):
+    """Label outcome: value, of those that are not 0."""
+    found = {}
+    for line in text.splitlines():
+        m = re.match(family + r"\{(.*)\} ([\d.e+]+)$", line)
+        if m and only in m.group(1) and float(m.group(2)):
+            label = re.search(r'(?:outcome|kind|reason|event)="(\w+)"', m.group(1).replace('kind="cpu"', ""))
+            found[label.group(1)] = int(float(m.group(2)))
+    return found
+
+
+def report_agent(agent, text, cpu, entries, compiler):
+    samples = outcomes(text, "podprof_samples_total", 'kind="cpu"')
+    taken = {k: v for k, v in samples.items()
+             if k in ("ok", "kernel_only", "complete", "no_user") or k.startswith(("truncated", "lost"))}
+    n = sum(taken.values()) or 1
+    lost = sum(v for k, v in taken.items() if k.startswith("lost"))
+    cut = sum(v for k, v in taken.items() if k.startswith("truncated"))
+    print(f"{agent.name}: first profile {agent.first and round(agent.first, 1)} s, {n} samples, lost "
+          f"{100 * lost / n:.1f} %, cut {100 * cut / n:.1f} %, {cpu:.2f} s CPU")
+    print(f"    samples {taken}")
+    for family in ("podprof_stack_dumps_total", "podprof_deferred_stacks_total",
+                   "podprof_profiled_samples_total", "podprof_process_events_lost_total",
+                   "podprof_unwind_compiled_total"):
+        print(f"    {family} {outcomes(text, family)}")
+    windows = collections.defaultdict(collections.Counter)
+    for path in glob.glob(f"{agent.to}/store/{compiler}-*/*.pb.gz"):
+        windows[os.path.basename(path)] += Profile(path).ends()
+    for i, (window, ends) in enumerate(sorted(windows.items())):
+        n, good, bad = whole(ends, entries)
+        print(f"    {compiler}, profile {i + 1}: whole {said(n, good)}",
+              " ".join(f"{m.rsplit('/')[-1]}:{f}:{c}" for (m, _, f), c in bad))
+
+
+def agents(cgroups, groups, binaries, to, options, entries, compiler, load):
+    before, begin = load.spinners_cpu_s(), time.monotonic()
+    running = [Agent(cgroups, groups[i], name, path, f"{to}/agent-{name}", options, 17180 + i)
+               for i, (name, path) in enumerate(binaries.items())]
+    try:
+        end = time.monotonic() + options.seconds
+        while time.monotonic() < end:
+            time.sleep(0.1)
+            for a in running:
+                a.look()
+        cpu = [workloads.cpu_s(a.process.pid) for a in running]
+        spun = (load.spinners_cpu_s() - before) / (time.monotonic() - begin)
+        texts = [a.metrics() for a in running]
+    finally:
+        for a in running:
+            a.stop()
+    print(f"agents; the spinners had {spun:.2f} CPUs, load {os.getloadavg()[0]:.0f}")
+    for a, text, c in zip(running, texts, cpu):
+        report_agent(a, text, c, entries, compiler)
+
+
+def records(cgroups, groups, binaries, to, options, entries, compiler, _):
+    running = []
+    for i, (name, path) in enumerate(binaries.items()):
+        running.append((name, time.monotonic(), cgroups.start(groups[i], [
+            path, "record", "--all", "--rate", str(options.rate), "--duration", f"{options.seconds}s",
+            "--output", f"{to}/{name}.pb.gz"], stderr=subprocess.PIPE, text=True)))
+    for name, begin, process in running:
+        text = process.communicate()[1]
+        print(f"{name}: record --all, {time.monotonic() - begin:.0f} s in all\n    " +
+              "\n    ".join(text.strip().splitlines()))
+        n, good, bad = whole(Profile(f"{to}/{name}.pb.gz").ends(compiler), entries)
+        print(f"    {compiler}: whole {said(n, good)}",
+              " ".join(f"{m.rsplit('/')[-1]}:{f}:{c}" for (m, _, f), c in bad))
+
+
+class Load:
+    def __init__(self, cgroups, groups, to, options, cc1plus):
+        self.cgroups, self.groups, self.options, self.to, self.cc1plus = cgroups, groups, options, to, cc1plus
+        self.processes = []
+
+    def start(self):
+        subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-x", "c", "-", "-o", f"{self.to}/spinner"],
+                       input=SPINNER.encode(), check=True)
+        subprocess.run(["g++", "-E", "-x", "c++", "-", "-o", f"{self.to}/source.ii"], input=SOURCE.encode(),
+                       check=True)
+        for _ in range(self.options.spinners):
+            self.processes.append(self.cgroups.start(self.groups[0], [f"{self.to}/spinner"]))
+        loop = f"while :; do {self.cc1plus} -quiet -fpreprocessed -O1 {self.to}/source.ii -o /dev/null; done"
+        for _ in range(self.options.compilers):
+            self.processes.append(self.cgroups.start(self.groups[1], ["sh", "-c", loop], process_group=0,
+                                                     stderr=subprocess.DEVNULL))
+
+    def spinners_cpu_s(self):
+        return sum(workloads.cpu_s(p.pid) for p in self.processes[:self.options.spinners])
+
+    def stop(self):
+        for p in self.processes[:self.options.spinners]:
+            p.kill()
+        for p in self.processes[self.options.spinners:]:
+            os.killpg(p.pid, signal.SIGKILL)
+        for p in self.processes:
+            p.wait()
+        time.sleep(0.2)
+
+
+def measure(options, binaries, to):
+    cc1plus = subprocess.run(["gcc", "-print-prog-name=cc1plus"], stdout=subprocess.PIPE, text=True,
+                             check=True).stdout.strip()
+    compiler = "cc1plus"
+    entries = {cc1plus: entry_of(cc1plus)}
+    cgroups = Cgroups()
+    request = options.request * 1024 // 1000
+    groups = [f"agent-{i}" if request else "spinners" for i in range(len(binaries))]
+    rest = CPUS * 1024 - request * len(binaries)
+    made = ["spinners", "compilers" if request else "spinners"]
+    cgroups.add("spinners", rest * 3 // 4 if request else 1024)
+    if request:
+        cgroups.add("compilers", rest // 4)
+        for g in groups:
+            cgroups.add(g, max(2, request))
+    load = Load(cgroups, made, to, options, cc1plus)
+    try:
+        load.start()
+        for what in options.what.split(","):
+            {"agent": agents, "record": records}[what](cgroups, groups, binaries, to, options, entries,
+                                                            compiler, load)
+            sys.stdout.flush()
+    finally:
+        load.stop()
+        cgroups.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=60, help="length of each measurement (60)")
+    parser.add_argument("--window", type=int, default=10, help="the agent's window, seconds (10)")
+    parser.add_argument("--rate", type=int, default=97, help="samples a second and CPU (97)")
+    parser.add_argument("--spinners", type=int, default=150, help="runnable processes (150)")
+    parser.add_argument("--compilers", type=int, default=2, help="compilers (2)")
+    parser.add_argument("--request", type=int, default=20,
+                        help="CPU request of the agent, in thousandths of a CPU; 0: equal weights (20)")
+    parser.add_argument("--what", default="agent", help="agent, record")
+    parser.add_argument("--also", action="append", default=[], metavar="NAME=PATH", help="another podprof")
+    parser.add_argument("--keep", help="keep the profiles in this directory")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    binaries = {"podprof": os.path.abspath(workloads.PODPROF)}
+    binaries.update(b.split("=", 1) for b in options.also)
+    print(f"{CPUS} CPUs, {os.uname().release}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}, load "
+          f"{os.getloadavg()[0]:.1f}, {options.spinners} spinners, {options.compilers} compilers, request "
+          f"{options.request}m, {options.rate} Hz, windows of {options.window} s, {options.seconds} s")
+    with tempfile.TemporaryDirectory(prefix="podprof-starved-") as to:
+        try:
+            measure(options, binaries, to)
+        finally:
+            if options.keep:
+                shutil.copytree(to, options.keep, dirs_exist_ok=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Samples are fetched from the kernel in time, though they are taken late: real maps, without the
+ * programs that fill them. */
+#include "support/test.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/nsec.h"
+#include "profile/drain.h"
+#include "profile/stacks.h"
+#include "shared/sample.h"
+
+/* As for two CPUs at 97 Hz and drains each second. */
+#define A_SECOND 194
+#define SMALL	 392
+#define LARGE	 196
+#define DEEP	 32
+/* Room for more than the ceiling of fetched bytes holds in two drains. */
+#define MANY	 16384
+
+struct bench {
+	struct bpfobj_stacks maps;
+	volatile uint32_t generation;
+	struct stacks *stacks;
+	uint32_t n_injected;
+	uint64_t n_taken;
+	uint64_t sum; /* of the tgids of what was taken */
+	uint64_t since_ns;
+};
+
+static int new_map(enum bpf_map_type type, uint32_t key_size, uint32_t value_size, uint32_t n)
+{
+	int fd = bpf_map_create(type, "test_stacks", key_size, value_size, n, NULL);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	assert_non_null(b);
+	*state = b;
+	return 0;
+}
+
+static void start(struct bench *b, uint32_t small, uint64_t interval_ns)
+{
+	const struct bpfobj_sizes sizes = {.small = small, .large = LARGE, .deep = DEEP};
+	const uint32_t key = sizeof(struct sample_key);
+
+	b->maps.generation = &b->generation;
+	b->maps.stats = new_map(BPF_MAP_TYPE_PERCPU_ARRAY, 4, 8, SAMPLE_STAT_SLOTS);
+	for (int i = 0; i < 2; i++) {
+		b->maps.small[i] =
+			new_map(BPF_MAP_TYPE_HASH, key, sizeof(struct sample_small), small);
+		b->maps.large[i] =
+			new_map(BPF_MAP_TYPE_HASH, key, sizeof(struct sample_large), LARGE);
+		b->maps.deep[i] = new_map(BPF_MAP_TYPE_HASH, key, sizeof(struct sample_deep), DEEP);
+	}
+	assert_int_equal(stacks_new("test", &b->maps, &sizes, interval_ns, &b->stacks), 0);
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	stacks_free(b->stacks);
+	if (b->stacks) {
+		close(b->maps.stats);
+		for (int i = 0; i < 2; i++) {
+			close(b->maps.small[i]);
+			close(b->maps.large[i]);
+			close(b->maps.deep[i]);
+		}
+	}
+	free(b);
+	return 0;
+}
+
+/* @n different stacks, as the program stores them. Fails the test if there is no room. */
+static void inject(struct bench *b, uint32_t n)
+{
+	struct sample_small value = {.head = {.count = 1, .total = SAMPLE_ONE, .n_user = 1}};
+	struct sample_key key;
+
+	value.frames[0] = 0x1000;
+	for (uint32_t i = 0; i < n; i++) {
+		memset(&key, 0, sizeof(key));
+		key.tgid = ++b->n_injected;
+		assert_int_equal(bpf_map_update_elem(b->maps.small[b->generation & 1], &key, &value,
+						     BPF_NOEXIST),
+				 0);
+	}
+}
+
+static void take(void *ctx, const struct sample *sample)
+{
+	struct bench *b = ctx;
+
+	b->n_taken += sample->count;
+	b->sum += sample->pid.pid;
+	assert_true(stacks_since_ns(b->stacks) >= b->since_ns);
+	b->since_ns = stacks_since_ns(b->stacks);
+}
+
+static void take_all(struct bench *b)
+{
+	while (stacks_next(b->stacks))
+		stacks_deliver(b->stacks, take, b);
+}
+
+/* Each stack once, and all of them. */
+static void assert_all_taken(const struct bench *b)
+{
+	assert_int_equal(b->n_taken, b->n_injected);
+	assert_int_equal(b->sum, (uint64_t)b->n_injected * (b->n_injected + 1) / 2);
+}
+
+/* Both halves of a drain. False: there was no room for another. */
+static bool fetch(struct bench *b)
+{
+	const uint32_t before = b->generation;
+	int r = stacks_fetch(b->stacks);
+
+	assert_int_equal(r, 0);
+	if (b->generation == before)
+		return false;
+	while (!(r = stacks_fetch(b->stacks)))
+		usleep((useconds_t)(stacks_interval_ns(b->stacks) / 1000));
+	assert_int_equal(r, STACKS_FETCHED);
+	return true;
+}
+
+/* The one who takes is 10 s late: five times what the maps hold. */
+static void test_late(void **state)
+{
+	struct bench *b = *state;
+
+	start(b, SMALL, NSEC_PER_SEC);
+	for (int second = 0; second < 10; second++) {
+		inject(b, A_SECOND);
+		assert_true(fetch(b));
+	}
+	assert_int_equal(b->n_taken, 0);
+	take_all(b);
+	assert_all_taken(b);
+	assert_false(stacks_next(b->stacks));
+}
+
+/* The last samples, of both generations, come behind those that are fetched. */
+static void test_rest(void **state)
+{
+	struct bench *b = *state;
+
+	start(b, SMALL, NSEC_PER_SEC);
+	inject(b, 10);
+	assert_true(fetch(b));
+	inject(b, 10);
+	assert_int_equal(stacks_fetch(b->stacks), 0); /* the first half of the next */
+	inject(b, 10);
+	assert_int_equal(stacks_finish(b->stacks, take, b), 0);
+	assert_all_taken(b);
+}
+
+/* Memory has a ceiling: from there on the samples stay in the kernel, and none is lost while there
+ * is room. */
+static void test_ceiling(void **state)
+{
+	struct bench *b = *state;
+	unsigned int n = 0;
+
+	start(b, MANY, NSEC_PER_SEC);
+	do
+		inject(b, MANY);
+	while (fetch(b) && ++n < 100);
+	assert_in_range(n, 1, 2);
+	assert_false(fetch(b));
+	take_all(b);
+	assert_int_equal(b->n_taken, b->n_injected - MANY);
+	assert_true(fetch(b));
+	take_all(b);
+	assert_all_taken(b);
+}
+
+/* The interval follows what the maps held, not what was taken. */
+static void test_interval(void **state)
+{
+	struct bench *b = *state;
+	uint64_t before_ns, after_ns;
+
+	start(b, SMALL, NSEC_PER_SEC);
+	before_ns = stacks_interval_ns(b->stacks);
+	inject(b, SMALL);
+	assert_true(fetch(b));
+	after_ns = stacks_interval_ns(b->stacks);
+	assert_true(after_ns < before_ns);
+}
+
+/* The thread empties the maps while nobody takes. */
+static void test_thread(void **state)
+{
+	struct bench *b = *state;
+	struct drain_opts opts = {.n = 1};
+	struct drain *drain = NULL;
+	struct sample_key first = {.tgid = 1};
+	struct sample_small value;
+
+	start(b, SMALL, STACKS_INTERVAL_MIN_NS);
+	inject(b, SMALL); /* before it begins: it alone changes the generation then */
+	opts.stacks[0] = b->stacks;
+	assert_int_equal(drain_new(&opts, &drain), 0);
+	while (!bpf_map_lookup_elem(b->maps.small[0], &first, &value))
+		usleep(1000);
+	do {
+		struct pollfd ready = {.fd = drain_fd(drain), .events = POLLIN};
+
+		assert_int_equal(poll(&ready, 1, -1), 1);
+		take_all(b);
+	} while (b->n_taken < b->n_injected);
+	assert_all_taken(b);
+	assert_int_equal(drain_error(drain), 0);
+	drain_free(drain);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rest, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ceiling, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_interval, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_thread, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
