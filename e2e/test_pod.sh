@@ -132,7 +132,7 @@ doctor() {
 		--config /etc/podprof/config.json --metadata none "$@" >"$work/doctor.log" 2>&1
 }
 doctor || fail "doctor finds something missing: $(cat "$work/doctor.log")"
-grep -q "^ok *agent .* is ready; cpu profiling works" "$work/doctor.log" || fail "doctor sees no agent: $(cat "$work/doctor.log")"
+grep -q "^ok *agent .* and ready; cpu profiling works" "$work/doctor.log" || fail "doctor sees no agent: $(cat "$work/doctor.log")"
 doctor --listen 127.0.0.1:0 || fail "doctor finds something missing: $(cat "$work/doctor.log")"
 grep -q "^ok *CPU profiles .*on and off the CPUs" "$work/doctor.log" || fail "doctor takes no samples: $(cat "$work/doctor.log")"
 note "doctor: $(tail -n 1 "$work/doctor.log")"

@@ -14,11 +14,12 @@ stall() {
 	background+=($!)
 	eval "exec $2>$work/$1.in"
 	until_true grep -q mounted "$work/$1.out" || fail "the file system for $1 is not mounted"
-	"$dir/program" 600 &
+	"$dir/program" 600 >"$work/$1.program" 2>&1 &
 	background+=($!)
 	# in its loop: all that it needs is in memory
 	burns() { [ "$(awk '{ print $14 }' "/proc/$1/stat")" -gt 20 ]; }
 	until_true burns $! || fail "the program for $1 does not run"
+	mapfile -t -O ${#background[@]} background < <(pgrep -P $!)
 	echo stall >&"$2"
 }
 stall open 10
@@ -28,11 +29,11 @@ stall flush 13
 
 mkdir "$work/store"
 agent_start --window 3s --store-dir "$work/store"
-"$fixtures/places_alpha" &
-background+=($!)
+containerd_start
+container_run "$fixtures/places_alpha"
 
-# Another program has its names, window after window, and the agent answers all the time
-named() { gzip -dc "$work"/store/*/*_cpu.pb.gz 2>/dev/null | grep -c place_alpha >/dev/null; }
+# A container has its names, and the agent answers all the time
+named() { gzip -dc "$work"/store/*/*_cpu.pb.gz 2>/dev/null | grep -ac place_alpha >/dev/null; }
 slowest=0
 for _ in $(seq 40); do
 	answered=$(curl -sf --max-time 60 -o /dev/null -w '%{time_total}' "http://$agent/-/healthy") || fail "no answer"
@@ -40,7 +41,7 @@ for _ in $(seq 40); do
 	slowest=$(printf '%s\n%s\n' "$slowest" "$answered" | sort -g | tail -n 1)
 	sleep 0.5
 done
-named || fail "a program on another file system has no names"
+named || fail "the program of a container has no names"
 note "slowest answer $slowest s, $(metric podprof_symbol_reads_abandoned_total) reads of names abandoned"
 
 # It ends when it is told to: its samples are taken no more, its last window is stored. What remains
@@ -50,5 +51,5 @@ SECONDS=0
 kill -TERM "$agent_pid"
 until_true ended || fail "the agent does not end"
 in_time $SECONDS 10 "the end of the agent"
-exec 10>&- 11>&- 12>&- 13>&-
+for fd in 10 11 12 13; do echo answer >&$fd; done
 wait "$agent_pid" || fail "the agent ended with $?"

@@ -37,9 +37,7 @@ struct watchdog {
 	struct watchdog_opts opts;
 	struct loop_source *timer;
 	struct blocked *blocked;
-	uint64_t alive_ns; /* of the watched job; 0: none */
-	uint64_t seen_ns;  /* when the watched job was seen first */
-	uint64_t ran_ns;   /* run time and delay of its thread then */
+	struct blocked_time time; /* of the running job */
 };
 
 static void blocked_unref(struct blocked *blocked)
@@ -66,25 +64,21 @@ static uint64_t ran_ns(pid_t tid)
 	return cpu_ns + strtoull(end, NULL, 10);
 }
 
-/* How long the running job has been blocked since its last sign of life, as far as was seen. */
-static uint64_t blocked_ns(struct watchdog *wd)
+uint64_t blocked_time_ns(struct blocked_time *t, const struct worker *worker)
 {
 	struct worker_running running;
 	uint64_t now_ns, ran;
 
-	if (!worker_running(wd->opts.worker, &running)) {
-		wd->alive_ns = 0;
+	if (!worker_running(worker, &running)) {
+		t->alive_ns = 0;
 		return 0;
 	}
 	now_ns = nsec_monotonic();
 	ran = ran_ns(running.tid);
-	if (running.alive_ns != wd->alive_ns) {
-		wd->alive_ns = running.alive_ns;
-		wd->seen_ns = now_ns;
-		wd->ran_ns = ran;
-	}
-	ran -= ran < wd->ran_ns ? ran : wd->ran_ns;
-	now_ns -= wd->seen_ns;
+	if (running.alive_ns != t->alive_ns)
+		*t = (struct blocked_time){running.alive_ns, now_ns, ran};
+	ran -= ran < t->ran_ns ? ran : t->ran_ns;
+	now_ns -= t->seen_ns;
 	return now_ns > ran ? now_ns - ran : 0;
 }
 
@@ -132,7 +126,8 @@ static void on_timer(void *ctx)
 	struct watchdog *wd = ctx;
 	unsigned int n = watchdog_n_blocked(wd);
 
-	if (blocked_ns(wd) < wd->opts.blocked_ns || n >= wd->opts.threads_max)
+	if (blocked_time_ns(&wd->time, wd->opts.worker) < wd->opts.blocked_ns ||
+	    n >= wd->opts.threads_max)
 		return;
 	if (wd->opts.prepare && wd->opts.prepare(wd->opts.ctx, n))
 		return;

@@ -53,6 +53,16 @@ struct watchdog_opts {
 	void *ctx;
 };
 
+/* Measures the blocked time of a worker's running job. Zeros at first. */
+struct blocked_time {
+	uint64_t alive_ns; /* of the job; 0: none */
+	uint64_t seen_ns;  /* when the job was seen first */
+	uint64_t ran_ns;   /* run time and delay of its thread then */
+};
+/* Nanoseconds since the job's last sign of life, or since the first call after it; 0 if no job is
+ * running. Time on a CPU, and time in the run queue, is not blocked time. */
+uint64_t blocked_time_ns(struct blocked_time *t, const struct worker *worker);
+
 int watchdog_new(const struct watchdog_opts *opts, struct watchdog **ret);
 /* Stops the worker: waits for the running job for a moment, then abandons it, whatever the number
  * of blocked threads is. worker_free() then does not wait. Call before worker_free(). NULL is fine.

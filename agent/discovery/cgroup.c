@@ -355,11 +355,6 @@ static struct strview without(struct strview t, const char *suffix)
 
 /* ---- the kubelet's components ---- */
 
-static bool is_lower_hex(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-}
-
 /* A pod's UUID, with the dashes of the kubelet or the underscores for systemd. */
 static bool is_pod_uuid(struct strview t)
 {
@@ -368,7 +363,7 @@ static bool is_pod_uuid(struct strview t)
 	for (size_t i = 0; i < UUID_LEN; i++) {
 		bool sep = i == 8 || i == 13 || i == 18 || i == 23;
 
-		if (sep ? t.p[i] != '-' && t.p[i] != '_' : !is_lower_hex(t.p[i]))
+		if (sep ? t.p[i] != '-' && t.p[i] != '_' : !is_hex(t.p[i]))
 			return false;
 	}
 	return true;
@@ -380,7 +375,7 @@ static bool is_static_uid(struct strview t)
 	if (strview_len(&t) != STATIC_UID_LEN)
 		return false;
 	for (const char *p = t.p; p < t.end; p++)
-		if (!is_lower_hex(*p))
+		if (!is_hex(*p))
 			return false;
 	return true;
 }

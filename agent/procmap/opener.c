@@ -27,10 +27,13 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/watchdog.h"
 #include "procmap/image.h"
 
 /* Interval of looks at the thread's progress, as a part of stuck_ns. */
 #define OPENER_LOOKS	4
+/* Slots of blocked threads; one more for the end, when the agent waits for no thread. */
+#define OPENER_SLOTS	(OPENER_BLOCKED_MAX + 1)
 /* At the end: the longest wait for the running batch. */
 #define OPENER_END_NS	NSEC_PER_SEC
 #define OPENER_PAUSE_NS (NSEC_PER_MSEC)
@@ -50,7 +53,7 @@ static const char *const outcome_names[OPENER_OUTCOME_MAX] = {
 /* The slots of blocked threads; shared with these. */
 struct blocked {
 	_Atomic unsigned int refs;
-	_Atomic bool busy[OPENER_BLOCKED_MAX];
+	_Atomic bool busy[OPENER_SLOTS];
 };
 
 enum culprit_kind { CULPRIT_DEVICE, CULPRIT_OWNER, CULPRIT_MAX };
@@ -73,11 +76,12 @@ struct opener {
 	struct opener_opts opts;
 	struct worker *worker;
 	struct loop_source *timer;
+	struct blocked_time time; /* of the running batch */
 	bool armed;
 	bool swept;		  /* a sweep waits for the thread */
 	struct open_batch *first; /* with the worker, in order */
 	struct blocked *blocked;
-	uint64_t ids[OPENER_BLOCKED_MAX][CULPRIT_MAX]; /* by slot */
+	uint64_t ids[OPENER_SLOTS][CULPRIT_MAX]; /* by slot */
 	struct culprit *culprits;
 	uint64_t outcomes[OPENER_OUTCOME_MAX];
 };
@@ -216,7 +220,7 @@ unsigned int opener_n_blocked(const struct opener *o)
 {
 	unsigned int n = 0;
 
-	for (size_t i = 0; i < OPENER_BLOCKED_MAX; i++)
+	for (size_t i = 0; i < OPENER_SLOTS; i++)
 		n += atomic_load(&o->blocked->busy[i]);
 	return n;
 }
@@ -225,7 +229,7 @@ static unsigned int n_blocked_by(const struct opener *o, enum culprit_kind kind,
 {
 	unsigned int n = 0;
 
-	for (size_t i = 0; i < OPENER_BLOCKED_MAX; i++)
+	for (size_t i = 0; i < OPENER_SLOTS; i++)
 		n += atomic_load(&o->blocked->busy[i]) && o->ids[i][kind] == id;
 	return n;
 }
@@ -363,20 +367,20 @@ static size_t free_slot(const struct opener *o)
 {
 	size_t i = 0;
 
-	while (i < OPENER_BLOCKED_MAX && atomic_load(&o->blocked->busy[i]))
+	while (i < OPENER_SLOTS && atomic_load(&o->blocked->busy[i]))
 		i++;
 	return i;
 }
 
 static void pass_back(struct opener *o, struct open_batch *b);
 
-/* Abandons the thread, and passes back the requests. */
-static void give_up(struct opener *o)
+/* Abandons the thread if there are fewer than @most, and passes back the requests. */
+static void give_up(struct opener *o, size_t most)
 {
 	struct giving_up g = {.opener = o, .slot = free_slot(o)};
 	const struct worker_left left = {on_seen, on_orphan, &g};
 
-	if (g.slot == OPENER_BLOCKED_MAX) {
+	if (g.slot >= most) {
 		o->outcomes[OPENER_THREADS]++;
 		return;
 	}
@@ -435,8 +439,8 @@ static void arm(struct opener *o)
 
 static void look(struct opener *o)
 {
-	if (worker_busy_ns(o->worker) > o->opts.stuck_ns)
-		give_up(o);
+	if (blocked_time_ns(&o->time, o->worker) > o->opts.stuck_ns)
+		give_up(o, OPENER_BLOCKED_MAX);
 }
 
 static void on_timer(void *ctx)
@@ -539,7 +543,7 @@ int opener_new(const struct opener_opts *opts, struct opener **ret)
 	return r;
 }
 
-/* Waits a moment for the running batch; then abandons it, if there is room. */
+/* Waits a moment for the running batch; then abandons it. */
 static void wait_for_end(struct opener *o)
 {
 	const struct timespec pause = {.tv_nsec = OPENER_PAUSE_NS};
@@ -549,7 +553,7 @@ static void wait_for_end(struct opener *o)
 	while (worker_busy_ns(o->worker) && nsec_monotonic() < end_ns)
 		nanosleep(&pause, NULL);
 	if (worker_busy_ns(o->worker))
-		give_up(o);
+		give_up(o, OPENER_SLOTS);
 }
 
 void opener_free(struct opener *o)

@@ -145,7 +145,7 @@ void opener_wait(struct opener *opener, uint64_t timeout_ns);
 size_t opener_pending(const struct opener *opener);
 /* Threads blocked by a file system. */
 unsigned int opener_n_blocked(const struct opener *opener);
-/* podprof_file_opens by outcome, podprof_file_open_threads_blocked. */
+/* podprof_file_opens by outcome, podprof_file_threads_blocked. */
 void opener_collect(const struct opener *opener, struct metric_sink *sink);
 
 #endif

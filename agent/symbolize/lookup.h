@@ -25,7 +25,8 @@ struct symbol_source;
 /* Bytes of a batch's names: 64 functions of 1 KiB at each address. Reached: the other addresses of
  * the batch are `podprof_symbolized_addresses_total{found="no"}`. */
 #define LOOKUP_BYTES_MAX   (64u << 20)
-/* Abandoned threads of one lookup thread. Reached: the thread waits. */
+/* Abandoned threads of one lookup thread. Reached: no file is read for names until a thread
+ * returns: `podprof_symbolized_addresses_total{found="no"}`. */
 #define LOOKUP_BLOCKED_MAX 8
 
 /* The opened sources of one file. Owns a reference to the image. One thread at a time. */

@@ -198,18 +198,22 @@ static int keep_tables(struct symbolizer *s, const struct image *image, struct f
 /* The file's names, out of the cache. NULL for a file that is not read now. */
 static int take_tables(struct symbolizer *s, struct image *image, struct file_names **ret)
 {
+	unsigned int n_blocked;
 	struct tables *t;
 
 	*ret = NULL;
 	if (!image->file || image_is_slow(image))
 		return 0;
+	n_blocked = s->thread ? lookup_thread_n_blocked(s->thread) : 0;
+	if (n_blocked >= LOOKUP_BLOCKED_MAX)
+		return 0; /* the next block would be for ever */
 	HASH_FIND_PTR(s->tables, &image, t);
 	if (t) {
 		*ret = t->names;
 		remove_tables(s, t);
 		return 0;
 	}
-	if (s->thread && lookup_thread_n_blocked(s->thread) >= SYMBOLIZER_BLOCKED_NEW)
+	if (n_blocked >= SYMBOLIZER_BLOCKED_NEW)
 		return 0;
 	return file_names_new(image, s->opts.sources, s->opts.n_sources, ret);
 }

@@ -6,7 +6,7 @@
  *
  * mounts DIRECTORY with a copy of FILE as "program", and prints "mounted". A line on standard input
  * stalls OPERATION: open, getattr, read, or flush. Such requests get no answer from then on; all
- * others are answered. The end of standard input answers the stalled requests and unmounts.
+ * others are answered. A second line answers the stalled requests and unmounts.
  *
  * Nothing but the page cache's content is cached, and reads are direct where OPERATION is "read":
  * so each of a reader's system calls asks this server.
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
 			on_request();
 		if (!fds[1].revents)
 			continue;
-		if (read(STDIN_FILENO, line, sizeof(line)) > 0) {
+		if (read(STDIN_FILENO, line, sizeof(line)) > 0 && !stalled) {
 			stalled = operation;
 			continue;
 		}

@@ -337,7 +337,7 @@ static void test_inspected(void **state)
 	start_sampler(b);
 	loop_until(b->on.loop, streak, b);
 	inspect(b, "", &r);
-	assert_non_null(strstr(r.out.data, "as the walker in the kernel has them\n"));
+	assert_non_null(strstr(r.out.data, "read from the kernel's walker\n"));
 	line = strstr(r.out.data, "/zoo-pie\n");
 	assert_non_null(line);
 	while (line[-1] != '\n')

@@ -25,7 +25,7 @@
 
 #define RATE	    199
 #define BURN_CPU_NS (NSEC_PER_SEC / 2)
-#define PATIENCE_NS (60 * NSEC_PER_SEC)
+#define PATIENCE_NS (180 * NSEC_PER_SEC)
 
 struct run {
 	struct root proc, sys;
