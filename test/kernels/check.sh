@@ -45,7 +45,7 @@ qemu() {
 			-append "console=ttyAMA0 quiet panic=-1" "$@"
 		;;
 	esac
-	timeout $patience nice "$@" -smp 2 -m 1024 -nic none -nographic -no-reboot </dev/null 2>&1 | tr -d '\r'
+	timeout $patience "$@" -smp 2 -m 1024 -nic none -nographic -no-reboot </dev/null 2>&1 | tr -d '\r'
 }
 
 # outcome NAME LOG: the guest's closing line, or its whole output
