@@ -3,10 +3,11 @@
 ARG BASE=docker.io/library/debian:bookworm-slim
 
 FROM ${BASE} AS build
-ARG VERSION=unknown
 COPY test/setup.sh /src/test/setup.sh
 RUN /src/test/setup.sh build
 COPY . /src
+# Not earlier: a new value would install the packages again.
+ARG VERSION=unknown
 RUN make -C /src -j"$(nproc)" B=/src/build/image VERSION="$VERSION" install DESTDIR=/out PREFIX=/usr && strip /out/usr/bin/podprof
 # The packages of the libraries it is linked with, by the suite's own names for them.
 RUN ldd /out/usr/bin/podprof | awk '$2 == "=>" { sub(".*/", "*/", $3); print $3 }' | xargs dpkg -S | \

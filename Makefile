@@ -62,7 +62,7 @@ SAN_CFLAGS := -std=gnu11 $(WARN) $(DEFS) $(INCS) $(SANITIZE)
 CXX_STD := -std=gnu++17 -fno-exceptions -fno-rtti
 CXX_FLAGS := $(CXX_STD) $(filter-out -Wshadow -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(DEFS) $(INCS)
 LINK_HARDEN := -pie -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed
-LIBS := -lbpf -ldw -lelf -lcurl -lmicrohttpd -ljansson -lprotobuf-c -lz -lre2 -liberty \
+LIBS := -lbpf -ldw -lelf -llzma -lcurl -lmicrohttpd -ljansson -lprotobuf-c -lz -lre2 -liberty \
 	-lm -lstdc++ -pthread
 
 # ---------------------------------------------------------------- sources
@@ -98,8 +98,10 @@ FUZZ := $(FUZZ_SRC:%.c=$(B)/%)
 BENCH := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/bench/bench_*.c)))
 # Its parsers count their work (test/complexity/count.h).
 COMPLEXITY := $(B)/test/complexity/test_complexity
-COUNTED := base codescan elf gofile goheap pprof procmap symbolize unwind unwindtable
+COUNTED := base codescan cpu elf gofile goheap pprof procmap runtimes symbolize unwind unwindtable
 COUNT_OBJ := $(patsubst %.c,$(B)/count/%.o,$(sort $(wildcard $(COUNTED:%=agent/%/*.c))))
+# Attackers and their victim, for containers: static, and without sanitizers.
+HOSTILE := $(addprefix $(B)/hostile/,attack stallfs victim worstfile goring)
 GUEST := $(B)/test/kernels/guest $(B)/test/kernels/runtimes
 
 # Not what tests compile themselves.
@@ -127,13 +129,14 @@ run: ## install what is missing, build, and profile this node with a page on loo
 	$(Q)exec $(B)/podprof agent $(RUN_FLAGS)
 
 # All run to their end, whatever the others find. Most wait most of their time, so they run at once, those
-# that take longest first.
-CHECKS := check-unit check-e2e check-bpf check-kernel check-deploy check-fuzz check-format lint
+# that take longest first. The attacks come alone, at the end: they take names from all agents of the machine.
+CHECKS := check-unit check-e2e check-bpf check-kernel check-deploy check-fuzz check-counts check-format lint
 check: ## install what is missing, build and run every test
 	$(Q)test/setup.sh all
 	$(Q)test/run.sh begin
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all check-build
 	$(Q)$(MAKE) --no-print-directory -k -j$$((2 * $$(nproc))) $(CHECKS) || failed=yes; \
+		$(MAKE) --no-print-directory check-hostile || failed=yes; \
 		test/run.sh summary && [ -z "$$failed" ]
 
 image: ## container image podprof:VERSION (buildah, podman or docker)
@@ -149,8 +152,8 @@ clean: ## remove build/
 	rm -rf $(B)
 
 ##@ Parts of check
-.PHONY: check-build check-unit check-bpf check-kernel check-fuzz check-format check-deploy check-e2e lint lint-c format limits
-check-build: $(UNIT) $(COMPLEXITY) $(BPF_TEST) $(REPLAY) $(GUEST) $(BPF_OTHER) ## build every test program
+.PHONY: check-build check-unit check-bpf check-kernel check-fuzz check-counts check-format check-deploy check-e2e check-hostile lint lint-c format limits
+check-build: $(UNIT) $(COMPLEXITY) $(BPF_TEST) $(REPLAY) $(GUEST) $(HOSTILE) $(BPF_OTHER) ## build every test program
 check-unit: $(UNIT) $(COMPLEXITY) ## unit tests under ASan and UBSan; the growth of parsers' work
 	$(Q)test/run.sh unit $(UNIT) $(COMPLEXITY)
 
@@ -175,11 +178,17 @@ format: ## reformat the C files
 limits: ## generate docs/design/limits.md from the limits in the code
 	$(Q)test/limits.py > docs/design/limits.md.new && mv docs/design/limits.md.new docs/design/limits.md
 
+check-counts: ## whether the comparison of counts finds a regression
+	$(Q)test/run.sh counts
+
 check-deploy: ## the chart: helm lint, renders, deploy/podprof.yaml is what it renders
 	$(Q)test/deploy.sh check
 
 check-e2e: all ## containers under containerd, a real push handler, promtool: the short form
 	$(Q)e2e/run.sh
+
+check-hostile: all $(HOSTILE) ## containers that attack the agent, and what their neighbours lose: the short form (root)
+	$(Q)test/run.sh hostile
 
 # The layout is that of clang-format 14 (Debian 12). Later versions differ from it in a few places: those
 # are shown and are not an error.
@@ -324,6 +333,9 @@ FIXTURE_DIR := $(B)/test/fixtures
 FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-static \
 	plain-stripped cxx asm zoo-pie zoo-lazy zoo-static \
 	short zoo-nocfi zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
+FIXTURES += $(addprefix $(FIXTURE_DIR)/,cxx.debug cxx-linked cxx-checked cxx-other cxx-mini debuginfod)
+FIXTURES += $(addprefix $(FIXTURE_DIR)/,inline-gcc4 inline-gcc5 inline-clang4 inline-clang5 \
+	inline-gz inline-linked inline.debug inline-dwz)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,work-O2 work-O3 work-static work-static-pie \
 	cxxwork-O2 cxxwork-O3 cxxwork-static)
 $(FIXTURE_DIR)/plain-pie: FIXTURE_FLAGS := -fPIE -pie
@@ -377,6 +389,46 @@ $(FIXTURE_DIR)/asm: test/fixtures/elf/asm.S
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/cxx: test/fixtures/elf/cxx.cc
 	$(BUILD_FIXTURE)
+# Stripped, as distributions do it: with a debug file found by build id, by name and checksum, or another
+# build's in its place, and with the symbols inside.
+$(FIXTURE_DIR)/cxx.debug: $(FIXTURE_DIR)/cxx
+	$(call say,FIXTURE,$@)
+	$(Q)objcopy --only-keep-debug $< $@
+$(FIXTURE_DIR)/cxx-linked $(FIXTURE_DIR)/cxx-checked: $(FIXTURE_DIR)/cxx-%: $(FIXTURE_DIR)/cxx $(FIXTURE_DIR)/cxx.debug
+	$(call say,FIXTURE,$@)
+	$(Q)objcopy --strip-all --add-gnu-debuglink=$(FIXTURE_DIR)/cxx.debug \
+		$(if $(filter checked,$*),--remove-section=.note.gnu.build-id) $< $@
+$(FIXTURE_DIR)/cxx-other: $(FIXTURE_DIR)/cxx $(FIXTURE_DIR)/plain-pie
+	$(call say,FIXTURE,$@)
+	$(Q)objcopy --strip-all --add-gnu-debuglink=$(FIXTURE_DIR)/plain-pie $< $@
+$(FIXTURE_DIR)/debuginfod: test/tool.sh
+	$(call say,FIXTURE,$@)
+	$(Q)ln -sfn "$$(test/tool.sh debuginfod)" $@
+$(FIXTURE_DIR)/cxx-mini: $(FIXTURE_DIR)/cxx
+	$(call say,FIXTURE,$@)
+	$(Q)objcopy --only-keep-debug $< $@.symbols && xz -f $@.symbols && \
+		objcopy --strip-all --add-section=.gnu_debugdata=$@.symbols.xz $< $@ && rm $@.symbols.xz
+# With DWARF of each version and compiler, compressed, and in a file beside the program.
+$(FIXTURE_DIR)/inline-gcc4: FIXTURE_FLAGS := -fPIE -pie -O2 -g -gdwarf-4
+$(FIXTURE_DIR)/inline-gcc5: FIXTURE_FLAGS := -fPIE -pie -O2 -g -gdwarf-5
+$(FIXTURE_DIR)/inline-gz: FIXTURE_FLAGS := -fPIE -pie -O2 -g -gdwarf-4 -gz
+$(FIXTURE_DIR)/inline-clang%: test/fixtures/elf/inline.cc
+	$(call say,FIXTURE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG)++ -fPIE -pie -O2 -g -gdwarf-$* -Wl,--build-id -o $@ $<
+$(FIXTURE_DIR)/inline-linked: $(FIXTURE_DIR)/inline-gcc4 $(FIXTURE_DIR)/inline.debug
+	$(call say,FIXTURE,$@)
+	$(Q)objcopy --strip-all --add-gnu-debuglink=$(FIXTURE_DIR)/inline.debug $< $@
+$(FIXTURE_DIR)/inline.debug: $(FIXTURE_DIR)/inline-gcc4
+	$(call say,FIXTURE,$@)
+	$(Q)objcopy --only-keep-debug $< $@
+# dwz moves what two files have in common into a third.
+$(FIXTURE_DIR)/inline-dwz: $(FIXTURE_DIR)/inline-gcc4
+	$(call say,FIXTURE,$@)
+	$(Q)cp $< $@ && cp $< $@-other && \
+		dwz -m $@.debug -M $(abspath $@.debug) $@ $@-other && rm $@-other
+$(FIXTURE_DIR)/inline-%: test/fixtures/elf/inline.cc
+	$(BUILD_FIXTURE)
 # Relabelling rules and patterns with Prometheus' answers, always the same ones.
 RELABEL_CASES := $(FIXTURE_DIR)/relabel-cases.jsonl
 $(RELABEL_CASES): $(wildcard test/oracle/relabel/*)
@@ -391,6 +443,8 @@ $(Q)$(if $(filter %.cc,$<),$(CXX),$(CC)) -O1 -g0 -D_GNU_SOURCE -Wl,--build-id $(
 endef
 
 $(UNIT) $(BPF_TEST): | $(FIXTURES)
+# The process that reads DWARF has the limits of the program, not of the sanitizers.
+$(B)/test/unit/symbolize/test_dwarf: | $(B)/podprof
 $(BPF_TEST:$(B)/%=$(B)/san/%.o) $(BPF_TEST:$(B)/%=$(B)/lint/%.ok) $(BENCH:$(B)/%=$(B)/obj/%.o): | $(TEST_HDR)
 $(UNIT) $(BPF_TEST): $(B)/%: $(B)/san/%.o $(TEST_LIBS)
 	$(call say,LINK,$@)
@@ -408,7 +462,7 @@ $(B)/count/%.o: %.c $(B)/flags | $(GEN_HDR)
 
 # The counting objects come before the library, which has the rest.
 $(B)/count/libcount.a: $(COUNT_OBJ)
-$(COMPLEXITY): $(addprefix $(B)/obj/test/,complexity/test_complexity.o complexity/count.o support/elfmake.o) \
+$(COMPLEXITY): $(addprefix $(B)/obj/test/,complexity/test_complexity.o complexity/count.o support/elfmake.o support/elfworst.o) \
 	$(B)/count/libcount.a $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
@@ -458,8 +512,23 @@ $(GUEST): $(B)/obj/test/support/burn.o $(B)/obj/libpodprof.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/obj/libpodprof.a $(LIBS)
 
+$(B)/hostile/attack $(B)/hostile/stallfs $(B)/hostile/victim: $(B)/hostile/%: test/hostile/%.c $(B)/flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 $(WARN) $(DEFS) -fomit-frame-pointer -static -pthread -o $@ $<
+
+$(B)/hostile/worstfile: $(addprefix $(B)/obj/test/,hostile/worstfile.o support/elfworst.o support/elfmake.o)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LINK_HARDEN) -o $@ $^ -lcmocka
+
+$(B)/hostile/goring: $(wildcard test/hostile/goring/*)
+	$(call say,GO,$@)
+	@mkdir -p $(@D)
+	$(Q)cd test/hostile/goring && CGO_ENABLED=0 ../../go.sh build -ldflags=-checklinkname=0 -o $(abspath $@) .
+
 ##@ Longer
-.PHONY: fuzz check-relabel bench bench-workloads bench-turns bench-starved e2e e2e-cluster e2e-long e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-entities arm64 check-arm64
+.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-symbols bench-turns bench-starved e2e e2e-cluster e2e-long e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-entities arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -534,6 +603,9 @@ $(FUZZ): $(B)/%: $(B)/fuzzobj/%.o $(B)/fuzzobj/libpodprof.a
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ -lcmocka $(LIBS)
 
+hostile: all $(HOSTILE) ## all attacks one by one, and the table of what others lose (root, minutes): ATTACKS (names ...)
+	$(Q)test/hostile/hostile.py --long $(ATTACKS)
+
 e2e: all ## all end-to-end tests: check-e2e, then podprof in a cluster of one node (root, minutes)
 	$(Q)test/setup.sh cluster
 	$(Q)test/run.sh begin
@@ -549,14 +621,35 @@ e2e-long: all ## the cluster while a service account's token expires: a quarter 
 	$(Q)e2e/cluster/run.sh tokens
 
 # Leaks at its end fail it, too. It is larger: what was freed is kept for a while.
-e2e-san: $(B)/san/podprof ## the same with an agent under ASan and UBSan
-	$(Q)PODPROF=$(abspath $<) PODPROF_RSS_KIB=500000 e2e/run.sh
+e2e-san: $(B)/san/podprof $(HOSTILE) ## the same, and the attacks of check-hostile, with an agent under ASan and UBSan
+	$(Q)PODPROF=$(abspath $<) e2e/run.sh
+	$(Q)PODPROF=$(abspath $<) PODPROF_RSS_KIB=500000 test/hostile/hostile.py
 
-bench: all $(BENCH) bench-workloads ## measurements: cost, memory, accuracy
+bench: all $(BENCH) bench-workloads bench-idle ## measurements: cost, memory, accuracy
 	$(Q)test/run.sh bench $(BENCH)
+	$(Q)$(MAKE) --no-print-directory bench-counts
 
-bench-workloads: all ## the agent's cost in four workloads (root, minutes; WORKLOADS=--help)
-	$(Q)test/bench/workloads.py $(WORKLOADS)
+BENCH_JSON := $(B)/bench
+$(BENCH_JSON):
+	@mkdir -p $@
+
+bench-counts: all $(B)/test/bench/bench_lines | $(BENCH_JSON) ## instructions, lines, bytes, system calls; ratios to the run before (root, a minute)
+	$(Q)test/bench/counts.py run --build $(B) --before $(BENCH_JSON)/counts.json --json $(BENCH_JSON)/counts.json
+
+bench-compare: all $(B)/test/bench/bench_lines ## these counts against BASE, another commit; fails if one grew by 5 % (root, minutes)
+	+$(Q)JOBS=$(if $(findstring jobserver,$(MAKEFLAGS)),,-j$$(nproc)) test/bench/compare.sh $(BASE)
+
+bench-workloads: all | $(BENCH_JSON) ## the agent's cost in four workloads (root, minutes; WORKLOADS=--help)
+	$(Q)test/bench/workloads.py --json $(BENCH_JSON)/workloads.json $(WORKLOADS)
+
+bench-idle: all | $(BENCH_JSON) ## wake-ups and system calls of a quiet node's agent (root, minutes; IDLE=--help)
+	$(Q)test/bench/idle.py --json $(BENCH_JSON)/idle.json $(IDLE)
+
+bench-growth: all | $(BENCH_JSON) ## cost by processes, programs, containers, rate (root, minutes; GROWTH=--help)
+	$(Q)test/bench/growth.py --json $(BENCH_JSON)/growth.json $(GROWTH)
+
+bench-symbols: all ## names by podprof, addr2line and llvm-symbolizer: cost and equal answers: FILES
+	$(Q)PODPROF=$(B)/podprof test/bench/symbolizers.py $(or $(FILES),$(B)/podprof)
 
 bench-turns: all ## what blocks the event loop: processes, spinners, floods (root, minutes; TURNS=--help)
 	$(Q)test/bench/turns.py $(TURNS)
@@ -616,12 +709,22 @@ $(B)/test/bench/%.bpf.o: test/bench/%.bpf.c $(wildcard bpf/*/*.h) $(B)/bpf/flags
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(ARCH) -c -o $@ $<
+# The walker of bench_lines calls a function of the benchmark at each access to memory.
+$(B)/lines/hostwalk.o: test/support/hostwalk.c $(wildcard bpf/*/*.h test/support/*.h)
+	$(call say,CC,$< (accesses))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(HARDEN) -fsanitize=thread -c -o $@ $<
 BENCH_SUPPORT := $(addprefix $(B)/obj/test/support/,burn.o hostwalk.o hostspace.o kernelwalk.o)
 $(B)/test/bench/bench_short: | $(FIXTURE_DIR)/short
 # It needs a server.
 $(B)/test/bench/bench_export: $(addprefix $(B)/obj/test/support/,profiles.o sink.o)
 $(B)/test/bench/bench_export: private LIBS += -lcmocka
-$(BENCH): $(B)/%: $(B)/obj/%.o $(BENCH_SUPPORT) $(B)/obj/libpodprof.a
+$(B)/test/bench/bench_lines: $(B)/%: $(B)/obj/%.o $(B)/lines/hostwalk.o \
+	$(addprefix $(B)/obj/test/support/,burn.o stopping.o hostspace.o) $(B)/obj/libpodprof.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
+$(filter-out %/bench_lines,$(BENCH)): $(B)/%: $(B)/obj/%.o $(BENCH_SUPPORT) $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)

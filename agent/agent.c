@@ -7,6 +7,7 @@
 #include "agent.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "base/supervise.h"
 #include "cpu/profiler.h"
 #include "discovery/discovery.h"
 #include "discovery/procview.h"
@@ -34,11 +36,12 @@
 #include "server/listen.h"
 #include "server/process.h"
 #include "server/server.h"
+#include "symbolize/debuginfod.h"
 #include "uisource.h"
 
 /* The first window is short, so a new user soon sees a result. */
 #define AGENT_FIRST_WINDOW_NS (15 * NSEC_PER_SEC)
-/* Time limit for the end of the run; the chart gives the pod 15 s. */
+/* Time limit for the end of the run, as a part of AGENT_GRACE_NS. */
 #define AGENT_FLUSH_NS	      (8 * NSEC_PER_SEC)
 /* Part of the first window reserved for the names of new containers. */
 #define AGENT_NAMES_NS	      (3 * NSEC_PER_SEC)
@@ -50,6 +53,9 @@
 #define AGENT_SHOWN_MAX	      8
 /* Each sampled image keeps its file open. */
 #define AGENT_OPEN_FILES      65536
+/* Free memory at the end of a heap that the C library keeps, and the size of a block of its own.
+ * Without a setting, glibc raises both with each large block freed, up to 64 MiB and 32 MiB. */
+#define AGENT_KEPT_BYTES      (1 << 20)
 
 struct agent {
 	const struct config *config;
@@ -62,13 +68,17 @@ struct agent {
 	struct discovery *discovery;
 	struct naming *naming;
 	struct export *export;
-	struct cpu_profiler *cpu;     /* NULL: turned off, or refused by the kernel */
-	struct go_profiler *heap;     /* NULL: turned off */
-	struct go_profile_http *pull; /* NULL: not asked for */
+	struct debuginfod *debuginfod; /* NULL: no servers */
+	struct cpu_profiler *cpu;      /* NULL: turned off, or refused by the kernel */
+	struct go_profiler *heap;      /* NULL: turned off */
+	struct go_profile_http *pull;  /* NULL: not asked for */
+	struct pull_sources pulls;
 	struct uisource *ui;
 	struct server *server;
 	struct cpu_share http_share; /* of the server and of pulls */
 	struct process_metrics *process;
+	struct listen_plan addresses;
+	bool may_pull;
 	struct loop_source *window;
 	struct loop_source *flush;
 	uint64_t window_start_ns; /* wall clock */
@@ -212,11 +222,8 @@ static void on_stop(void *ctx, int signo)
 {
 	struct agent *a = ctx;
 
-	if (a->stopping) {
-		log_warn("second signal, ending at once");
-		loop_stop(a->loop);
+	if (a->stopping)
 		return;
-	}
 	a->stopping = true;
 	log_info("ending after sending the last window", log_str("signal", strsignal(signo)));
 	a->flush_deadline_ns = nsec_monotonic() + AGENT_FLUSH_NS;
@@ -227,6 +234,15 @@ static void on_stop(void *ctx, int signo)
 		go_profiler_finish(a->heap, AGENT_NAMES_NS);
 	end_window(a);
 	(void)loop_arm(a->flush, AGENT_FLUSH_POLL_NS, AGENT_FLUSH_POLL_NS);
+}
+
+static void on_stop_at_once(void *ctx, int signo)
+{
+	struct agent *a = ctx;
+
+	(void)signo;
+	log_warn("second signal, ending at once");
+	loop_stop(a->loop);
 }
 
 /* Failures of the start: one line each, at the failed step. */
@@ -247,6 +263,21 @@ static void tell_procview(struct agent *a)
 	if (procview_tell(&view, text))
 		log_warn("some processes are hidden", log_str("why", text));
 	health_set(&a->health, HEALTH_READY, "processes", true, *text ? text : NULL);
+}
+
+/* Before the profilers, which make profiles on demand if a client may ask for them. */
+static int start_addresses(struct agent *a)
+{
+	const struct config *c = a->config;
+	int r = listen_plan(c->listen, c->ui_listen, &a->addresses);
+
+	if (r) {
+		log_error("cannot listen; --listen and --ui-listen need " CONFIG_LISTEN_FORM,
+			  log_str("listen", r == LISTEN_BAD ? c->listen : c->ui_listen));
+		return -EINVAL;
+	}
+	a->may_pull = c->pull || listen_is_loopback(&a->addresses.ui);
+	return 0;
 }
 
 static int start_roots(struct agent *a)
@@ -315,6 +346,8 @@ static int start_loop(struct agent *a)
 	if (!r)
 		r = loop_add_signal(a->loop, SIGTERM, on_stop, a, &source);
 	if (!r)
+		r = loop_add_signal(a->loop, SUPERVISE_AT_ONCE, on_stop_at_once, a, &source);
+	if (!r)
 		r = loop_add_signal(a->loop, SIGHUP, on_reload, a, &source);
 	if (!r)
 		r = loop_add_timer(a->loop, on_window, a, &a->window);
@@ -355,7 +388,7 @@ static void on_metadata(void *ctx, const char *source, bool ok, const char *why)
 	if (ok)
 		log_info("names of pods available", log_str("source", source));
 	else
-		log_warn("no names of pods, keeping known names and retrying",
+		log_warn("no names of pods from this source, keeping known names and retrying",
 			 log_str("source", source), log_str("why", why));
 }
 
@@ -404,6 +437,25 @@ static int start_export(struct agent *a)
 	return metric_list_add(&a->metrics, export_collect, a->export);
 }
 
+static int start_debuginfod(struct agent *a)
+{
+	const struct config *c = a->config;
+	const struct debuginfod_opts opts = {
+		.urls = (const char *const *)c->debuginfod.items,
+		.n_urls = c->debuginfod.n,
+		.dir = c->debuginfod_dir,
+		.max_bytes = c->debuginfod_bytes,
+	};
+	int r;
+
+	if (!c->debuginfod.n)
+		return 0;
+	r = debuginfod_new(&opts, &a->debuginfod);
+	if (r)
+		return start_failed(r, "cannot keep debug files in debuginfod-dir", strerror(-r));
+	return metric_list_add(&a->metrics, debuginfod_collect, a->debuginfod);
+}
+
 /* Without CPU profiles the agent continues: heaps, metrics and the page do not need BPF. The log
  * and /-/ready report the reason. */
 static int start_cpu(struct agent *a)
@@ -420,6 +472,9 @@ static int start_cpu(struct agent *a)
 	opts.sys = &a->sys;
 	opts.discovery = a->discovery;
 	opts.limits = export_limits(a->export);
+	opts.debuginfod = a->debuginfod;
+	opts.pull = a->may_pull;
+	opts.pull_share = &a->http_share;
 	opts.out = on_profile;
 	opts.ctx = a;
 	r = cpu_profiler_new(&opts, &why, &a->cpu);
@@ -497,7 +552,7 @@ static int start_pull(struct agent *a)
 	};
 	int r;
 
-	if (!a->config->go_pull || a->config->go_heap == CONFIG_GO_HEAP_DISABLED)
+	if (!a->may_pull || a->config->go_heap == CONFIG_GO_HEAP_DISABLED)
 		return 0;
 	r = go_profile_http_new(&opts, &a->pull);
 	if (r)
@@ -555,27 +610,27 @@ static int start_ui(struct agent *a)
 
 static int start_listening(struct agent *a)
 {
-	struct listen_address address;
 	const struct server_opts opts = {
 		.loop = a->loop,
-		.address = &address,
+		.addresses = &a->addresses,
 		.metrics = &a->metrics,
 		.health = &a->health,
 		.ui = uisource_get(a->ui),
-		.pull = go_profile_http_source(a->pull),
+		.pull = &a->pulls,
 		.share = &a->http_share,
 	};
+	bool is_ui;
 	int r;
 
-	if (!listen_parse(a->config->listen, &address)) {
-		log_error("cannot listen; --listen needs " CONFIG_LISTEN_FORM,
-			  log_str("listen", a->config->listen));
-		return -EINVAL;
-	}
-	r = server_new(&opts, &a->server);
+	a->pulls = (struct pull_sources){
+		.off = a->may_pull ? NULL : "no profiles on demand here: --pull turns them on",
+		.cpu = a->cpu ? cpu_profiler_pull_source(a->cpu) : NULL,
+		.go = go_profile_http_source(a->pull),
+	};
+	r = server_new(&opts, &is_ui, &a->server);
 	if (r) {
-		log_error("cannot listen", log_str("listen", a->config->listen), log_err(r),
-			  log_str("why", listen_hint(r)));
+		log_error("cannot listen", log_str("flag", is_ui ? "--ui-listen" : "--listen"),
+			  log_err(r), log_str("why", listen_hint(r)));
 		return r;
 	}
 	snprintf(a->url, sizeof(a->url), "http://%s/", server_address(a->server));
@@ -611,12 +666,15 @@ static void raise_open_files(void)
 static int agent_start(struct agent *a)
 {
 	int (*const steps[])(struct agent *) = {
-		start_roots, start_loop, start_discovery, start_naming, start_export,
-		start_cpu,   start_heap, start_pull,	  start_server,
+		start_addresses, start_roots,  start_loop,	 start_discovery,
+		start_naming,	 start_export, start_debuginfod, start_cpu,
+		start_heap,	 start_pull,   start_server,
 	};
 	int r = 0;
 
 	raise_open_files();
+	(void)mallopt(M_TRIM_THRESHOLD, AGENT_KEPT_BYTES);
+	(void)mallopt(M_MMAP_THRESHOLD, AGENT_KEPT_BYTES);
 	for (size_t i = 0; i < array_size(steps) && !r; i++)
 		r = steps[i](a);
 	return r;
@@ -651,6 +709,7 @@ void agent_free(struct agent *a)
 	go_profile_http_free(a->pull);
 	go_profiler_free(a->heap);
 	cpu_profiler_free(a->cpu);
+	debuginfod_unref(a->debuginfod);
 	export_free(a->export);
 	naming_free(a->naming);
 	config_deinit(&a->reloaded);

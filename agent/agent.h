@@ -8,10 +8,15 @@
 
 struct agent;
 
+/* From SIGTERM to the end of the process, whatever hangs. The chart gives the pod 30 s. Reached:
+ * the last window is lost, and the log names the threads. */
+#define AGENT_GRACE_NS (25 * 1000000000ull)
+
 /* @config is borrowed and must outlive the agent. 0, or -errno after the reason was logged. */
 int agent_new(const struct config *config, struct agent **ret);
 void agent_free(struct agent *agent);
-/* Runs until SIGINT or SIGTERM, then sends the remaining samples. 0 or -errno. */
+/* Runs until SIGINT or SIGTERM, then sends the remaining samples; SUPERVISE_AT_ONCE ends without. 0
+ * or -errno. */
 int agent_run(struct agent *agent);
 
 #endif

@@ -17,12 +17,14 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "cpu/profiler.h"
+#include "cpu/sampler.h"
 #include "discovery/discovery.h"
 #include "export/store.h"
 #include "export/store_name.h"
 #include "goprofile/profiler.h"
 #include "pprof/flame.h"
 #include "pprof/reader.h"
+#include "procmap/address_space.h"
 #include "cpu/series.h"
 
 /* Profiles of one flame graph, the newest first: reading a profile takes a millisecond of the HTTP
@@ -32,6 +34,8 @@
 #define UISOURCE_PPROF_MAX	    (16u << 20)
 /* Folder names tried for a label set; the names contain a hash of 32 bits. */
 #define UISOURCE_NAME_ATTEMPTS	    8
+/* Cgroups with files on silent file systems. Reached: the others are shown without. */
+#define UISOURCE_SLOW_MAX	    64
 
 struct uisource {
 	struct uisource_opts opts;
@@ -50,8 +54,6 @@ struct folder_table {
 };
 
 DEFINE_CLEANUP(struct flame *, flame_freep, flame_free);
-DEFINE_CLEANUP(struct reader *, reader_freep, reader_free);
-DEFINE_CLEANUP(json_t *, json_freep, json_decref);
 
 static void folder_table_deinit(struct folder_table *t)
 {
@@ -111,6 +113,75 @@ static struct folder_entry *folder_of_labels(const struct folder_table *t,
 	return NULL;
 }
 
+/* ---------------------------------------------------------------- silent file systems */
+
+struct slow_files {
+	uint64_t cgroup;
+	const struct entity *entity;
+	size_t n;
+	const char *path; /* borrowed for one request */
+};
+
+struct slow_table {
+	struct slow_files items[UISOURCE_SLOW_MAX];
+	size_t n;
+	bool v1; /* the cgroups' ids are of version 1 */
+};
+
+static struct slow_files *slow_of_cgroup(struct slow_table *t, uint64_t cgroup)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->items[i].cgroup == cgroup)
+			return &t->items[i];
+	return NULL;
+}
+
+static void on_slow(void *ctx, uint64_t cgroup, size_t n_files, const char *path)
+{
+	struct slow_table *t = ctx;
+	struct slow_files *s = slow_of_cgroup(t, cgroup);
+
+	if (!s && t->n < UISOURCE_SLOW_MAX)
+		s = &t->items[t->n++];
+	if (!s)
+		return;
+	s->cgroup = cgroup;
+	s->n += n_files;
+	s->path = path;
+}
+
+static void on_cgroup(void *ctx, struct entity *entity, enum hierarchy hierarchy, uint64_t id)
+{
+	struct slow_table *t = ctx;
+	struct slow_files *s = slow_of_cgroup(t, id);
+
+	if (s && (hierarchy == HIERARCHY_V1) == t->v1)
+		s->entity = entity;
+}
+
+/* Of all entities, for one request. */
+static void slow_table_fill(const struct uisource *u, struct slow_table *t)
+{
+	if (u->opts.cpu)
+		address_space_cache_slow(
+			cpu_sampler_address_spaces(cpu_profiler_sampler(u->opts.cpu)), on_slow, t);
+	if (!t->n)
+		return;
+	t->v1 = discovery_v1_controller(u->opts.discovery) != CONTROLLER_NONE;
+	discovery_for_each_cgroup(u->opts.discovery, on_cgroup, t);
+	discovery_for_each_host_cgroup(u->opts.discovery, on_cgroup, t);
+}
+
+static void view_slow(const struct slow_table *t, const struct entity *entity, struct ui_entity *ui)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->items[i].entity != entity)
+			continue;
+		ui->n_slow += t->items[i].n;
+		ui->slow_path = t->items[i].path;
+	}
+}
+
 /* ---------------------------------------------------------------- entities */
 
 /* One entity for a page, with buffers for composed texts. */
@@ -145,14 +216,16 @@ static const char *runtime_of(const struct entity *entity)
 }
 
 /* @entities have the same labels, so the page shows all as one series. */
-static void view_live(const struct uisource *u, struct entity *const *entities, size_t n,
-		      struct entity_view *view)
+static void view_live(const struct uisource *u, const struct slow_table *slow,
+		      struct entity *const *entities, size_t n, struct entity_view *view)
 {
 	struct goalloc_view go;
 
 	view_name(view, &entities[0]->labels);
 	view->ui.kind = entity_what(entities[0]->kind, &entities[0]->labels);
 	view->ui.runtime = runtime_of(entities[0]);
+	for (size_t i = 0; i < n; i++)
+		view_slow(slow, entities[i], &view->ui);
 	for (size_t i = 0; u->opts.cpu && i < n; i++) {
 		const struct series *series = cpu_profiler_series(u->opts.cpu, entities[i]->key);
 
@@ -208,8 +281,10 @@ static bool each_live(const struct uisource *u, struct folder_table *t, const ch
 {
 	size_t n, end;
 	_cleanup_(freep) struct entity **entities = entities_by_labels(u, &n);
+	struct slow_table slow = {.n = 0};
 	bool found = false;
 
+	slow_table_fill(u, &slow);
 	for (size_t i = 0; i < n; i = end) {
 		struct entity_view view = {.ui = {0}};
 		struct folder_entry *e = folder_of_labels(t, &entities[i]->labels, view.id);
@@ -218,7 +293,7 @@ static bool each_live(const struct uisource *u, struct folder_table *t, const ch
 			;
 		if (only && strcmp(only, view.id) != 0)
 			continue;
-		view_live(u, entities + i, end - i, &view);
+		view_live(u, &slow, entities + i, end - i, &view);
 		if (e) {
 			view.ui.n_profiles = e->folder->n_profiles;
 			e->shown = true;
@@ -359,7 +434,7 @@ static int run_flame(struct http_job *job, struct buf *ret)
 {
 	const struct store_job *j = container_of(job, struct store_job, job);
 	_cleanup_(flame_freep) struct flame *flame = NULL;
-	_cleanup_(json_freep) json_t *json = NULL;
+	_cleanup_(json_decrefp) json_t *json = NULL;
 	size_t n = 0;
 	int r = flame_new(&flame);
 

@@ -33,7 +33,7 @@ struct stacks_deep offcpu_deep_1 SEC(".maps");
 struct stack_stats offcpu_stats SEC(".maps");
 /* Interrupts are off at a task switch. */
 struct stack_scratch offcpu_scratch SEC(".maps");
-struct stack_windows offcpu_windows SEC(".maps");
+struct stack_rooms offcpu_rooms SEC(".maps");
 struct stack_dump_scratch offcpu_dump_scratch SEC(".maps");
 
 /* offcpu_walk or offcpu_walk_part, the walks of each runtime, and offcpu_dump; filled by user
@@ -55,9 +55,11 @@ struct {
 	__type(value, struct event_sampler);
 } offcpu_samplers SEC(".maps");
 
-/* Threads that are off the CPU, by thread id: the beginning of the taken struct stack, with the
+/* Threads that are off the CPU, by thread id: key and value of the taken struct stack, with the
  * time in head.total and the weight in head.count. In size classes, like stacks. */
-#define OFF_CPU_BYTES(n) (__builtin_offsetof(struct stack, value.frames) + (n) * sizeof(__u64))
+#define OFF_CPU_BYTES(n)                                                                          \
+	(__builtin_offsetof(struct stack, value.frames) - __builtin_offsetof(struct stack, key) + \
+	 (n) * sizeof(__u64))
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -89,15 +91,6 @@ static __always_inline __u64 *off_cpu_count(__u32 tid)
 	return bpf_map_lookup_elem(&off_cpu_counts, &slot);
 }
 
-static __always_inline void offcpu_running(__u64 is)
-{
-	__u32 slot = SAMPLE_STAT_RUNNING;
-	volatile __u64 *running = bpf_map_lookup_elem(&offcpu_stats, &slot);
-
-	if (running)
-		*running = is;
-}
-
 static __always_inline struct stack *offcpu_stack(void)
 {
 	__u32 zero = 0;
@@ -113,14 +106,14 @@ static __always_inline int offcpu_recall(__u32 tid, struct stack *s)
 	void *off_cpu = bpf_map_lookup_elem(&off_cpu_small, &tid);
 
 	if (off_cpu) {
-		bpf_probe_read_kernel(s, OFF_CPU_BYTES(SAMPLE_SMALL_FRAMES), off_cpu);
+		bpf_probe_read_kernel(&s->key, OFF_CPU_BYTES(SAMPLE_SMALL_FRAMES), off_cpu);
 		bpf_map_delete_elem(&off_cpu_small, &tid);
 		return 1;
 	}
 	off_cpu = bpf_map_lookup_elem(&off_cpu_large, &tid);
 	if (!off_cpu)
 		return 0;
-	bpf_probe_read_kernel(s, OFF_CPU_BYTES(SAMPLE_LARGE_FRAMES), off_cpu);
+	bpf_probe_read_kernel(&s->key, OFF_CPU_BYTES(SAMPLE_LARGE_FRAMES), off_cpu);
 	bpf_map_delete_elem(&off_cpu_large, &tid);
 	return 1;
 }
@@ -140,15 +133,15 @@ static __always_inline void offcpu_arrive(__u32 tid)
 	__sync_fetch_and_add(count, -1);
 	head = &s->value.head;
 	head->total = (bpf_ktime_get_ns() - head->total) * head->count;
-	offcpu_running(1);
+	stack_running(&offcpu_stats, 1);
 	if (offcpu_generation & 1)
-		stat = stack_add(&offcpu_small_1, &offcpu_large_1, &offcpu_deep_1, s);
+		stat = stack_add(&offcpu_small_1, &offcpu_large_1, &offcpu_deep_1, NULL, s);
 	else
-		stat = stack_add(&offcpu_small_0, &offcpu_large_0, &offcpu_deep_0, s);
+		stat = stack_add(&offcpu_small_0, &offcpu_large_0, &offcpu_deep_0, NULL, s);
 	if ((s->key.flags & SAMPLE_FLAG_DUMPED) && stat < SAMPLE_END_MAX)
 		stat = SAMPLE_STAT_DUMPED;
 	stack_count(&offcpu_stats, stat);
-	offcpu_running(0);
+	stack_running(&offcpu_stats, 0);
 }
 
 /* ---------------------------------------------------------------- leaving */
@@ -193,9 +186,9 @@ static __always_inline void offcpu_keep(struct stack *s, __u32 tid)
 		return;
 	s->value.head.total = bpf_ktime_get_ns();
 	if (n <= SAMPLE_SMALL_FRAMES)
-		r = (int)bpf_map_update_elem(&off_cpu_small, &tid, s, BPF_ANY);
+		r = (int)bpf_map_update_elem(&off_cpu_small, &tid, &s->key, BPF_ANY);
 	if (r)
-		r = (int)bpf_map_update_elem(&off_cpu_large, &tid, s, BPF_ANY);
+		r = (int)bpf_map_update_elem(&off_cpu_large, &tid, &s->key, BPF_ANY);
 	if (r)
 		stack_count(&offcpu_stats, SAMPLE_STAT_LOST_FULL);
 	else
@@ -237,6 +230,7 @@ int offcpu_switch(__u64 *args)
 		return offcpu_done(stat);
 	}
 	stack_begin(prev, s);
+	stack_comm(prev, s);
 	if (!s->key.tgid)
 		return offcpu_done(SAMPLE_STAT_OUTSIDE);
 	if (!pid_filter_match(&s->key))
@@ -273,13 +267,15 @@ static __always_inline __u64 offcpu_dump_id(void)
 	return ((__u64)bpf_get_prandom_u32() << 32 | (__u32)bpf_ktime_get_ns()) | 1;
 }
 
-static __always_inline void offcpu_dump_out(struct stack *s, struct window *win)
+static __always_inline void offcpu_dump_out(struct task_struct *prev, struct stack *s,
+					    struct window *win)
 {
 	__u32 zero = 0;
 	struct stack_dump_record *c = bpf_map_lookup_elem(&offcpu_dump_scratch, &zero);
 
 	s->dump_id = offcpu_dump_id();
-	if (!c || !stack_dump_out(c, win, s, STACK_DUMP_OFFCPU))
+	/* The registers again: the walk may have left those of a signal frame. */
+	if (!c || !stack_saved_regs(prev, s) || !stack_dump_out(c, win, s, STACK_DUMP_OFFCPU))
 		s->dump_id = 0;
 }
 
@@ -288,12 +284,12 @@ static __always_inline void offcpu_dump_out(struct stack *s, struct window *win)
 SEC("tp_btf/sched_switch")
 int offcpu_dump(__u64 *args)
 {
-	struct window *win = stack_window(&offcpu_windows);
+	struct stack_room *room = stack_room(&offcpu_rooms);
 	struct stack *s = offcpu_stack();
 
-	if (!s || !win)
+	if (!s || !room)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	offcpu_dump_out(s, win);
+	offcpu_dump_out((struct task_struct *)args[1], s, &room->window);
 	if (s->walk.end == WALK_ON)
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
 	return offcpu_walked(s, args);
@@ -302,14 +298,14 @@ int offcpu_dump(__u64 *args)
 /* The walk. */
 static __always_inline int offcpu_walk_by(__u64 *args, long (*walk_some)(__u32 i, void *ctx))
 {
-	struct window *win = stack_window(&offcpu_windows);
+	struct stack_room *room = stack_room(&offcpu_rooms);
 	struct stack *s = offcpu_stack();
 
-	if (!s || !win)
+	if (!s || !room)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	stack_walk_all(s, win, walk_some);
+	stack_walk_all(s, room, walk_some);
 	if (stack_dump_after(s))
-		offcpu_dump_out(s, win);
+		offcpu_dump_out((struct task_struct *)args[1], s, &room->window);
 	return offcpu_walked(s, args);
 }
 
@@ -317,12 +313,12 @@ static __always_inline int offcpu_walk_by(__u64 *args, long (*walk_some)(__u32 i
  * program's own slot. */
 static __always_inline int offcpu_part_by(__u64 *args, __u32 slot, walk_runtime_fn runtime)
 {
-	struct window *win = stack_window(&offcpu_windows);
+	struct stack_room *room = stack_room(&offcpu_rooms);
 	struct stack *s = offcpu_stack();
 
-	if (!s || !win)
+	if (!s || !room)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (stack_walk_part(s, win, runtime))
+	if (stack_walk_part(s, room, runtime))
 		bpf_tail_call(args, &offcpu_programs, slot);
 	if (stack_dump_after(s))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP);

@@ -23,7 +23,7 @@ struct stack_stats oncpu_stats SEC(".maps");
 /* The kernel runs one perf_event program at a time on a CPU (bpf_prog_active), so the sample under
  * way has this to itself. */
 struct stack_scratch oncpu_scratch SEC(".maps");
-struct stack_windows oncpu_windows SEC(".maps");
+struct stack_rooms oncpu_rooms SEC(".maps");
 struct stack_dump_scratch oncpu_dump_scratch SEC(".maps");
 
 /* oncpu_walk or oncpu_walk_part, the walks of each runtime, and oncpu_dump; filled by user space.
@@ -35,21 +35,10 @@ struct {
 	__type(value, __u32);
 } oncpu_programs SEC(".maps");
 
-/* Around everything that depends on the generation, over both programs. The counters are volatile
- * and stay in order. */
-static __always_inline void oncpu_running(__u64 is)
-{
-	__u32 slot = SAMPLE_STAT_RUNNING;
-	volatile __u64 *running = bpf_map_lookup_elem(&oncpu_stats, &slot);
-
-	if (running)
-		*running = is;
-}
-
 static __always_inline int oncpu_done(__u32 stat)
 {
 	stack_count(&oncpu_stats, stat);
-	oncpu_running(0);
+	stack_running(&oncpu_stats, 0);
 	return 0;
 }
 
@@ -68,11 +57,13 @@ static __always_inline int oncpu_regs(struct regs_event *ctx, struct task_struct
 
 static __always_inline __u32 oncpu_add(struct stack *s)
 {
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
 	if (!stack_finish(s, 1, s->weight))
 		return SAMPLE_STAT_NO_FRAMES;
 	if (oncpu_generation & 1)
-		return stack_add(&oncpu_small_1, &oncpu_large_1, &oncpu_deep_1, s);
-	return stack_add(&oncpu_small_0, &oncpu_large_0, &oncpu_deep_0, s);
+		return stack_add(&oncpu_small_1, &oncpu_large_1, &oncpu_deep_1, task, s);
+	return stack_add(&oncpu_small_0, &oncpu_large_0, &oncpu_deep_0, task, s);
 }
 
 /* Everything but the user half's callers. */
@@ -83,7 +74,7 @@ int oncpu_sample(struct regs_event *ctx)
 	__u32 zero = 0, stat;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
 
-	oncpu_running(1);
+	stack_running(&oncpu_stats, 1);
 	if (!s)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	if (!(bpf_get_current_pid_tgid() >> 32))
@@ -110,13 +101,19 @@ int oncpu_sample(struct regs_event *ctx)
 	return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
 
-/* Copy the stack for the agent. True on success. */
-static __always_inline int oncpu_dump_out(struct stack *s, struct window *win)
+/* Copy the stack for the agent. True on success. The registers again: the walk may have left those
+ * of a signal frame. */
+static __always_inline int oncpu_dump_out(struct regs_event *ctx, struct stack *s,
+					  struct window *win)
 {
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	__u32 zero = 0;
 	struct stack_dump_record *c = bpf_map_lookup_elem(&oncpu_dump_scratch, &zero);
 
-	return c && stack_dump_out(c, win, s, STACK_DUMP_ONCPU);
+	if (!c || !oncpu_regs(ctx, task, s))
+		return 0;
+	stack_comm(task, s);
+	return stack_dump_out(c, win, s, STACK_DUMP_ONCPU);
 }
 
 /* Copy the stack for a walk by the agent. If the copy fails, the kernel walks the stack. */
@@ -125,11 +122,11 @@ int oncpu_dump(struct regs_event *ctx)
 {
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
-	struct window *win = stack_window(&oncpu_windows);
+	struct stack_room *room = stack_room(&oncpu_rooms);
 
-	if (!s || !win)
+	if (!s || !room)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (oncpu_dump_out(s, win))
+	if (oncpu_dump_out(ctx, s, &room->window))
 		return oncpu_done(SAMPLE_STAT_DUMPED);
 	if (s->walk.end == WALK_ON)
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_WALK);
@@ -137,16 +134,17 @@ int oncpu_dump(struct regs_event *ctx)
 }
 
 /* The walk. No tail call is here: some kernels do not allow it beside the loop's function. */
-static __always_inline int oncpu_walk_by(long (*walk_some)(__u32 i, void *ctx))
+static __always_inline int oncpu_walk_by(struct regs_event *ctx,
+					 long (*walk_some)(__u32 i, void *ctx))
 {
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
-	struct window *win = stack_window(&oncpu_windows);
+	struct stack_room *room = stack_room(&oncpu_rooms);
 
-	if (!s || !win)
+	if (!s || !room)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	stack_walk_all(s, win, walk_some);
-	if (stack_dump_after(s) && oncpu_dump_out(s, win))
+	stack_walk_all(s, room, walk_some);
+	if (stack_dump_after(s) && oncpu_dump_out(ctx, s, &room->window))
 		return oncpu_done(SAMPLE_STAT_DUMPED);
 	return oncpu_done(oncpu_add(s));
 }
@@ -158,11 +156,11 @@ static __always_inline int oncpu_part_by(struct regs_event *ctx, __u32 slot,
 {
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
-	struct window *win = stack_window(&oncpu_windows);
+	struct stack_room *room = stack_room(&oncpu_rooms);
 
-	if (!s || !win)
+	if (!s || !room)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (stack_walk_part(s, win, runtime))
+	if (stack_walk_part(s, room, runtime))
 		bpf_tail_call(ctx, &oncpu_programs, slot);
 	if (stack_dump_after(s))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP);
@@ -172,7 +170,7 @@ static __always_inline int oncpu_part_by(struct regs_event *ctx, __u32 slot,
 SEC("perf_event")
 int oncpu_walk(struct regs_event *ctx)
 {
-	return oncpu_walk_by(stack_walk_native);
+	return oncpu_walk_by(ctx, stack_walk_native);
 }
 
 SEC("perf_event")
@@ -186,7 +184,7 @@ int oncpu_walk_part(struct regs_event *ctx)
 	SEC("perf_event")                                                     \
 	int oncpu_walk_##name(struct regs_event *ctx)                         \
 	{                                                                     \
-		return oncpu_walk_by(stack_walk_##name);                      \
+		return oncpu_walk_by(ctx, stack_walk_##name);                 \
 	}                                                                     \
 	SEC("perf_event")                                                     \
 	int oncpu_part_##name(struct regs_event *ctx)                         \

@@ -9,7 +9,7 @@ mkdir -p $fixtures build/test/results
 
 set -e
 # Frame pointers everywhere, also in leaf functions, and no library: for containers.
-for name in burn faults hostile mapped stallfs syscalls; do
+for name in burn faults jit mapped syscalls; do
 	gcc -O2 -Wall -Wextra -Werror -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static \
 		-o "$fixtures/$name" "e2e/workloads/$name.c"
 done
@@ -23,6 +23,7 @@ done
 (cd e2e/workloads/goserve && CGO_ENABLED=0 ../../../test/go.sh build -ldflags '-s -w' -o ../../../$fixtures/goserve .)
 ln -sf "$(test/tool.sh pyrosink)" $fixtures/pyrosink
 ln -sf "$(test/tool.sh checkprofile)" $fixtures/checkprofile
+ln -sf "$(test/tool.sh backends)" $fixtures/backends
 ln -sf "$(test/tool.sh promtool)" $fixtures/promtool
 set +e
 

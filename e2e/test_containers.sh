@@ -49,7 +49,7 @@ check -label "container=$burn" -type cpu -function '^main$' -cum -share 99 -tole
 # allocations
 first=$(profile_of "$work/sink" "$goalloc")
 check -type inuse_space -function '^main.allocateKept$' -cum -value 33554432 -tolerance 1 "$first"
-check -label "container=$goalloc" -type alloc_space -function '^main.allocateLost$' -cum -value 134217728 -tolerance 1 "$work/sink"
+check -label "container=$goalloc" -type alloc_space -function '^main.allocateLost$' -cum -value 134217728 -tolerance 4 "$work/sink"
 
 bytes=$(metric container_go_alloc_bytes_total "container=\"$goalloc\"")
 about=$((160 * 1024 * 1024))

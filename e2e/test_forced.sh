@@ -14,7 +14,8 @@ until_true test -s "$work/sink.address" || fail "no sink"
 containerd_start
 container_run "$fixtures/goserve"
 server=$container
-agent_start --window 6s --cpu-rate 0 --host-processes=false --go-heap-profiler force --store-dir "$work/store" \
+# Only this container: others of the machine may have Go programs, too
+agent_start --window 6s --cpu-rate 0 --host-processes=false --select "$server" --go-heap-profiler force --store-dir "$work/store" \
 	--destination "pyroscope=http://$(cat "$work/sink.address")"
 
 info() { [ "$(metric container_go_heap_profile_info "container=\"$server\"" "$@")" = 1 ]; }
@@ -53,6 +54,6 @@ note "$(metric container_go_goroutines "container=\"$server\"") goroutines, $(me
 
 # A restarted agent does not write again, and knows the earlier write
 agent_stop
-agent_start --window 3s --cpu-rate 0 --host-processes=false --go-heap-profiler force --store-dir "$work/store"
+agent_start --window 3s --cpu-rate 0 --host-processes=false --select "$server" --go-heap-profiler force --store-dir "$work/store"
 until_true info 'state="forced"' || fail "the new agent does not know that the server was forced"
 [ "$(metric podprof_go_forced_total)" = 0 ] || fail "the new agent tried to write"

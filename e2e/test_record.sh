@@ -30,7 +30,11 @@ programs() { sed -n 's/^[0-9]* samples of \([0-9]*\) program.*/\1/p' "$work/reco
 has() { "$podprof" inspect profile --json "$profile" | grep "\"$1\"" >/dev/null || fail "no label $1"; }
 
 # Whether the recorder in the background is ready for signals and has its targets: it waits for events.
-begun() { grep -q 'ep_poll\|epoll' "/proc/$recorder/wchan"; }
+begun() {
+	local working
+	working=$(tr -d ' ' <"/proc/$recorder/task/$recorder/children")
+	[ -n "$working" ] && grep -q 'ep_poll\|epoll' "/proc/$working/wchan"
+}
 
 # shares: 70 % and 30 % of the CPU time of burn, which does nothing else
 shares() {
@@ -110,6 +114,20 @@ recorded --rate 999 -- "$fixtures/burn" 0.3
 [ "$(samples)" -ge 300 ] || fail "short command: $(cat "$work/record.log")"
 shares
 note "300 ms: $(head -1 "$work/record.log")"
+
+# Code that is made at run time has the names of its perf map, also in a container's namespaces
+for how in '' nested; do
+	# shellcheck disable=SC2086
+	recorded --rate 499 -- "$fixtures/jit" $how
+	check -type cpu -function '^jit_seventy$' -share 70 -tolerance 6 "$profile"
+	check -type cpu -function '^jit_thirty$' -share 30 -tolerance 6 "$profile"
+done
+if [ "$(command -v node)" ]; then
+	# node writes a log to its working directory
+	recorded -- env -C "$work" node --perf-basic-prof \
+		-e 'function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } fib(44)'
+	check -type cpu -function 'JS:.*fib .*' -share 80 -tolerance 20 "$profile"
+fi
 
 # The command's status is printed, and its output stays apart from the profile
 recorded -- sh -c 'echo out; exit 3'

@@ -6,6 +6,8 @@
 #   run.sh fuzz PROGRAM...          each fuzzer on its corpus (test/fuzz/MODULE/corpus/NAME)
 #   run.sh search SECONDS PROGRAM.. libFuzzer; new findings go to build/fuzz/
 #   run.sh bench PROGRAM...         measurements, printed
+#   run.sh counts                   the comparison of counts, test/bench
+#   run.sh hostile                  attacks on a live agent, test/hostile
 #   run.sh begin                    forget earlier results
 #   run.sh summary                  failures since then, and one closing line
 #
@@ -57,6 +59,8 @@ several() {
 case $kind in
 unit) several "${TEST_JOBS:-$((2 * $(nproc)))}" "$@" ;;
 bpf) several 1 "$@" ;;
+counts) several 1 test/bench/test_counts.py ;;
+hostile) several 1 test/hostile/hostile.py ;;
 fuzz)
 	: >"$results/$kind"
 	failed=0

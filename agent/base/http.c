@@ -34,6 +34,12 @@
  * podprof, and later versions of libcurl have a higher limit (8.14: 6 hours). Reached: cut. */
 #define HTTP_RETRY_AFTER_MAX_S 3600
 
+/* Bytes of libcurl's buffer for a reply that is read as it arrives. libcurl reads up to 100 buffers
+ * in one go; in 100 KiB the reader of a list of pods works some 5 ms, in 100 times the usual 16 KiB
+ * 100 ms. The buffer needs HTTP/1.1: over HTTP/2, libcurl 7.88 with a buffer below 4 KiB keeps the
+ * end of a reply for itself, and the call waits until its time is over. */
+#define HTTP_STREAM_BUFFER 1024L
+
 struct http {
 	struct loop *loop;
 	CURLM *multi;
@@ -234,6 +240,14 @@ static bool call_set_body(CURL *easy, const struct http_request *request)
 		       CURLE_OK;
 }
 
+static bool call_set_stream(CURL *easy, const struct http_request *request)
+{
+	if (!request->on_body)
+		return true;
+	return set_long(easy, CURLOPT_BUFFERSIZE, HTTP_STREAM_BUFFER) &&
+	       set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+}
+
 static bool call_set(struct http_call *call, const struct http_request *request)
 {
 	/* TCP keepalive detects a silent peer during a reply of minutes (a watch): the first probe
@@ -256,19 +270,49 @@ static bool call_set(struct http_call *call, const struct http_request *request)
 	       set_long(call->easy, CURLOPT_TCP_KEEPALIVE, 1) &&
 	       set_long(call->easy, CURLOPT_TCP_KEEPIDLE, 30) &&
 	       set_long(call->easy, CURLOPT_TCP_KEEPINTVL, 10) && call_set_headers(call, request) &&
+	       call_set_stream(call->easy, request) &&
 	       curl_easy_setopt(call->easy, CURLOPT_WRITEFUNCTION, call_on_body) == CURLE_OK &&
 	       curl_easy_setopt(call->easy, CURLOPT_WRITEDATA, call) == CURLE_OK &&
 	       curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, call->error) == CURLE_OK &&
 	       curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call) == CURLE_OK;
 }
 
+static bool http_set(struct http *http)
+{
+	return curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, http_on_socket) ==
+		       CURLM_OK &&
+	       curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http) == CURLM_OK &&
+	       curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, http_on_timer) == CURLM_OK &&
+	       curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http) == CURLM_OK &&
+	       curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, HTTP_CONNECTIONS_MAX) ==
+		       CURLM_OK;
+}
+
+/* Start libcurl at the first request: its libraries then take 3 MB of memory, which an agent
+ * without destinations and servers saves. */
+static int http_begin(struct http *http)
+{
+	if (http->multi)
+		return 0;
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return -ENOMEM;
+	http->multi = curl_multi_init();
+	if (http->multi && http_set(http))
+		return 0;
+	curl_multi_cleanup(http->multi);
+	http->multi = NULL;
+	curl_global_cleanup();
+	return -ENOMEM;
+}
+
 int http_start(struct http *http, const struct http_request *request, http_done_fn done, void *ctx,
 	       struct http_call **ret)
 {
 	_cleanup_(call_freep) struct http_call *call = calloc(1, sizeof(*call));
+	int r = call ? http_begin(http) : -ENOMEM;
 
-	if (!call)
-		return -ENOMEM;
+	if (r)
+		return r;
 	buf_init(&call->body, HTTP_REPLY_MAX);
 	call->http = http;
 	call->on_body = request->on_body;
@@ -373,31 +417,15 @@ static void http_collect(struct http *http)
 
 /* ---- all calls */
 
-static bool http_set(struct http *http)
-{
-	return curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, http_on_socket) ==
-		       CURLM_OK &&
-	       curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http) == CURLM_OK &&
-	       curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, http_on_timer) == CURLM_OK &&
-	       curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http) == CURLM_OK &&
-	       curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, HTTP_CONNECTIONS_MAX) ==
-		       CURLM_OK;
-}
-
 DEFINE_CLEANUP(struct http *, http_freep, http_free);
 
 int http_new(struct loop *loop, struct http **ret)
 {
-	_cleanup_(http_freep) struct http *http = NULL;
+	_cleanup_(http_freep) struct http *http = calloc(1, sizeof(*http));
 	int r;
 
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+	if (!http)
 		return -ENOMEM;
-	http = calloc(1, sizeof(*http));
-	if (!http) {
-		curl_global_cleanup();
-		return -ENOMEM;
-	}
 	http->loop = loop;
 	/* OpenSSL writes to sockets without MSG_NOSIGNAL: a closed connection must not kill the
 	 * process. */
@@ -405,9 +433,6 @@ int http_new(struct loop *loop, struct http **ret)
 	r = loop_add_timer(loop, timer_due, http, &http->timer);
 	if (r < 0)
 		return r;
-	http->multi = curl_multi_init();
-	if (!http->multi || !http_set(http))
-		return -ENOMEM;
 	*ret = take_ptr(http);
 	return 0;
 }
@@ -419,10 +444,12 @@ void http_free(struct http *http)
 	while (http->calls)
 		http_cancel(http->calls);
 	/* Closes the idle connections and calls http_on_socket(), so the timer is freed later. */
-	curl_multi_cleanup(http->multi);
+	if (http->multi) {
+		curl_multi_cleanup(http->multi);
+		curl_global_cleanup();
+	}
 	loop_remove(http->timer);
 	free(http);
-	curl_global_cleanup();
 }
 
 bool http_value_ok(const char *value)

@@ -27,11 +27,6 @@ void log_set(enum log_level min_level, enum log_format format)
 	log_line_format = format;
 }
 
-bool log_enabled(enum log_level level)
-{
-	return level >= log_min_level;
-}
-
 static bool needs_quotes(const char *s)
 {
 	if (!*s)
@@ -118,7 +113,7 @@ void log_write(enum log_level level, const char *msg, const struct log_field *fi
 	_cleanup_(buf_deinit) struct buf line = BUF_INIT(LOG_LINE_MAX);
 	bool json = log_line_format == LOG_FORMAT_JSON;
 
-	if (!log_enabled(level))
+	if (level < log_min_level)
 		return;
 	if (json && buf_putc(&line, '{'))
 		return;

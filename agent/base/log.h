@@ -42,7 +42,6 @@ struct log_field {
 #define log_error(msg, ...)	log_at(LOG_ERROR, msg, ##__VA_ARGS__, log_end)
 
 void log_set(enum log_level min_level, enum log_format format);
-bool log_enabled(enum log_level level);
 /* @fields ends with log_end. */
 void log_write(enum log_level level, const char *msg, const struct log_field *fields);
 

@@ -29,10 +29,19 @@
 static const double turn_bounds[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
 				     0.2,   0.5,   1,	  2,	5,    10};
 
+/* Time that passes, and time that the loop's thread has a CPU: the first is longer on a busy node.
+ */
+enum loop_clock { LOOP_CLOCK_WALL, LOOP_CLOCK_CPU, LOOP_CLOCK_MAX };
+
+static const char *const clock_names[LOOP_CLOCK_MAX] = {
+	[LOOP_CLOCK_WALL] = "wall",
+	[LOOP_CLOCK_CPU] = "cpu",
+};
+
 /* All callbacks of one name. */
 struct callback_time {
 	const char *name;
-	uint64_t longest_ns;
+	uint64_t longest_ns[LOOP_CLOCK_MAX];
 };
 
 struct loop_source {
@@ -41,11 +50,12 @@ struct loop_source {
 	struct loop_source *prev, *next; /* loop->sources, or loop->removed by next */
 	int fd;
 	bool removed;
-	enum { SOURCE_FD, SOURCE_TIMER, SOURCE_SIGNAL } kind;
+	enum { SOURCE_FD, SOURCE_TIMER, SOURCE_SIGNAL, SOURCE_STEPS } kind;
 	union {
 		loop_fd_fn fd;
 		loop_timer_fn timer;
 		loop_signal_fn signal;
+		loop_step_fn step;
 	} fn;
 	void *ctx;
 };
@@ -53,6 +63,8 @@ struct loop_source {
 struct loop {
 	int epoll_fd;
 	bool stop;
+	uint64_t slice_ns;
+	uint64_t slice_end_ns; /* monotonic: of this turn */
 	struct loop_source *sources;
 	struct loop_source *removed;
 	uint64_t turns[array_size(turn_bounds) + 1]; /* by duration */
@@ -66,11 +78,17 @@ int loop_new(struct loop **ret)
 
 	if (!loop)
 		return -ENOMEM;
+	loop->slice_ns = LOOP_SLICE_NS;
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->epoll_fd < 0)
 		return -errno;
 	*ret = take_ptr(loop);
 	return 0;
+}
+
+void loop_set_slice(struct loop *loop, uint64_t slice_ns)
+{
+	loop->slice_ns = slice_ns;
 }
 
 static void loop_free_removed(struct loop *loop)
@@ -144,19 +162,36 @@ int loop_change_fd(struct loop_source *source, uint32_t events)
 	return epoll_ctl(source->loop->epoll_fd, EPOLL_CTL_MOD, source->fd, &ev) < 0 ? -errno : 0;
 }
 
-int loop_add_timer_as(struct loop *loop, const char *name, loop_timer_fn fn, void *ctx,
-		      struct loop_source **ret)
+/* @template without its descriptor. */
+static int add_timerfd(struct loop *loop, const char *name, struct loop_source *template,
+		       struct loop_source **ret)
 {
 	_cleanup_(close_fdp) int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	struct loop_source source = {.fd = fd, .kind = SOURCE_TIMER, .fn.timer = fn, .ctx = ctx};
 	int r;
 
 	if (fd < 0)
 		return -errno;
-	r = loop_add(loop, name, &source, EPOLLIN, ret);
+	template->fd = fd;
+	r = loop_add(loop, name, template, EPOLLIN, ret);
 	if (r == 0)
 		(void)take_fd(fd);
 	return r;
+}
+
+int loop_add_timer_as(struct loop *loop, const char *name, loop_timer_fn fn, void *ctx,
+		      struct loop_source **ret)
+{
+	struct loop_source source = {.kind = SOURCE_TIMER, .fn.timer = fn, .ctx = ctx};
+
+	return add_timerfd(loop, name, &source, ret);
+}
+
+int loop_add_steps_as(struct loop *loop, const char *name, loop_step_fn fn, void *ctx,
+		      struct loop_source **ret)
+{
+	struct loop_source source = {.kind = SOURCE_STEPS, .fn.step = fn, .ctx = ctx};
+
+	return add_timerfd(loop, name, &source, ret);
 }
 
 static struct timespec timespec_of(uint64_t ns)
@@ -226,6 +261,19 @@ void loop_remove(struct loop_source *source)
 	loop->removed = source;
 }
 
+/* @source may be removed by a step. */
+static void run_steps(struct loop_source *source)
+{
+	const struct loop *loop = source->loop;
+	bool more;
+
+	do
+		more = source->fn.step(source->ctx);
+	while (more && !source->removed && !loop->stop && nsec_monotonic() < loop->slice_end_ns);
+	if (more && !source->removed)
+		(void)loop_arm(source, 0, 0);
+}
+
 static void dispatch(struct loop_source *source, uint32_t events)
 {
 	struct signalfd_siginfo info;
@@ -241,6 +289,10 @@ static void dispatch(struct loop_source *source, uint32_t events)
 		/* re-armed between epoll_wait() and here: not due any more */
 		if (read(source->fd, &expirations, sizeof(expirations)) == sizeof(expirations))
 			source->fn.timer(source->ctx);
+		break;
+	case SOURCE_STEPS:
+		if (read(source->fd, &expirations, sizeof(expirations)) == sizeof(expirations))
+			run_steps(source);
 		break;
 	case SOURCE_SIGNAL:
 		if (read(source->fd, &info, sizeof(info)) == sizeof(info))
@@ -259,22 +311,40 @@ static void count_turn(struct loop *loop, uint64_t ns)
 	loop->turns_ns += ns;
 }
 
+static void clocks_read(uint64_t ret[LOOP_CLOCK_MAX])
+{
+	ret[LOOP_CLOCK_WALL] = nsec_monotonic();
+	ret[LOOP_CLOCK_CPU] = nsec_read(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Counts a callback that began at @before, and moves @before to its end. */
+static void count_callback(struct callback_time *time, uint64_t before[LOOP_CLOCK_MAX])
+{
+	uint64_t now[LOOP_CLOCK_MAX];
+
+	clocks_read(now);
+	for (enum loop_clock c = 0; c < LOOP_CLOCK_MAX; c++) {
+		if (now[c] - before[c] > time->longest_ns[c])
+			time->longest_ns[c] = now[c] - before[c];
+		before[c] = now[c];
+	}
+}
+
 static void run_batch(struct loop *loop, const struct epoll_event *events, int n)
 {
-	uint64_t begun = nsec_monotonic(), before = begun;
+	uint64_t before[LOOP_CLOCK_MAX], begun_ns;
 
+	clocks_read(before);
+	begun_ns = before[LOOP_CLOCK_WALL];
+	loop->slice_end_ns = begun_ns + loop->slice_ns;
 	for (int i = 0; i < n && !loop->stop; i++) {
 		/* freed after the batch even if the callback removes its source */
 		struct loop_source *source = events[i].data.ptr;
-		uint64_t now;
 
 		dispatch(source, events[i].events);
-		now = nsec_monotonic();
-		if (now - before > source->time->longest_ns)
-			source->time->longest_ns = now - before;
-		before = now;
+		count_callback(source->time, before);
 	}
-	count_turn(loop, before - begun);
+	count_turn(loop, before[LOOP_CLOCK_WALL] - begun_ns);
 }
 
 int loop_run(struct loop *loop)
@@ -318,6 +388,10 @@ void loop_collect(void *ctx, struct metric_sink *sink)
 	metric_histogram(sink, &turns, &histogram);
 	metric_family(sink, &longest);
 	for (size_t i = 0; i < array_size(loop->times) && loop->times[i].name; i++)
-		metric_double(sink, (double)loop->times[i].longest_ns / (double)NSEC_PER_SEC,
-			      &(struct metric_label){"callback", loop->times[i].name}, 1);
+		for (enum loop_clock c = 0; c < LOOP_CLOCK_MAX; c++)
+			metric_double(
+				sink, (double)loop->times[i].longest_ns[c] / (double)NSEC_PER_SEC,
+				(const struct metric_label[]){{"callback", loop->times[i].name},
+							      {"clock", clock_names[c]}},
+				2);
 }

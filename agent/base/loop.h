@@ -2,7 +2,10 @@
 #ifndef PODPROF_BASE_LOOP_H
 #define PODPROF_BASE_LOOP_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "base/nsec.h"
 
 /*
  * The event loop: descriptors, timers and signals over epoll. The loop's thread owns all mutable
@@ -15,10 +18,15 @@ struct metric_sink;
 
 /* Names of callbacks; the code has some thirty. Reached: the others are counted as "other". */
 #define LOOP_NAMES_MAX 64
+/* Nanoseconds that all steps of a turn may take together, besides one step of each source. */
+#define LOOP_SLICE_NS  (4 * NSEC_PER_MSEC)
 
 int loop_new(struct loop **ret);
 /* Frees the remaining sources. Their descriptors stay open, except descriptors made by the loop. */
 void loop_free(struct loop *loop);
+
+/* Replaces LOOP_SLICE_NS. 0: each source takes one step a turn. */
+void loop_set_slice(struct loop *loop, uint64_t slice_ns);
 
 /* Run until loop_stop(). 0 or -errno of epoll. */
 int loop_run(struct loop *loop);
@@ -27,6 +35,7 @@ void loop_stop(struct loop *loop);
 typedef void (*loop_fd_fn)(void *ctx, int fd, uint32_t events);
 typedef void (*loop_timer_fn)(void *ctx);
 typedef void (*loop_signal_fn)(void *ctx, int signo);
+typedef bool (*loop_step_fn)(void *ctx);
 
 /* A callback's name in the metrics: its place in the code. */
 #define LOOP_NAME(fn) (__FILE__ ":" #fn)
@@ -47,6 +56,13 @@ int loop_add_timer_as(struct loop *loop, const char *name, loop_timer_fn fn, voi
  * earlier setting. */
 int loop_arm(struct loop_source *timer, uint64_t delay_ns, uint64_t period_ns);
 int loop_disarm(struct loop_source *timer);
+
+/* Longer work in slices: a timer, not armed yet, whose callback makes one small step and returns
+ * whether more are to come. The loop repeats the step until the slice is used up, and goes on in
+ * the next turn, after the other events. The loop's state may change between two steps. */
+#define loop_add_steps(loop, fn, ctx, ret) loop_add_steps_as(loop, LOOP_NAME(fn), fn, ctx, ret)
+int loop_add_steps_as(struct loop *loop, const char *name, loop_step_fn fn, void *ctx,
+		      struct loop_source **ret);
 
 /* Blocks the signal and delivers it here instead. Call before any thread is started. */
 #define loop_add_signal(loop, signo, fn, ctx, ret) \

@@ -28,6 +28,7 @@ enum metric_type {
 	METRIC_HISTOGRAM, /* by metric_histogram() */
 };
 
+/* The texts are constants of the program; the struct may be temporary. */
 struct metric_family_desc {
 	const char *name;
 	enum metric_type type;
@@ -44,7 +45,8 @@ struct metric_label {
 	const char *value;
 };
 
-/* One number of the current family. @suffix: instead of the type's suffix of the name, or NULL. */
+/* One number of the current family. @suffix: a constant, instead of the type's suffix of
+ * the name, or NULL. */
 struct metric_value {
 	const char *suffix;
 	const struct metric_label *labels;

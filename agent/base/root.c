@@ -100,9 +100,20 @@ static int open_inside(const struct root *root, const char *path, int flags)
 	return (int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
 }
 
+/* Opening a FIFO or a device has effects, so the file is found first and opened when it is known to
+ * be regular. */
 int root_open_inside(const struct root *root, const char *path, int *ret_fd)
 {
-	return root_take_file(open_inside(root, path, ROOT_FILE_FLAGS), ret_fd);
+	_cleanup_(close_fdp) int found = open_inside(root, path, O_PATH | O_CLOEXEC);
+	struct stat st;
+	char name[40];
+
+	if (found < 0 || fstat(found, &st) < 0)
+		return root_outcome(errno);
+	if (!S_ISREG(st.st_mode))
+		return ROOT_NOT_FILE;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", found);
+	return root_take_file(open(name, ROOT_FILE_FLAGS), ret_fd);
 }
 
 int root_open_dir_inside(const struct root *root, const char *path, int *ret_fd)

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -15,10 +14,9 @@
 #include "base/nsec.h"
 
 /* Time to wait for the running job at the end of the program. */
-#define END_WAIT_NS  (2 * NSEC_PER_SEC)
-#define END_PAUSE_NS (5 * NSEC_PER_MSEC)
+#define END_WAIT_NS (2 * NSEC_PER_SEC)
 /* Looks within the time limit. */
-#define LOOKS	     4
+#define LOOKS	    4
 
 /* The number of blocked threads, shared by the watchdog and the threads. */
 struct blocked {
@@ -36,6 +34,7 @@ struct abandoned {
 struct watchdog {
 	struct watchdog_opts opts;
 	struct loop_source *timer;
+	bool armed; /* the timer: only while there are jobs */
 	struct blocked *blocked;
 	struct blocked_time time; /* of the running job */
 };
@@ -121,9 +120,16 @@ static bool abandon(struct watchdog *wd)
 	return false;
 }
 
-static void on_timer(void *ctx)
+static void on_busy(void *ctx)
 {
 	struct watchdog *wd = ctx;
+
+	if (!wd->armed)
+		wd->armed = !loop_arm(wd->timer, wd->opts.blocked_ns / LOOKS, 0);
+}
+
+static void look(struct watchdog *wd)
+{
 	unsigned int n = watchdog_n_blocked(wd);
 
 	if (blocked_time_ns(&wd->time, wd->opts.worker) < wd->opts.blocked_ns ||
@@ -133,6 +139,16 @@ static void on_timer(void *ctx)
 		return;
 	if (!abandon(wd) && wd->opts.kept)
 		wd->opts.kept(wd->opts.ctx);
+}
+
+static void on_timer(void *ctx)
+{
+	struct watchdog *wd = ctx;
+
+	look(wd);
+	wd->armed = false;
+	if (worker_pending(wd->opts.worker))
+		on_busy(wd);
 }
 
 /* ---------------------------------------------------------------- life */
@@ -155,30 +171,23 @@ int watchdog_new(const struct watchdog_opts *opts, struct watchdog **ret)
 		wd->blocked->n_refs = 1;
 		r = loop_add_timer(opts->loop, on_timer, wd, &wd->timer);
 	}
-	if (!r)
-		r = loop_arm(wd->timer, wd->opts.blocked_ns / LOOKS, wd->opts.blocked_ns / LOOKS);
 	if (r) {
-		loop_remove(wd->timer);
 		blocked_unref(wd->blocked);
 		free(wd);
 		return r;
 	}
+	worker_listen(opts->worker, on_busy, wd);
 	*ret = wd;
 	return 0;
 }
 
 void watchdog_free(struct watchdog *wd)
 {
-	const struct timespec pause = {.tv_nsec = END_PAUSE_NS};
-	uint64_t end_ns = nsec_monotonic() + END_WAIT_NS;
-
 	if (!wd)
 		return;
+	worker_listen(wd->opts.worker, NULL, NULL);
 	loop_remove(wd->timer);
-	worker_stop(wd->opts.worker);
-	while (worker_busy_ns(wd->opts.worker) && nsec_monotonic() < end_ns)
-		nanosleep(&pause, NULL);
-	if (worker_busy_ns(wd->opts.worker))
+	if (!worker_stop(wd->opts.worker, END_WAIT_NS))
 		(void)!abandon(wd);
 	blocked_unref(wd->blocked);
 	free(wd);

@@ -10,6 +10,8 @@
  *
  * Only blocked time counts. Time on the CPU and in the run queue, from the thread's schedstat, is
  * progress: a starved node does not look like a silent file system.
+ *
+ * Without jobs the watchdog never wakes the loop.
  */
 
 #include <stdint.h>
@@ -63,6 +65,7 @@ struct blocked_time {
  * running. Time on a CPU, and time in the run queue, is not blocked time. */
 uint64_t blocked_time_ns(struct blocked_time *t, const struct worker *worker);
 
+/* Call before the worker's first job; the watchdog is the worker's listener. */
 int watchdog_new(const struct watchdog_opts *opts, struct watchdog **ret);
 /* Stops the worker: waits for the running job for a moment, then abandons it, whatever the number
  * of blocked threads is. worker_free() then does not wait. Call before worker_free(). NULL is fine.

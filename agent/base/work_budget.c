@@ -32,6 +32,8 @@ bool work_budget_spend(struct work_budget *b, uint64_t units)
 		return false;
 	if (b->stop && atomic_load_explicit(b->stop, memory_order_relaxed)) {
 		b->end = WORK_STOPPED;
+	} else if (b->outer && !work_budget_spend(b->outer, units)) {
+		b->end = b->outer->end;
 	} else if (units > b->left) {
 		b->end = WORK_SPENT;
 	} else {

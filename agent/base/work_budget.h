@@ -34,6 +34,8 @@ enum work_end {
  * @look:   value of @spent at the next look at the clock
  * @cpu_ns: end on CLOCK_THREAD_CPUTIME_ID
  * @stop:   set by another thread; borrowed, may be NULL
+ * @outer:  budget of the job that this one is a part of: charged too, and its end is this one's;
+ *          borrowed, may be NULL
  */
 struct work_budget {
 	uint64_t left;
@@ -41,6 +43,7 @@ struct work_budget {
 	uint64_t look;
 	uint64_t cpu_ns;
 	const atomic_bool *stop;
+	struct work_budget *outer;
 	enum work_end end;
 };
 

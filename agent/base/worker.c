@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/loop.h"
 #include "base/nsec.h"
+
+#define STOP_PAUSE_NS NSEC_PER_MSEC
 
 struct work_list {
 	struct work *first;
@@ -51,7 +54,9 @@ struct worker {
 	bool stop;
 	size_t n_waiting; /* under the lock: jobs in todo */
 	size_t queue_max;
-	size_t n_pending; /* loop's thread only */
+	size_t n_pending; /* this and the next two: loop's thread only */
+	void (*busy)(void *ctx);
+	void *busy_ctx;
 	int event_fd;
 	struct loop_source *source;
 };
@@ -92,8 +97,9 @@ static void worker_finish(struct worker *w, struct work *work)
 	(void)!write(w->event_fd, &one, sizeof(one));
 }
 
-/* The next job, or NULL when there will be none. */
-static struct work *worker_next(struct worker *w)
+/* The next job, or NULL when there will be none. The job counts as running before the lock is
+ * released, so worker_stop() finds it in the queue or running. */
+static struct work *worker_next(struct worker *w, struct worker_thread *t)
 {
 	struct work *work = NULL;
 
@@ -103,6 +109,10 @@ static struct work *worker_next(struct worker *w)
 	if (!w->stop) {
 		work = work_list_pop(&w->todo);
 		w->n_waiting--;
+		work->thread = t;
+		t->running = work;
+		atomic_store(&t->alive_ns, nsec_monotonic());
+		atomic_store(&t->state, THREAD_RUNNING);
 	}
 	pthread_mutex_unlock(&w->lock);
 	return work;
@@ -113,10 +123,6 @@ static bool thread_run(struct worker_thread *t, struct work *work)
 {
 	int state;
 
-	work->thread = t;
-	t->running = work;
-	atomic_store(&t->alive_ns, nsec_monotonic());
-	atomic_store(&t->state, THREAD_RUNNING);
 	work->run(work);
 	do {
 		state = THREAD_RUNNING;
@@ -133,7 +139,7 @@ static void *worker_main(void *arg)
 	struct work *work;
 
 	atomic_store(&t->tid, gettid());
-	while ((work = worker_next(t->worker))) {
+	while ((work = worker_next(t->worker, t))) {
 		if (!thread_run(t, work)) {
 			t->left.orphan(t->left.ctx, work);
 			free(t);
@@ -175,23 +181,25 @@ static struct work *worker_pop(struct worker *w, struct work_list *list)
 	return work;
 }
 
-static void worker_deliver(struct worker *w)
+/* One job. False: none has finished. */
+static bool worker_deliver(struct worker *w)
 {
-	struct work *work;
+	struct work *work = worker_pop(w, &w->finished);
 
-	while ((work = worker_pop(w, &w->finished))) {
-		w->n_pending--;
-		work->done(work);
-	}
+	if (!work)
+		return false;
+	w->n_pending--;
+	work->done(work);
+	return true;
 }
 
 static void on_finished(void *ctx, int fd, uint32_t events)
 {
-	uint64_t count;
+	uint64_t one;
 
 	(void)events;
-	(void)!read(fd, &count, sizeof(count));
-	worker_deliver(ctx);
+	if (read(fd, &one, sizeof(one)) == sizeof(one))
+		(void)worker_deliver(ctx);
 }
 
 /* The thread blocks all signals, which belong to the loop. */
@@ -241,7 +249,9 @@ int worker_abandon(struct worker *w, const struct worker_left *left)
 int worker_new(struct loop *loop, const char *name, size_t queue_max, struct worker **ret)
 {
 	_cleanup_(freep) struct worker *w = calloc(1, sizeof(*w));
-	_cleanup_(close_fdp) int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	/* as a semaphore it is readable once for each finished job, one a turn of the loop: any
+	 * number may finish together, such as the reports of a window */
+	_cleanup_(close_fdp) int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
 	int r;
 
 	if (!w)
@@ -268,12 +278,18 @@ int worker_new(struct loop *loop, const char *name, size_t queue_max, struct wor
 	return 0;
 }
 
-void worker_stop(struct worker *w)
+bool worker_stop(struct worker *w, uint64_t timeout_ns)
 {
+	const struct timespec pause = {.tv_nsec = STOP_PAUSE_NS};
+	uint64_t end_ns = nsec_monotonic() + timeout_ns;
+
 	pthread_mutex_lock(&w->lock);
 	w->stop = true;
 	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
+	while (worker_busy_ns(w) && nsec_monotonic() < end_ns)
+		nanosleep(&pause, NULL);
+	return !worker_busy_ns(w);
 }
 
 void worker_free(struct worker *w)
@@ -282,10 +298,11 @@ void worker_free(struct worker *w)
 
 	if (!w)
 		return;
-	worker_stop(w);
+	(void)worker_stop(w, 0);
 	pthread_join(w->thread->id, NULL);
 	free(w->thread);
-	worker_deliver(w);
+	while (worker_deliver(w))
+		continue;
 	while ((work = work_list_pop(&w->todo))) {
 		work->cancelled = 1;
 		work->done(work);
@@ -297,7 +314,16 @@ void worker_free(struct worker *w)
 	free(w);
 }
 
-int worker_submit(struct worker *w, struct work *work)
+static void work_list_push_first(struct work_list *list, struct work *work)
+{
+	work->next = list->first;
+	if (!list->first)
+		list->last = &work->next;
+	list->first = work;
+}
+
+static int submit(struct worker *w, struct work *work,
+		  void (*push)(struct work_list *list, struct work *work))
 {
 	bool full;
 
@@ -305,15 +331,26 @@ int worker_submit(struct worker *w, struct work *work)
 	pthread_mutex_lock(&w->lock);
 	full = w->n_waiting >= w->queue_max;
 	if (!full) {
-		work_list_push(&w->todo, work);
+		push(&w->todo, work);
 		w->n_waiting++;
 		pthread_cond_signal(&w->wake);
 	}
 	pthread_mutex_unlock(&w->lock);
 	if (full)
 		return WORKER_FULL;
-	w->n_pending++;
+	if (w->n_pending++ == 0 && w->busy)
+		w->busy(w->busy_ctx);
 	return 0;
+}
+
+int worker_submit(struct worker *w, struct work *work)
+{
+	return submit(w, work, work_list_push);
+}
+
+int worker_submit_first(struct worker *w, struct work *work)
+{
+	return submit(w, work, work_list_push_first);
 }
 
 bool worker_wait(struct worker *w, uint64_t timeout_ns)
@@ -329,4 +366,10 @@ bool worker_wait(struct worker *w, uint64_t timeout_ns)
 size_t worker_pending(const struct worker *w)
 {
 	return w->n_pending;
+}
+
+void worker_listen(struct worker *w, void (*busy)(void *ctx), void *ctx)
+{
+	w->busy = busy;
+	w->busy_ctx = ctx;
 }

@@ -43,15 +43,21 @@ int worker_new(struct loop *loop, const char *name, size_t queue_max, struct wor
 /* Waits for the running job and cancels the rest. Every done() has been called before the return.
  */
 void worker_free(struct worker *worker);
-/* Take no more jobs from the queue. */
-void worker_stop(struct worker *worker);
+/* Takes no more jobs from the queue, and waits for the running job. False if it still runs after
+ * @timeout_ns: worker_free() waits for it, unless the caller abandons it. */
+bool worker_stop(struct worker *worker, uint64_t timeout_ns);
 /* 0 or WORKER_FULL. */
 int worker_submit(struct worker *worker, struct work *work) __attribute__((warn_unused_result));
+/* The same, ahead of the waiting jobs: somebody waits for this one. */
+int worker_submit_first(struct worker *worker, struct work *work)
+	__attribute__((warn_unused_result));
 /* Wait at most @timeout_ns for a job to end, then call its done(). False if none has ended. For the
  * end of a program, after its loop. */
 bool worker_wait(struct worker *worker, uint64_t timeout_ns);
 /* Jobs waiting or running. */
 size_t worker_pending(const struct worker *worker);
+/* Calls @busy in worker_submit() for a job that finds no other pending. One listener at a time. */
+void worker_listen(struct worker *worker, void (*busy)(void *ctx), void *ctx);
 
 /*
  * A job that blocks in the kernel for an unknown time. The worker cannot stop the job, but lets the

@@ -7,11 +7,10 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/supervise.h"
 #include "cmd/cmd.h"
 #include "config/config.h"
 #include "export/destination.h"
-
-DEFINE_CLEANUP(struct agent *, agent_freep, agent_free);
 
 static int print_help(void)
 {
@@ -28,12 +27,41 @@ static int print_help(void)
 	return CMD_DONE;
 }
 
+static int run(void *ctx)
+{
+	const struct config *config = ctx;
+	struct agent *agent = NULL;
+	int r = agent_new(config, &agent);
+
+	if (!r)
+		r = agent_run(agent);
+	agent_free(agent);
+	log_info("ended");
+	return r ? CMD_FAILED : CMD_DONE;
+}
+
+static void tell_forced(void *ctx, enum supervise_forced how, const char *threads)
+{
+	(void)ctx;
+	if (how == SUPERVISE_STUCK)
+		log_warn("a thread waits for a file system without an answer, leaving its process "
+			 "behind",
+			 log_str("threads", threads));
+	else
+		log_error("killed, because it did not end in time", log_str("threads", threads));
+}
+
 int cmd_agent(int argc, char **argv)
 {
 	_cleanup_(config_deinit) struct config config = {0};
-	_cleanup_(agent_freep) struct agent *agent = NULL;
+	const struct supervise_opts opts = {
+		.run = run,
+		.forced = tell_forced,
+		.ctx = &config,
+		.grace_ns = AGENT_GRACE_NS,
+	};
 	struct config_error error = {""};
-	int r = config_load(argc, argv, &config, &error);
+	int r = config_load(argc, argv, &config, &error), status = CMD_FAILED;
 
 	if (r == CONFIG_HELP)
 		return print_help();
@@ -42,11 +70,8 @@ int cmd_agent(int argc, char **argv)
 		return r < 0 ? CMD_FAILED : CMD_USAGE;
 	}
 	log_set(config.log_level, config.log_format);
-	r = agent_new(&config, &agent);
-	if (!r)
-		r = agent_run(agent);
-	agent_free(take_ptr(agent));
-	/* the process may stay for a thread that a file system blocks */
-	log_info("ended");
-	return r ? CMD_FAILED : CMD_DONE;
+	r = supervise(&opts, &status);
+	if (r)
+		log_error("cannot start the working process", log_err(r));
+	return status;
 }

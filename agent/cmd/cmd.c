@@ -9,11 +9,12 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "symbolize/dwarfchild.h"
 
 struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-	const char *help;
+	const char *help; /* NULL: not for people */
 };
 
 static const struct command commands[] = {
@@ -24,6 +25,7 @@ static const struct command commands[] = {
 	{"doctor", cmd_doctor, "check this node for the agent; show problems and remedies"},
 	{"inspect", cmd_inspect, "show podprof's view of this node or of files"},
 	{"version", cmd_version, "print the version"},
+	{DWARFCHILD_COMMAND, dwarfchild_main, NULL},
 };
 
 void cmd_error(const char *format, ...)
@@ -70,7 +72,8 @@ static void print_help(FILE *to)
 	      "commands:\n",
 	      to);
 	for (size_t i = 0; i < array_size(commands); i++)
-		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
+		if (commands[i].help)
+			fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
 	fputs("\n'podprof COMMAND --help' shows the help of a command.\n", to);
 }
 

@@ -13,6 +13,7 @@ int inspect_cgroup(int argc, char **argv);
 int inspect_goruntime(int argc, char **argv);
 int inspect_maps(int argc, char **argv);
 int inspect_profile(int argc, char **argv);
+int inspect_runtime(int argc, char **argv);
 int inspect_symbols(int argc, char **argv);
 int inspect_targets(int argc, char **argv);
 int inspect_unwind(int argc, char **argv);

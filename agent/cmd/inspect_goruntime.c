@@ -21,7 +21,7 @@
 #include "goheap/goheap.h"
 #include "goheap/goimages.h"
 #include "goheap/goruntimes.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 #include "elf/elffile.h"
 
 struct options {
@@ -155,11 +155,6 @@ static int print(json_t *all, bool json)
 }
 
 /* ---------------------------------------------------------------- finding */
-
-static void elffile_freep(struct elffile **ef)
-{
-	elffile_free(*ef);
-}
 
 static int find_in_file(const char *name, struct findings *all)
 {

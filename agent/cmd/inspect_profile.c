@@ -7,8 +7,8 @@
  * output. Values have google/pprof's units and steps.
  *
  * For scripts (--json): addresses are strings in hex, since JSON's readers have 53 bits for a
- * number. Only the list of functions is shortened, on request. The two forms share little: text
- * groups labels, scales values and leaves out unset fields.
+ * number. Only the list of functions is shortened, on request. Both forms are printed from the same
+ * JSON object: text groups labels, scales values and leaves out unset fields.
  */
 #include "cmd/inspect.h"
 
@@ -32,6 +32,7 @@
 #include "pprof/flame.h"
 #include "pprof/reader.h"
 #include "pprof/tables.h"
+#include "pprof/unnamed.h"
 
 /* Bytes of a profile's file. A profile of a whole large cluster is some tens of MB. Reached: an
  * error says so. */
@@ -49,7 +50,8 @@ static const char help[] =
 	"\n"
 	"Shows the contents of a pprof file: sample types with totals, the top functions (flat: "
 	"the\n"
-	"function alone; cum: with its callees), labels, mappings and comments. FILE comes from\n"
+	"function alone; cum: with its callees), labels, mappings, comments, and the images with\n"
+	"unnamed functions, with the share of their samples and the reason. FILE comes from\n"
 	"podprof, Go or any other writer, gzipped or not; '-' reads standard input.\n"
 	"\n"
 	"  --sample-type TYPE  sample type of the totals (\"cpu\", \"inuse_space\"); default: the\n"
@@ -57,7 +59,8 @@ static const char help[] =
 	"  --top N             show N functions (20); 0 shows all\n"
 	"  --json              one JSON object: sample_types, default_sample_type, period_type,\n"
 	"                      period, time_ns, duration_ns, samples, locations, functions,\n"
-	"                      sample_type, total, top {flat, cum}, labels, mappings, comments\n"
+	"                      sample_type, total, top {flat, cum}, labels, mappings, comments,\n"
+	"                      unnamed: [{share, reason, path}], images with unnamed functions\n"
 	"  --help              this text\n";
 
 struct options {
@@ -136,185 +139,7 @@ full:
 	return 0;
 }
 
-/* ---------------------------------------------------------------- text */
-
-struct scale {
-	const char *unit; /* of the profile */
-	double factor;	  /* to the first step */
-	double step;
-	const char *names[6];
-};
-
-/* 12345678 nanoseconds as 12.35ms. */
-static void format_value(int64_t value, const char *unit, char *ret, size_t n)
-{
-	static const struct scale scales[] = {
-		{"nanoseconds", 1, 1000, {"ns", "us", "ms", "s"}},
-		{"microseconds", 1, 1000, {"us", "ms", "s"}},
-		{"milliseconds", 1, 1000, {"ms", "s"}},
-		{"bytes", 1, 1024, {"B", "KiB", "MiB", "GiB", "TiB"}},
-	};
-	double scaled = (double)value;
-	size_t at = 0;
-
-	for (size_t i = 0; i < array_size(scales); i++) {
-		if (strcmp(unit, scales[i].unit) != 0)
-			continue;
-		while (scales[i].names[at + 1] &&
-		       (scaled >= scales[i].step || scaled <= -scales[i].step)) {
-			scaled /= scales[i].step;
-			at++;
-		}
-		snprintf(ret, n, at ? "%.2f%s" : "%.0f%s", scaled, scales[i].names[at]);
-		return;
-	}
-	snprintf(ret, n, "%" PRId64, value);
-}
-
-static double percent(int64_t value, int64_t total)
-{
-	return total ? 100.0 * (double)value / (double)total : 0;
-}
-
-static void print_types(const struct pprof_tables *t)
-{
-	size_t shown = 0;
-
-	(void)tables_type(t, NULL, &shown);
-	for (size_t i = 0; i < t->n_types; i++) {
-		const char *unit = t->strings[t->types[i].unit];
-		char value[64];
-
-		format_value(tables_total(t, i), unit, value, sizeof(value));
-		fputs(i ? "            " : "types       ", stdout);
-		cmd_print(t->strings[t->types[i].type]);
-		putchar('/');
-		cmd_print(unit);
-		printf(" %s%s\n", value, i == shown ? " (default)" : "");
-	}
-}
-
-static void print_time(const struct pprof_tables *t)
-{
-	time_t seconds = (time_t)(t->time_ns / (int64_t)NSEC_PER_SEC);
-	char text[64], duration[64];
-	struct tm tm;
-
-	format_value(t->duration_ns, "nanoseconds", duration, sizeof(duration));
-	if (t->time_ns > 0 && gmtime_r(&seconds, &tm) &&
-	    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm))
-		printf("time        %s, for %s\n", text, duration);
-	else
-		printf("time        not set, for %s\n", duration);
-}
-
-static void print_head(const struct profile_view *v)
-{
-	const struct pprof_tables *t = v->t;
-
-	print_time(t);
-	printf("period      %" PRId64 " ", t->period);
-	cmd_print(t->strings[t->period_type.type]);
-	putchar('/');
-	cmd_print(t->strings[t->period_type.unit]);
-	putchar('\n');
-	print_types(t);
-	printf("samples     %zu, at %zu locations in %zu functions\n", t->n_samples, t->n_locations,
-	       t->n_functions);
-	for (size_t i = 0; i < t->n_comments; i++) {
-		fputs("comment     ", stdout);
-		cmd_print(t->strings[t->comments[i]]);
-		putchar('\n');
-	}
-}
-
-/* Number of adjacent labels from @i with the same key. */
-static size_t same_key(const struct profile_view *v, size_t i)
-{
-	size_t n = 1;
-
-	while (i + n < v->n_labels &&
-	       strcmp(v->t->strings[v->labels[i + n].key], v->t->strings[v->labels[i].key]) == 0)
-		n++;
-	return n;
-}
-
-static void print_label(const struct profile_view *v, const struct profile_label *pair)
-{
-	putchar(' ');
-	if (pair->str)
-		cmd_print(v->t->strings[pair->str]);
-	else
-		printf("%" PRId64, pair->num);
-	if (pair->unit)
-		cmd_print(v->t->strings[pair->unit]);
-	printf(" (%zu)", pair->n_samples);
-}
-
-static void print_labels(const struct profile_view *v)
-{
-	for (size_t i = 0, n; i < v->n_labels; i += n) {
-		n = same_key(v, i);
-		fputs(i ? "            " : "labels      ", stdout);
-		cmd_print(v->t->strings[v->labels[i].key]);
-		putchar(':');
-		for (size_t j = 0; j < n && j < LABEL_VALUES_SHOWN; j++)
-			print_label(v, &v->labels[i + j]);
-		if (n > LABEL_VALUES_SHOWN)
-			printf(" and %zu more", n - LABEL_VALUES_SHOWN);
-		putchar('\n');
-	}
-}
-
-static void print_mappings(const struct pprof_tables *t)
-{
-	for (size_t i = 0; i < t->n_mappings; i++) {
-		const struct pprof_mapping_row *m = &t->mappings[i];
-
-		fputs(i ? "            " : "mappings    ", stdout);
-		printf("0x%" PRIx64 "-0x%" PRIx64 " offset 0x%" PRIx64 " ", m->start, m->limit,
-		       m->offset);
-		cmd_print(t->strings[m->path]);
-		if (m->build_id) {
-			fputs(" build-id ", stdout);
-			cmd_print(t->strings[m->build_id]);
-		}
-		printf("%s\n", m->has_functions ? "" : " (no functions)");
-	}
-}
-
-static void print_top(const struct profile_view *v, const char *order,
-		      const struct flame_function *list)
-{
-	int64_t total = flame_total(v->flame);
-	const char *unit = flame_unit(v->flame);
-	char flat[64], cum[64];
-
-	putchar('\n');
-	cmd_print(flame_type(v->flame));
-	printf(" by %s value\n%12s %7s %12s %7s  function\n", order, "flat", "", "cum", "");
-	for (size_t i = 0; i < v->n_functions; i++) {
-		format_value(list[i].flat, unit, flat, sizeof(flat));
-		format_value(list[i].cum, unit, cum, sizeof(cum));
-		printf("%12s %6.2f%% %12s %6.2f%%  ", flat, percent(list[i].flat, total), cum,
-		       percent(list[i].cum, total));
-		cmd_print(list[i].name);
-		putchar('\n');
-	}
-}
-
-static void print_text(const struct profile_view *v)
-{
-	print_head(v);
-	print_labels(v);
-	print_mappings(v->t);
-	if (!v->n_functions)
-		return;
-	print_top(v, "flat", v->flat);
-	print_top(v, "cumulative", v->cum);
-}
-
-/* ---------------------------------------------------------------- JSON */
+/* ---------------------------------------------------------------- the object */
 
 static json_t *json_of(const struct pprof_tables *t, uint32_t string)
 {
@@ -393,15 +218,28 @@ static json_t *json_comments(const struct pprof_tables *t)
 	return list;
 }
 
-static int print_json(const struct profile_view *v)
+static json_t *json_unnamed(const struct pprof_tables *t)
+{
+	json_t *list = json_array();
+	struct unnamed u;
+
+	for (size_t i = 0; i < t->n_comments; i++)
+		if (unnamed_parse(t->strings[t->comments[i]], &u))
+			json_array_append_new(
+				list, json_pack("{s:f, s:s%, s:s%}", "share", u.per_mille / 1000.0,
+						"reason", u.reason.p, strview_len(&u.reason),
+						"path", u.path.p, strview_len(&u.path)));
+	return list;
+}
+
+/* NULL without memory. */
+static json_t *json_of_profile(const struct profile_view *v)
 {
 	const struct pprof_tables *t = v->t;
-	_cleanup_(freep) char *text = NULL;
-	json_t *root;
 
-	root = json_pack(
+	return json_pack(
 		"{s:o, s:o, s:{s:o, s:o}, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, s:{s:o, s:o}, "
-		"s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o}",
 		"sample_types", json_types(t), "default_sample_type", json_of(t, t->default_type),
 		"period_type", "type", json_of(t, t->period_type.type), "unit",
 		json_of(t, t->period_type.unit), "period", (json_int_t)t->period, "time_ns",
@@ -410,19 +248,226 @@ static int print_json(const struct profile_view *v)
 		(json_int_t)t->n_functions, "sample_type", flame_type(v->flame), "total",
 		(json_int_t)flame_total(v->flame), "top", "flat", json_top(v->flat, v->n_functions),
 		"cum", json_top(v->cum, v->n_functions), "labels", json_labels(v), "mappings",
-		json_mappings(t), "comments", json_comments(t));
-	if (root)
-		text = json_dumps(root, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-	json_decref(root);
+		json_mappings(t), "comments", json_comments(t), "unnamed", json_unnamed(t));
+}
+
+/* ---------------------------------------------------------------- text */
+
+struct scale {
+	const char *unit; /* of the profile */
+	double factor;	  /* to the first step */
+	double step;
+	const char *names[6];
+};
+
+/* 12345678 nanoseconds as 12.35ms. */
+static void format_value(int64_t value, const char *unit, char *ret, size_t n)
+{
+	static const struct scale scales[] = {
+		{"nanoseconds", 1, 1000, {"ns", "us", "ms", "s"}},
+		{"microseconds", 1, 1000, {"us", "ms", "s"}},
+		{"milliseconds", 1, 1000, {"ms", "s"}},
+		{"bytes", 1, 1024, {"B", "KiB", "MiB", "GiB", "TiB"}},
+	};
+	double scaled = (double)value;
+	size_t at = 0;
+
+	for (size_t i = 0; i < array_size(scales); i++) {
+		if (strcmp(unit, scales[i].unit) != 0)
+			continue;
+		while (scales[i].names[at + 1] &&
+		       (scaled >= scales[i].step || scaled <= -scales[i].step)) {
+			scaled /= scales[i].step;
+			at++;
+		}
+		snprintf(ret, n, at ? "%.2f%s" : "%.0f%s", scaled, scales[i].names[at]);
+		return;
+	}
+	snprintf(ret, n, "%" PRId64, value);
+}
+
+static double percent(int64_t value, int64_t total)
+{
+	return total ? 100.0 * (double)value / (double)total : 0;
+}
+
+static int64_t number_of(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+/* The first line of a group has its title. */
+static void print_margin(size_t i, const char *title)
+{
+	printf("%-12s", i ? "" : title);
+}
+
+static void print_types(const json_t *root, size_t shown)
+{
+	const json_t *type;
+	char value[64];
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "sample_types"), i, type) {
+		format_value(number_of(type, "total"),
+			     json_string_value(json_object_get(type, "unit")), value,
+			     sizeof(value));
+		print_margin(i, "types");
+		view_print_text(type, "{type|}/{unit|}");
+		printf(" %s%s\n", value, i == shown ? " (default)" : "");
+	}
+}
+
+static void print_time(const json_t *root)
+{
+	const int64_t time_ns = number_of(root, "time_ns");
+	time_t seconds = (time_t)(time_ns / (int64_t)NSEC_PER_SEC);
+	char text[64], duration[64];
+	struct tm tm;
+
+	format_value(number_of(root, "duration_ns"), "nanoseconds", duration, sizeof(duration));
+	if (time_ns > 0 && gmtime_r(&seconds, &tm) &&
+	    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm))
+		printf("time        %s, for %s\n", text, duration);
+	else
+		printf("time        not set, for %s\n", duration);
+}
+
+static void print_head(const json_t *root, size_t shown)
+{
+	const json_t *comment;
+	struct unnamed unnamed;
+	size_t i;
+
+	print_time(root);
+	view_print_text(root, "period      {period} ");
+	view_print_text(json_object_get(root, "period_type"), "{type|}/{unit|}\n");
+	print_types(root, shown);
+	view_print_text(root, "samples     {samples}, at {locations} locations in {functions} "
+			      "functions\n");
+	json_array_foreach(json_object_get(root, "comments"), i, comment) {
+		if (unnamed_parse(json_string_value(comment), &unnamed))
+			continue;
+		fputs("comment     ", stdout);
+		cmd_print(json_string_value(comment));
+		putchar('\n');
+	}
+}
+
+/* Number of adjacent labels from @i with the same key. */
+static size_t same_key(const json_t *labels, size_t i)
+{
+	const json_t *key = json_object_get(json_array_get(labels, i), "key");
+	size_t n = 1;
+
+	while (json_equal(json_object_get(json_array_get(labels, i + n), "key"), key))
+		n++;
+	return n;
+}
+
+static void print_labels(const json_t *labels)
+{
+	for (size_t i = 0, n; i < json_array_size(labels); i += n) {
+		n = same_key(labels, i);
+		print_margin(i, "labels");
+		view_print_text(json_array_get(labels, i), "{key|}:");
+		for (size_t j = 0; j < n && j < LABEL_VALUES_SHOWN; j++)
+			view_print_text(json_array_get(labels, i + j),
+					" {value|}{number|}{unit|} ({samples})");
+		if (n > LABEL_VALUES_SHOWN)
+			printf(" and %zu more", n - LABEL_VALUES_SHOWN);
+		putchar('\n');
+	}
+}
+
+static void print_mappings(const json_t *mappings)
+{
+	const json_t *mapping;
+	size_t i;
+
+	json_array_foreach(mappings, i, mapping) {
+		print_margin(i, "mappings");
+		view_print_text(
+			mapping,
+			"{start}-{limit} offset {offset} {path|}"
+			"[build_id? build-id {build_id}][!has_functions? (functions without names)]"
+			"\n");
+	}
+}
+
+/* Samples with a function without a name, by image. */
+static void print_unnamed(const json_t *list)
+{
+	const json_t *image;
+	size_t i;
+
+	json_array_foreach(list, i, image) {
+		print_margin(i, "unnamed");
+		printf("%5.1f%% ", 100 * json_real_value(json_object_get(image, "share")));
+		view_print_text(image, "{path|} ({reason|})\n");
+	}
+}
+
+static void print_top(const json_t *root, const char *unit, const char *order, const char *list)
+{
+	const int64_t total = number_of(root, "total");
+	const json_t *function;
+	char flat[64], cum[64];
+	size_t i;
+
+	view_print_text(root, "\n{sample_type|}");
+	printf(" by %s value\n%12s %7s %12s %7s  function\n", order, "flat", "", "cum", "");
+	json_array_foreach(json_object_get(json_object_get(root, "top"), list), i, function) {
+		format_value(number_of(function, "flat"), unit, flat, sizeof(flat));
+		format_value(number_of(function, "cum"), unit, cum, sizeof(cum));
+		printf("%12s %6.2f%% %12s %6.2f%%  ", flat,
+		       percent(number_of(function, "flat"), total), cum,
+		       percent(number_of(function, "cum"), total));
+		view_print_text(function, "{function|}\n");
+	}
+}
+
+static void print_text(const struct profile_view *v, const json_t *root)
+{
+	const char *unit = flame_unit(v->flame);
+	size_t shown = 0;
+
+	(void)tables_type(v->t, NULL, &shown);
+	print_head(root, shown);
+	print_labels(json_object_get(root, "labels"));
+	print_mappings(json_object_get(root, "mappings"));
+	print_unnamed(json_object_get(root, "unnamed"));
+	if (!v->n_functions)
+		return;
+	print_top(root, unit, "flat", "flat");
+	print_top(root, unit, "cumulative", "cum");
+}
+
+static int print_json(const json_t *root)
+{
+	_cleanup_(freep) char *text = json_dumps(root, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+
 	if (!text)
 		return -ENOMEM;
 	puts(text);
 	return 0;
 }
 
+static int print(const struct profile_view *v, bool json)
+{
+	json_t *root = json_of_profile(v);
+	int r = root ? 0 : -ENOMEM;
+
+	if (root && json)
+		r = print_json(root);
+	else if (root)
+		print_text(v, root);
+	json_decref(root);
+	return r;
+}
+
 /* ---------------------------------------------------------------- the command */
 
-DEFINE_CLEANUP(struct reader *, reader_freep, reader_free);
 DEFINE_CLEANUP(struct flame *, flame_freep, flame_free);
 
 static int show(const struct pprof_tables *t, const struct options *o)
@@ -449,10 +494,7 @@ static int show(const struct pprof_tables *t, const struct options *o)
 		v.cum = cum;
 		if (o->top && v.n_functions > o->top)
 			v.n_functions = o->top;
-		if (o->json)
-			r = print_json(&v);
-		else
-			print_text(&v);
+		r = print(&v, o->json);
 	}
 	free(v.labels);
 	return r;
@@ -490,7 +532,9 @@ static int inspect_bytes(const struct buf *bytes, const struct options *o)
 		return CMD_FAILED;
 	}
 	if (r) {
-		cmd_error("inspect profile: out of memory with %s; try a shorter profile", o->file);
+		cmd_error("inspect profile: %s takes too much memory or work; try a shorter "
+			  "profile",
+			  o->file);
 		return CMD_FAILED;
 	}
 	return CMD_DONE;

@@ -10,14 +10,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "base/strview.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
+#include "cmd/view.h"
+#include "discovery/pid.h"
 #include "procmap/address_space.h"
 #include "procmap/image.h"
+#include "symbolize/dwarfreader.h"
 #include "symbolize/symbolizer.h"
 
 /* Bytes of symbol tables kept, while the command runs. */
@@ -28,6 +32,7 @@
 struct options {
 	bool json;
 	bool by_pid;
+	bool sources;
 	pid_t pid;
 	const char *proc_root;
 	const char *file;
@@ -38,6 +43,7 @@ struct options {
 static const char help[] =
 	"usage: podprof inspect symbols [--json] FILE VADDR...\n"
 	"       podprof inspect symbols [--json] [--proc-root PATH] --pid PID PC...\n"
+	"       podprof inspect symbols [--json] --sources FILE [VADDR...]\n"
 	"\n"
 	"Shows the functions at addresses in hex: ELF virtual addresses of a program or library, "
 	"or\n"
@@ -50,6 +56,8 @@ static const char help[] =
 	"if\n"
 	"                    unknown\n"
 	"  --pid PID         the addresses belong to this process\n"
+	"  --sources         first show the sources of FILE's names, the best first: a source\n"
+	"                    present in the file (or beside it), and its memory in bytes\n"
 	"  --proc-root PATH  mount point of procfs (/proc)\n"
 	"  --help            this text\n";
 
@@ -63,90 +71,101 @@ static json_t *line_as_json(const struct symbol_line *line)
 			 line->inlined);
 }
 
-static int print_json(const struct symbol *sym)
+static json_t *lines_as_json(const struct symbol *sym)
 {
 	json_t *lines = json_array();
-	int r = 0;
 
-	for (size_t i = 0; !r && i < sym->n_lines; i++)
-		r = json_array_append_new(lines, line_as_json(&sym->lines[i]));
-	if (!r)
-		return cmd_print_json(lines);
-	json_decref(lines);
-	return -ENOMEM;
-}
-
-static void print_text(uint64_t address, const struct symbol *sym)
-{
 	for (size_t i = 0; i < sym->n_lines; i++) {
-		const struct symbol_line *line = &sym->lines[i];
-
-		printf("0x%" PRIx64 "  ", address);
-		cmd_print(line->function);
-		if (line->file[0]) {
-			fputs("  ", stdout);
-			cmd_print(line->file);
-			printf(":%" PRIu32, line->line);
+		if (json_array_append_new(lines, line_as_json(&sym->lines[i])) < 0) {
+			json_decref(lines);
+			return NULL;
 		}
-		puts(line->inlined ? "  (inlined)" : "");
 	}
+	return lines;
 }
 
-static int print_symbol(const struct options *o, struct symbolizer *s, uint64_t address,
-			const struct frame *frame)
+static int print_lines(const struct options *o, uint64_t address, json_t *lines)
 {
-	struct symbol sym;
-	int r = symbolizer_find(s, frame, &sym);
+	const json_t *line;
+	size_t i;
 
-	if (!r && o->json)
-		r = print_json(&sym);
-	else if (!r)
-		print_text(address, &sym);
+	if (o->json || !lines)
+		return cmd_print_json(lines);
+	json_array_foreach(lines, i, line) {
+		printf("0x%" PRIx64 "  ", address);
+		view_print_text(line, "{function}[file?  {file}:{line|0}][inlined?  (inlined)]\n");
+	}
+	json_decref(lines);
+	return 0;
+}
+
+/* A symbolizer_fn. */
+struct printing {
+	const struct options *options;
+	const uint64_t *addresses;
+};
+
+static int print_symbol(void *ctx, size_t i, const struct symbol *symbol)
+{
+	const struct printing *p = ctx;
+
+	return print_lines(p->options, p->addresses[i], lines_as_json(symbol));
+}
+
+/* @r: of print_symbol(). */
+static int status_of(int r)
+{
 	if (r)
 		cmd_error("inspect symbols: %s", strerror(-r));
 	return r ? CMD_FAILED : CMD_DONE;
 }
 
-/* ---------------------------------------------------------------- addresses */
-
-typedef int (*resolve_fn)(void *ctx, uint64_t address, struct frame *ret);
-
-/* @resolve gives each frame a reference of its own. */
-static int print_all(const struct options *o, struct symbolizer *s, resolve_fn resolve, void *ctx)
+static int print_source(void *ctx, const char *name, bool is_present, size_t bytes)
 {
-	int status = CMD_DONE;
+	const struct options *o = ctx;
 
-	for (int i = 0; status == CMD_DONE && i < o->n_addresses; i++) {
-		struct frame frame = {0};
-		uint64_t address;
-
-		if (!strview_address(o->addresses[i], &address))
-			continue; /* all were checked before */
-		if (resolve(ctx, address, &frame) < 0) {
-			cmd_error("inspect symbols: out of memory");
-			return CMD_FAILED;
-		}
-		status = print_symbol(o, s, address, &frame);
-		image_unref(frame.image);
-	}
-	return status;
-}
-
-static int resolve_in_file(void *image, uint64_t address, struct frame *ret)
-{
-	*ret = (struct frame){.image = image_ref(image), .vaddr = address};
+	if (o->json)
+		return cmd_print_json(json_pack("{s:s, s:b, s:I}", "source", name, "present",
+						is_present, "bytes", (json_int_t)bytes));
+	printf("%-10s  %-7s  %zu\n", name, is_present ? "present" : "absent", bytes);
 	return 0;
 }
 
-static int inspect_file(const struct options *o, struct symbolizer *s)
+/* ---------------------------------------------------------------- addresses */
+
+/* All were checked before. */
+static uint64_t address_of(const char *text)
 {
+	uint64_t address;
+
+	return strview_address(text, &address) ? address : 0;
+}
+
+/* In batches: each one is an exchange with the process that reads DWARF. */
+static int print_in_file(const struct options *o, struct symbolizer *s, struct image *image)
+{
+	const size_t n = (size_t)o->n_addresses;
+	_cleanup_(freep) uint64_t *addresses = calloc(n + 1, sizeof(*addresses));
+	struct printing printing = {o, addresses};
+
+	if (!addresses)
+		return status_of(-ENOMEM);
+	for (size_t i = 0; i < n; i++)
+		addresses[i] = address_of(o->addresses[i]);
+	return status_of(symbolizer_find_all(s, image, addresses, n, print_symbol, &printing));
+}
+
+static int inspect_file(const struct options *o, const struct root *proc, struct symbolizer *s)
+{
+	/* its debug file may be beside it */
+	_cleanup_(freep) char *path = realpath(o->file, NULL);
 	_cleanup_(close_fdp) int fd = -1;
 	struct root here = {.fd = AT_FDCWD};
 	struct image *image = NULL;
 	int elf = 0, status, r = root_open_file(&here, o->file, &fd);
 
 	if (!r)
-		r = image_new_file(fd, o->file, &image, &elf);
+		r = image_new_file(fd, path ? path : o->file, &image, &elf);
 	if (r) {
 		cmd_error("inspect symbols: cannot read %s: %s; give a program or library", o->file,
 			  r < 0		   ? strerror(-r)
@@ -161,7 +180,12 @@ static int inspect_file(const struct options *o, struct symbolizer *s)
 		image_unref(image);
 		return CMD_FAILED;
 	}
-	status = print_all(o, s, resolve_in_file, image);
+	/* its debug file is looked for in our own file system */
+	(void)pid_read(proc, getpid(), &image->mapped_by);
+	status = o->sources && symbolizer_sources(s, image, print_source, (void *)o) ? CMD_FAILED
+										     : CMD_DONE;
+	if (status == CMD_DONE)
+		status = print_in_file(o, s, image);
 	image_unref(image);
 	return status;
 }
@@ -171,14 +195,30 @@ struct process {
 	struct pid_id id;
 };
 
-static int resolve_in_process(void *ctx, uint64_t address, struct frame *ret)
+static int resolve(const struct process *p, uint64_t address, struct frame *ret)
 {
-	struct process *p = ctx;
-
 	if (address < INSPECT_KERNEL_START)
 		return address_space_cache_resolve(p->cache, &p->id, address, ret);
 	address_space_cache_kernel(p->cache, address, ret);
 	return 0;
+}
+
+static int print_in_process(const struct options *o, struct symbolizer *s, const struct process *p)
+{
+	int r = 0;
+
+	for (int i = 0; !r && i < o->n_addresses; i++) {
+		const uint64_t address = address_of(o->addresses[i]);
+		struct printing printing = {o, &address};
+		struct frame frame = {0};
+
+		r = resolve(p, address, &frame);
+		if (r >= 0)
+			r = symbolizer_find_all(s, frame.image, &frame.vaddr, 1, print_symbol,
+						&printing);
+		image_unref(frame.image);
+	}
+	return status_of(r);
 }
 
 static int inspect_process(const struct options *o, const struct root *proc, struct symbolizer *s)
@@ -198,7 +238,7 @@ static int inspect_process(const struct options *o, const struct root *proc, str
 		cmd_error("inspect symbols: out of memory");
 		return CMD_FAILED;
 	}
-	status = print_all(o, s, resolve_in_process, &p);
+	status = print_in_process(o, s, &p);
 	address_space_cache_free(p.cache);
 	return status;
 }
@@ -217,7 +257,9 @@ static int take_operands(const struct cmdline *line, struct options *o)
 		return cmdline_usage(line, "give FILE and addresses, or --pid PID and addresses");
 	o->addresses = line->operands + n;
 	o->n_addresses = line->n_operands - n;
-	if (!o->n_addresses)
+	if (o->sources && o->by_pid)
+		return cmdline_usage(line, "give FILE with --sources");
+	if (!o->sources && !o->n_addresses)
 		return cmdline_usage(line, "give addresses in hex");
 	for (int i = 0; i < o->n_addresses; i++)
 		if (!strview_address(o->addresses[i], &address))
@@ -232,6 +274,7 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 		{.name = "json", .given = &o->json},
 		{.name = "pid", .pid = &o->pid, .given = &o->by_pid},
 		{.name = "proc-root", .string = &o->proc_root},
+		{.name = "sources", .given = &o->sources},
 	};
 	struct cmdline line = {
 		.command = "inspect symbols",
@@ -250,21 +293,28 @@ int inspect_symbols(int argc, char **argv)
 {
 	struct options o = {.proc_root = "/proc"};
 	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
-	struct symbolizer_opts opts = {.proc = &proc, .cache_bytes = INSPECT_CACHE_BYTES};
+	const struct dwarfreader_opts dwarf = {0};
+	struct symbolizer_opts opts = {
+		.proc = &proc,
+		.cache_bytes = INSPECT_CACHE_BYTES,
+		.dwarf = &dwarf,
+	};
 	struct symbolizer *s = NULL;
 	int status;
 
 	if (!parse_options(argc, argv, &o, &status))
 		return status;
-	if (o.by_pid)
-		status = cmdline_open_proc("inspect symbols", o.proc_root, &proc);
+	status = cmdline_open_proc("inspect symbols", o.proc_root, &proc);
 	if (status != CMD_DONE)
 		return status;
 	if (symbolizer_new(&opts, &s)) {
 		cmd_error("inspect symbols: out of memory");
 		return CMD_FAILED;
 	}
-	status = o.by_pid ? inspect_process(&o, &proc, s) : inspect_file(&o, s);
+	status = o.by_pid ? inspect_process(&o, &proc, s) : inspect_file(&o, &proc, s);
+	if (symbolizer_reads(s)[SYMBOL_READ_ABANDONED])
+		cmd_error("inspect symbols: names are missing: a file takes too much work; its "
+			  "other code is shown as FILE+0xADDRESS");
 	symbolizer_free(s);
 	return cmdline_finish("inspect symbols", status);
 }

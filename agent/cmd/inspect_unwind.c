@@ -38,7 +38,7 @@ struct image_rows {
 	struct elffile *file;
 	enum cfi_machine machine;
 	struct ehframe_stats stats;
-	char build_id[2 * ELFFILE_BUILD_ID_MAX + 1];
+	char build_id[ELFFILE_BUILD_ID_TEXT];
 	struct rows *rows;
 	struct table *table; /* NULL without rows, or with too many rows for one table */
 };
@@ -107,16 +107,6 @@ static int open_file(const char *path, struct elffile **ret)
 	return CMD_DONE;
 }
 
-static void read_build_id(struct image_rows *image)
-{
-	uint8_t id[ELFFILE_BUILD_ID_MAX];
-	size_t n = 0;
-
-	if (elffile_build_id(image->file, id, &n) == 0)
-		for (size_t i = 0; i < n; i++)
-			snprintf(image->build_id + 2 * i, 3, "%02x", id[i]);
-}
-
 static int compile(const struct options *o, struct image_rows *image)
 {
 	const char *path = o->file;
@@ -124,12 +114,16 @@ static int compile(const struct options *o, struct image_rows *image)
 
 	if (r)
 		return r;
-	read_build_id(image);
+	elffile_build_id_text(image->file, image->build_id);
 	image->machine = elffile_machine(image->file) == EM_AARCH64 ? CFI_ARM64 : CFI_X86_64;
 	r = compile_image(image->file, &image->stats, &image->rows);
 	if (r == -ENOSPC)
 		cmd_error("inspect unwind: %s has more rows than podprof's limit for one file (%u)",
 			  path, ROWS_MAX);
+	else if (r == ELFFILE_ABANDONED)
+		cmd_error("inspect unwind: no rows of %s: the file takes too much work; podprof "
+			  "walks its code by frame pointers",
+			  path);
 	else if (r)
 		cmd_error("inspect unwind: no rows of %s: %s; give a linked program or library of "
 			  "x86-64 or AArch64",

@@ -49,7 +49,6 @@ struct shown {
 	const char *path;
 };
 
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 DEFINE_CLEANUP(struct table *, table_freep, table_free);
 
 static void looking_deinit(struct looking *l)

@@ -24,6 +24,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "base/supervise.h"
 #include "base/strview.h"
 #include "cmd/cmd.h"
 #include "cmd/output.h"
@@ -143,7 +144,14 @@ static void on_signal(void *ctx, int signo)
 	/* The terminal sends Ctrl-C to the command itself; SIGTERM is for us alone. */
 	if (signo == SIGTERM && rec->child.pid > 0)
 		kill(rec->child.pid, SIGTERM);
-	end(rec, RECORD_SIGNAL);
+	if (rec->end != RECORD_SIGNAL) /* the first one may arrive twice */
+		end(rec, RECORD_SIGNAL);
+}
+
+static void on_stop_at_once(void *ctx, int signo)
+{
+	(void)signo;
+	end(ctx, RECORD_SIGNAL);
 }
 
 static void on_child(void *ctx, int signo)
@@ -281,6 +289,8 @@ static int start_loop(struct recording *rec)
 	if (!r)
 		r = loop_add_signal(rec->loop, SIGTERM, on_signal, rec, &source);
 	if (!r)
+		r = loop_add_signal(rec->loop, SUPERVISE_AT_ONCE, on_stop_at_once, rec, &source);
+	if (!r)
 		r = loop_add_signal(rec->loop, SIGCHLD, on_child, rec, &source);
 	if (!r)
 		r = loop_add_timer(rec->loop, on_look, rec, &timer);
@@ -301,6 +311,7 @@ static int start_recorder(struct recording *rec)
 		.rate_hz = o->rate_hz,
 		.off_cpu = o->off_cpu,
 		.kernel_stacks = o->kernel_stacks,
+		.dwarf = o->dwarf,
 		.unwind = o->unwind,
 		.unsafe_kernel = o->unsafe_kernel,
 		.scope = o->all		? SETTINGS_SCOPE_ALL
@@ -674,8 +685,9 @@ static int finish(struct recording *rec)
 	return CMD_DONE;
 }
 
-static int run(const struct record_options *options)
+static int run(void *ctx)
 {
+	const struct record_options *options = ctx;
 	_cleanup_(recording_deinit) struct recording rec = {
 		.options = options,
 		.child = RECORD_CHILD_INIT,
@@ -695,12 +707,28 @@ static int run(const struct record_options *options)
 	return status;
 }
 
+static void tell_forced(void *ctx, enum supervise_forced how, const char *threads)
+{
+	(void)ctx;
+	cmd_error(how == SUPERVISE_STUCK
+			  ? "record: a thread waits for a file system without an answer, leaving "
+			    "its process behind: %s"
+			  : "record: killed, because it did not end in time: %s",
+		  threads);
+}
+
 int cmd_record(int argc, char **argv)
 {
 	_cleanup_(record_options_deinit) struct record_options options = {0};
-	int status;
+	const struct supervise_opts opts = {
+		.run = run,
+		.forced = tell_forced,
+		.ctx = &options,
+	};
+	int status, r;
 
 	if (!record_options_parse(argc, argv, &options, &status))
 		return status;
-	return run(&options);
+	r = supervise(&opts, &status);
+	return r ? failed("cannot start the working process", r) : status;
 }

@@ -56,6 +56,7 @@ static const char help[] =
 	"      --unwind HOW         unwinding: auto (unwind tables, and frame pointers for code\n"
 	"                           without a table; the default), fp, dwarf\n"
 	"      --kernel-stacks=BOOL record the kernel's frames (default true)\n"
+	"      --dwarf=BOOL         lines and inlined functions of native code (default true)\n"
 	"output\n"
 	"  -o, --output FILE|-      output file (default: podprof-NAME-DATE-TIME.pb.gz here); '-' "
 	"is\n"
@@ -102,6 +103,7 @@ struct raw {
 	const char *rate;
 	const char *period;
 	const char *kernel_stacks;
+	const char *dwarf;
 	const char *off_cpu;
 	const char *unwind;
 };
@@ -255,14 +257,23 @@ static int take_unwind(const struct cmdline *line, const struct raw *raw, struct
 			   : CMD_DONE;
 }
 
+/* True by default. False after a message. */
+static bool take_bool(const struct cmdline *line, const char *name, const char *text, bool *ret)
+{
+	*ret = true;
+	if (!text || cmdline_bool(text, ret))
+		return true;
+	cmdline_usage(line, "--%s takes true or false, not '%s'", name, text);
+	return false;
+}
+
 static int take_rest(const struct cmdline *line, const struct raw *raw, struct record_options *o)
 {
 	int status = CMD_DONE;
 
-	o->kernel_stacks = true;
-	if (raw->kernel_stacks && !cmdline_bool(raw->kernel_stacks, &o->kernel_stacks))
-		return cmdline_usage(line, "--kernel-stacks takes true or false, not '%s'",
-				     raw->kernel_stacks);
+	if (!take_bool(line, "kernel-stacks", raw->kernel_stacks, &o->kernel_stacks) ||
+	    !take_bool(line, "dwarf", raw->dwarf, &o->dwarf))
+		return CMD_USAGE;
 	if (raw->off_cpu && !quantity_share(raw->off_cpu, &o->off_cpu))
 		return cmdline_usage(line,
 				     "--off-cpu takes a share from 0 to 1, such as 0.05, not '%s'",
@@ -308,6 +319,7 @@ bool record_options_parse(int argc, char **argv, struct record_options *ret, int
 		{.name = "event", .letter = 'e', .string = &raw.event},
 		{.name = "period", .string = &raw.period},
 		{.name = "kernel-stacks", .string = &raw.kernel_stacks},
+		{.name = "dwarf", .string = &raw.dwarf},
 		{.name = "unwind", .string = &raw.unwind},
 		{.name = "off-cpu", .string = &raw.off_cpu},
 		{.name = "output", .letter = 'o', .string = &ret->output},

@@ -82,6 +82,17 @@ static void put_blanks(long n)
 		putchar_unlocked(' ');
 }
 
+/* Without control characters: the text may come from a process. */
+static void put_text(const char *s, size_t n)
+{
+	for (const char *end = s + n; s < end;) {
+		const size_t control = *s >= ' ' && *s <= '~' ? 0 : utf8_control(s);
+
+		putchar_unlocked(control ? '?' : *s);
+		s += control ? control : 1;
+	}
+}
+
 /* @field is behind the "{". Returns its "}". No printf(): a command prints a million of them. */
 static const char *print_field(const json_t *object, const char *field)
 {
@@ -102,9 +113,21 @@ static const char *print_field(const json_t *object, const char *field)
 		n = (long)strcspn(value, "}");
 	}
 	put_blanks(width - n);
-	fwrite_unlocked(value, 1, (size_t)n, stdout);
+	put_text(value, (size_t)n);
 	put_blanks(-width - n);
 	return end + strcspn(end, "}");
+}
+
+/* @condition is behind the "[". Returns the character before the part's text, or the "]". */
+static const char *enter_part(const json_t *object, const char *condition)
+{
+	const bool want = *condition != '!';
+	const char *key = want ? condition : condition + 1, *end = key + strcspn(key, "?");
+	const json_t *member = json_object_getn(object, key, (size_t)(end - key));
+	const bool is_set = member && !json_is_null(member) && !json_is_false(member) &&
+			    !(json_is_string(member) && !json_string_length(member));
+
+	return is_set == want ? end : end + strcspn(end, "]");
 }
 
 void view_print_text(const json_t *object, const char *template)
@@ -112,7 +135,9 @@ void view_print_text(const json_t *object, const char *template)
 	for (const char *p = template; *p; p++)
 		if (*p == '{')
 			p = print_field(object, p + 1);
-		else
+		else if (*p == '[')
+			p = enter_part(object, p + 1);
+		else if (*p != ']')
 			putchar_unlocked(*p);
 }
 

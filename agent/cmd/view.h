@@ -16,6 +16,8 @@
  *	                z  a number; "-" if it is 0
  *	                m  true is "x", false "-"; without the letter "yes" and "no"
  *	                r  an object {start, limit} as a range in hexadecimal without "0x"
+ *	[KEY?TEMPLATE]  a part only for a member that is not null, "" or false
+ *	[!KEY?TEMPLATE] a part for any other member
  */
 
 #include <stdbool.h>
@@ -31,7 +33,7 @@ struct json_t *view_text(const char *s);
  * or -ENOMEM. */
 int view_set_hex(struct json_t *string, uint64_t number);
 
-/* The text of @object, borrowed, by @template. */
+/* The text of @object, borrowed, by @template, with control characters replaced by '?'. */
 void view_print_text(const struct json_t *object, const char *template);
 /* Print a line of JSON, or the text. Takes @object, which may be NULL after a lack of memory. 0 or
  * -ENOMEM. */

@@ -78,13 +78,24 @@ static void colds_deinit(struct colds *colds)
 	free(colds->items);
 }
 
-static int find_colds(const char *names, size_t n, struct colds *ret)
+/* Mangled names have few dots, so this takes fewer instructions than memmem(). */
+static const char *find_cold(const char *at, const char *end)
 {
 	static const char word[] = ".cold";
+	const size_t n = sizeof(word) - 1;
+
+	for (; (at = memchr(at, word[0], (size_t)(end - at))); at++)
+		if ((size_t)(end - at) >= n && memcmp(at, word, n) == 0)
+			return at;
+	return NULL;
+}
+
+static int find_colds(const char *names, size_t n, struct colds *ret)
+{
 	const char *at = names, *end = names + n;
 	int r = 0;
 
-	while (!r && (at = memmem(at, (size_t)(end - at), word, sizeof(word) - 1))) {
+	while (!r && (at = find_cold(at, end))) {
 		const char *before = memrchr(names, 0, (size_t)(at - names));
 		const char *nul = memchr(at, 0, (size_t)(end - at));
 		struct cold cold = {.first = before ? (uint32_t)(before + 1 - names) : 0};
@@ -93,7 +104,7 @@ static int find_colds(const char *names, size_t n, struct colds *ret)
 			break; /* not a string */
 		for (const char *next = at; next;) {
 			at = next;
-			next = memmem(at + 1, (size_t)(nul - at - 1), word, sizeof(word) - 1);
+			next = find_cold(at + 1, nul);
 		}
 		cold.last = (uint32_t)(at - names);
 		at = nul;

@@ -494,6 +494,9 @@ static int add_rows(struct codescan *s)
 	return r;
 }
 
+/* A flag of one byte times this is the flag of eight. */
+#define EACH_BYTE 0x0101010101010101ull
+
 /* The inside of a function that was not understood is not tried as a separate function. The end of
  * a guessed function is unknown. */
 static void mark_rest(struct codescan *s)
@@ -502,9 +505,16 @@ static void mark_rest(struct codescan *s)
 
 	if (s->guessed && s->highest < end)
 		end = s->highest;
-	do
-		s->flags[off++] |= CODE_BAD;
-	while (off < end && (s->flags[off] & (CODE_GAP | CODE_ENTRY)) == CODE_GAP);
+	s->flags[off++] |= CODE_BAD;
+	for (uint64_t word; off + sizeof(word) <= end; off += sizeof(word)) {
+		memcpy(&word, s->flags + off, sizeof(word));
+		if ((word & EACH_BYTE * (CODE_GAP | CODE_ENTRY)) != EACH_BYTE * CODE_GAP)
+			break;
+		word |= EACH_BYTE * CODE_BAD;
+		memcpy(s->flags + off, &word, sizeof(word));
+	}
+	for (; off < end && (s->flags[off] & (CODE_GAP | CODE_ENTRY)) == CODE_GAP; off++)
+		s->flags[off] |= CODE_BAD;
 	codescan_steps(s, off - s->first);
 }
 

@@ -375,6 +375,15 @@ static int validate_label(const char *text, struct config_error *error)
 	return CONFIG_BAD;
 }
 
+static int validate_server(const char *url, struct config_error *error)
+{
+	if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0)
+		return 0;
+	config_error_set(error, "--debuginfod: '%.100s' is not valid: give http://HOST[:PORT]",
+			 url);
+	return CONFIG_BAD;
+}
+
 static int validate_pattern(const char *name, const char *text, struct config_error *error)
 {
 	_cleanup_(pattern_freep) struct pattern *pattern = NULL;
@@ -387,7 +396,7 @@ static int validate_pattern(const char *name, const char *text, struct config_er
 	return CONFIG_BAD;
 }
 
-static int validate_choice(const struct config *c, struct config_error *error)
+static int validate_lists(const struct config *c, struct config_error *error)
 {
 	int r = 0;
 
@@ -397,6 +406,8 @@ static int validate_choice(const struct config *c, struct config_error *error)
 		r = validate_pattern("select", c->select.items[i], error);
 	for (size_t i = 0; i < c->ignore.n && !r; i++)
 		r = validate_pattern("ignore", c->ignore.items[i], error);
+	for (size_t i = 0; i < c->debuginfod.n && !r; i++)
+		r = validate_server(c->debuginfod.items[i], error);
 	return r;
 }
 
@@ -419,7 +430,7 @@ int config_load(int argc, char **argv, struct config *ret, struct config_error *
 	if (!r)
 		r = validate(ret, ret_error);
 	if (!r)
-		r = validate_choice(ret, ret_error);
+		r = validate_lists(ret, ret_error);
 	return r;
 }
 

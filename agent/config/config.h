@@ -69,15 +69,20 @@ struct config_list {
 
 /* Owns its strings. */
 struct config {
-	char *listen; /* ADDRESS:PORT */
+	char *listen;	 /* ADDRESS:PORT */
+	char *ui_listen; /* the same; NULL: listen_plan() */
 	uint64_t window_ns;
 	uint64_t cpu_rate;   /* samples per second and CPU; 0: no CPU profiling */
 	double off_cpu;	     /* share of task switches; 0: no off-CPU profiling */
 	unsigned int unwind; /* enum config_unwind */
 	bool kernel_stacks;
+	bool dwarf;
+	struct config_list debuginfod; /* URLs */
+	char *debuginfod_dir;
+	uint64_t debuginfod_bytes;
 	unsigned int go_heap; /* enum config_go_heap */
 	bool go_contention;
-	bool go_pull;
+	bool pull;
 	char *cgroupfs_root; /* NULL: found by itself */
 	char *proc_root;
 	char *node_name;

@@ -27,7 +27,9 @@
 #include "base/hash.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "discovery/discovery.h"
 #include "procmap/address_space.h"
+#include "procmap/share.h"
 #include "unwindtable/unwind_publisher.h"
 
 enum deferred_outcome {
@@ -35,8 +37,8 @@ enum deferred_outcome {
 	DEFERRED_EXPIRED,
 	DEFERRED_FULL,
 	DEFERRED_FLUSHED,
-	DEFERRED_OFF_CPU, /* the thread had not come back */
-	DEFERRED_ODD,	  /* no program of ours can have written it */
+	DEFERRED_OFF_CPU, /* the thread has not come back yet */
+	DEFERRED_ODD,	  /* malformed: not written by our programs */
 	DEFERRED_LOST,	  /* no memory */
 	DEFERRED_OUTCOME_MAX,
 };
@@ -47,25 +49,18 @@ static const char *const outcome_names[DEFERRED_OUTCOME_MAX] = {
 	[DEFERRED_OFF_CPU] = "off_cpu",
 };
 
-/* The dumps of one process. */
-struct holder {
-	uint64_t pid;
-	size_t n;
-	size_t bytes;
-	UT_hash_handle hh;
-};
-
 struct deferred_stack {
 	TAILQ_ENTRY(deferred_stack) in_list;
-	struct holder *holder;
-	uint64_t since_ns; /* monotonic */
-	uint64_t time_ns;  /* of the sample, boot clock */
+	struct share_holder *holder; /* of bytes, by process */
+	uint64_t since_ns;	     /* monotonic */
+	uint64_t time_ns;	     /* of the sample, boot clock */
 	uint64_t pid;
-	uint16_t waits;	   /* for this executable's table; 0: not walked yet, or for files */
-	bool opens;	   /* waits for files of its process */
-	bool opened;	   /* some of them are open */
-	uint64_t id;	   /* of a wait; 0: of no wait */
-	uint64_t count;	   /* of a wait that is over; else 0 */
+	uint16_t waits; /* waits for this executable's table; 0: not walked yet, or waits for files
+			 */
+	bool opens;	/* waits for files of its process */
+	bool opened;	/* some of them are open */
+	uint64_t id;	/* of a wait; 0: of no wait */
+	uint64_t count; /* of an ended wait; else 0 */
 	uint64_t total_ns; /* the same */
 	size_t size;
 	uint64_t record[];
@@ -73,7 +68,7 @@ struct deferred_stack {
 
 TAILQ_HEAD(deferred_list, deferred_stack);
 
-/* A wait that is not over, walked. */
+/* A walked stack whose wait has not ended. */
 struct off_cpu {
 	uint64_t id;
 	uint64_t time_ns;
@@ -83,7 +78,7 @@ struct off_cpu {
 	size_t n;
 	TAILQ_ENTRY(off_cpu) in_list;
 	UT_hash_handle hh;
-	uint64_t words[]; /* as struct sample has them */
+	uint64_t words[]; /* in the form of struct sample */
 };
 
 TAILQ_HEAD(off_cpu_list, off_cpu);
@@ -93,9 +88,9 @@ struct deferred_unwind {
 	struct stack_dumps *dumps;
 	struct deferred_list list; /* the oldest first */
 	size_t n;
-	size_t n_waits; /* of them, that are not over */
+	size_t n_waits; /* of unended waits */
 	size_t bytes;
-	struct holder *holders;
+	struct share_holder *holders;
 	struct off_cpu_list off_cpus; /* the oldest first */
 	struct off_cpu *by_id;
 	size_t off_cpu_bytes;
@@ -106,45 +101,21 @@ DEFINE_CLEANUP(struct deferred_unwind *, deferred_unwind_freep, deferred_unwind_
 
 /* ---------------------------------------------------------------- the list */
 
-/* The entry of the process; with no dumps at first. NULL: no memory. */
-static struct holder *holder_get(struct deferred_unwind *du, uint64_t pid)
-{
-	struct holder *h;
-	bool hash_oom = false;
-
-	HASH_FIND(hh, du->holders, &pid, sizeof(pid), h);
-	if (h)
-		return h;
-	h = calloc(1, sizeof(*h));
-	if (!h)
-		return NULL;
-	h->pid = pid;
-	HASH_ADD(hh, du->holders, pid, sizeof(h->pid), h);
-	if (hash_oom) {
-		free(h);
-		return NULL;
-	}
-	return h;
-}
-
 static void drop(struct deferred_unwind *du, struct deferred_stack *stack)
 {
 	const size_t bytes = sizeof(*stack) + stack->size;
-	struct holder *h = stack->holder;
+	struct share_holder *h = stack->holder;
 
 	TAILQ_REMOVE(&du->list, stack, in_list);
 	du->n--;
 	du->n_waits -= stack->id && !stack->count;
 	du->bytes -= bytes;
-	h->bytes -= bytes;
-	if (!--h->n) {
-		HASH_DEL(du->holders, h);
-		free(h);
-	}
+	h->held -= bytes;
+	share_holder_put(&du->holders, h);
 	free(stack);
 }
 
-/* Whether files on the way of the walk are about to be opened. */
+/* Whether the walk needs files that the opener has not opened yet. */
 static bool want_files(struct deferred_unwind *du, struct address_space *space,
 		       const struct sample *sample)
 {
@@ -162,11 +133,11 @@ static bool want_files(struct deferred_unwind *du, struct address_space *space,
 /* The oldest dump of the process with the most bytes. */
 static struct deferred_stack *find_victim(const struct deferred_unwind *du)
 {
-	const struct holder *h, *most = NULL;
+	const struct share_holder *h, *most = NULL;
 	struct deferred_stack *stack;
 
 	for (h = du->holders; h; h = h->hh.next)
-		if (!most || h->bytes > most->bytes)
+		if (!most || h->held > most->held)
 			most = h;
 	TAILQ_FOREACH(stack, &du->list, in_list)
 	if (stack->holder == most)
@@ -174,7 +145,7 @@ static struct deferred_stack *find_victim(const struct deferred_unwind *du)
 	return stack;
 }
 
-/* Walk it. UNWIND_PUBLISHER_OK, UNWIND_PUBLISHER_WAITS, -ENOMEM. */
+/* Walk the dump. UNWIND_PUBLISHER_OK, UNWIND_PUBLISHER_WAITS, -ENOMEM. */
 static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct sample *ret,
 		struct stack_dump *dump)
 {
@@ -183,14 +154,15 @@ static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct
 	int r;
 
 	if (stack_dump_decode(stack->record, stack->size, dump))
-		return -EBADMSG; /* it was looked at when it came */
+		return -EBADMSG; /* looked up on arrival */
 	who = (struct address_space_who){
 		.pid = dump->sample.pid,
 		.start_ns = dump->sample.start_boottime_ns,
 		.exec_id = dump->sample.exec_id,
-		.owner = sample_owner(&dump->sample),
+		.owner = discovery_owner(du->opts.discovery, dump->sample.cgroup_id,
+					 dump->sample.cgroup_v1_id),
 	};
-	address_space_cache_at(du->opts.spaces, dump->time_ns);
+	address_space_cache_between(du->opts.spaces, dump->time_ns, dump->time_ns);
 	stack->waits = 0;
 	stack->opens = stack->opened = false;
 	r = address_space_cache_get(du->opts.spaces, &who, &space);
@@ -215,7 +187,7 @@ static void forget_off_cpu(struct deferred_unwind *du, struct off_cpu *off_cpu)
 	free(off_cpu);
 }
 
-/* Keep what was found until the thread comes back. */
+/* Keep the result until the thread comes back. */
 static enum deferred_outcome keep_off_cpu(struct deferred_unwind *du,
 					  const struct deferred_stack *stack,
 					  const struct sample *sample)
@@ -247,7 +219,7 @@ static enum deferred_outcome keep_off_cpu(struct deferred_unwind *du,
 	return DEFERRED_WALKED;
 }
 
-/* It was walked, and it is to be had as it is. */
+/* The dump has been walked: deliver the result. */
 static enum deferred_outcome deliver(struct deferred_unwind *du, const struct deferred_stack *stack,
 				     const struct stack_dump *dump, struct sample *sample)
 {
@@ -261,8 +233,8 @@ static enum deferred_outcome deliver(struct deferred_unwind *du, const struct de
 	return DEFERRED_WALKED;
 }
 
-/* Hand it over if that is possible, or whatever there is if @force says why (DEFERRED_WALKED: no
- * force). Whether it has left the list. */
+/* Deliver the stack if it is complete. With a reason in @force (DEFERRED_WALKED: none), deliver
+ * whatever was found. Returns whether the stack has left the list. */
 static bool pass_on(struct deferred_unwind *du, struct deferred_stack *stack,
 		    enum deferred_outcome force)
 {
@@ -289,7 +261,8 @@ static int keep(struct deferred_unwind *du, const void *record, size_t size,
 		const struct stack_dump *dump)
 {
 	struct deferred_stack *stack = malloc(sizeof(*stack) + size);
-	struct holder *h = stack ? holder_get(du, dump->sample.pid.pid) : NULL;
+	struct share_holder *h =
+		stack ? share_holder_get(&du->holders, dump->sample.pid.pid) : NULL;
 
 	if (!h) {
 		free(stack);
@@ -303,8 +276,7 @@ static int keep(struct deferred_unwind *du, const void *record, size_t size,
 					 .size = size};
 	memcpy(stack->record, record, size);
 	TAILQ_INSERT_TAIL(&du->list, stack, in_list);
-	h->n++;
-	h->bytes += sizeof(*stack) + size;
+	h->held += sizeof(*stack) + size;
 	du->n++;
 	du->n_waits += stack->id != 0;
 	du->bytes += sizeof(*stack) + size;
@@ -358,7 +330,7 @@ static bool come_back(struct deferred_unwind *du, const struct sample *sample)
 		whole.flags = off_cpu->flags;
 		(void)sample_set_user(&whole, off_cpu->words, off_cpu->n,
 				      off_cpu->n_rows); /* it was one */
-		address_space_cache_at(du->opts.spaces, off_cpu->time_ns);
+		address_space_cache_between(du->opts.spaces, off_cpu->time_ns, off_cpu->time_ns);
 		du->opts.fn(du->opts.ctx, STACK_DUMP_OFFCPU, &whole);
 		forget_off_cpu(du, off_cpu);
 		return true;
@@ -373,7 +345,7 @@ static bool come_back(struct deferred_unwind *du, const struct sample *sample)
 	return false;
 }
 
-/* What began before it ended is in the ring, if it is not here. */
+/* The dump was written before the wait ended, so it is in the list or still in the ring. */
 bool deferred_unwind_back(struct deferred_unwind *du, const struct sample *sample)
 {
 	if (come_back(du, sample))

@@ -20,6 +20,7 @@
 
 struct address_space_cache;
 struct deferred_unwind;
+struct discovery;
 struct metric_sink;
 struct unwind_publisher;
 
@@ -38,12 +39,14 @@ struct unwind_publisher;
 
 /**
  * struct deferred_unwind_opts - borrowed until deferred_unwind_free()
+ * @discovery: for the owners of samples
  * @fn: receives the samples, with their kind
  */
 struct deferred_unwind_opts {
 	struct bpfobj_stack_dumps maps;
 	struct address_space_cache *spaces;
 	struct unwind_publisher *publisher;
+	struct discovery *discovery;
 	void (*fn)(void *ctx, enum stack_dump_kind kind, const struct sample *sample);
 	void *ctx;
 };

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An entity that is not profiled is to cost nothing, so its directories are in the kernel's table,
- * which the programs look into before they walk a stack. All of its directories: a container may
- * make any number of its own, and a task's is the innermost. A directory that has just been made is
- * in the table a second later; what is sampled until then is dropped when it is folded.
+ * Excluded entities are filtered in BPF before the stack walk: the table cgroup_sampling lists
+ * their cgroup directories. A task reports its innermost cgroup, and a container may create any
+ * number of cgroups, so the table has all directories of an excluded container. A new directory
+ * enters the table within a second; until then its samples are walked, and folding drops them.
  *
- * In the table are, too, where the host's own processes are not profiled, all directories that are
- * in no container: a node has some hundred of them, and the processes that make it run.
+ * If host processes are not profiled, the table also has all directories outside of containers:
+ * some hundred on a node.
  *
- * On nodes with both versions of cgroups a container may be in the unified tree alone, and its
- * tasks in a directory of the host's in the other. So where directories of the host are in the
- * table, those of containers in the unified tree are, too, which is looked at first: as taken. If
- * there is no room for all of them, none of the host's gets in.
+ * On a node with both cgroup versions, the task of a container may be in a container's directory of
+ * the unified tree and in a host directory of the other tree. The kernel looks up the unified tree
+ * first. So if host directories are in the table, containers' directories of the unified tree are
+ * too, with full sampling, and those of new containers count as such before they are in the table.
+ * If the table has no room for all of these, no host directory is entered.
  *
- * A unit of the host has its directories. A program in no unit has none: its samples are walked and
- * then dropped.
+ * A host process outside of all units has no directory of its own: its samples are walked, and
+ * folding drops them.
  */
 #include "cpu/filter.h"
 
@@ -30,7 +31,7 @@ struct pass {
 	struct cgroup_sampling *cgroup_sampling;
 	unsigned int rate_hz;
 	bool host; /* host processes are profiled */
-	bool both; /* containers are told, too, that are as usual */
+	bool both; /* enter containers with full sampling, too */
 	bool full;
 	int result;
 };
@@ -77,8 +78,8 @@ static void set_host(void *ctx, struct entity *entity, enum hierarchy hierarchy,
 		set(pass, rate_hz, hierarchy, id);
 }
 
-/* The kinds of entities that are not sampled in full: usually none, and then there is nothing to
- * look for. */
+/* The kinds of entities with reduced sampling. Usually there are none, and the directories need not
+ * be visited. */
 static void find_kinds(struct discovery *discovery, unsigned int rate_hz, bool ret[ENTITY_KIND_MAX])
 {
 	const struct entity *entity = NULL;
@@ -104,6 +105,8 @@ int cpu_filter_apply(struct discovery *discovery, unsigned int rate_hz,
 		discovery_for_each_cgroup(discovery, set_container, &pass);
 	if (of_host && !pass.full)
 		discovery_for_each_host_cgroup(discovery, set_host, &pass);
+	cgroup_sampling_know(cgroup_sampling,
+			     pass.both && !pass.full ? discovery_newest_cgroup(discovery) : 0);
 	r = cgroup_sampling_end(cgroup_sampling);
 	return pass.result ? pass.result : r;
 }

@@ -13,7 +13,8 @@ struct entity;
 #define CPU_FILTER_SETTING "cpu_rate"
 
 /* The sampling rate of an entity, per second and CPU, from 0 to the clocks' @rate_hz. 0: the entity
- * is excluded or has the setting 0. A setting other than a number gives @rate_hz. */
+ * is excluded or has the setting 0. A setting other than a number gives @rate_hz. Exported for the
+ * test of these rules. */
 unsigned int cpu_filter_rate(const struct entity *entity, unsigned int rate_hz);
 
 /* Write the present rates of all entities to the map, once a second. 0, or -errno after an

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A hash table over stacks that live in an arena. All frames of all stacks are one array, in the
- * order of first appearance, and a second array of bytes has their return-address marks: 17 bytes a
- * frame, no allocation per stack, and everything is freed at once at the end of the window.
+ * A hash table over stacks in an arena. One array has all frames of all stacks, in the order of
+ * first appearance, and a second array of bytes has the return-address marks: 17 bytes a frame, and
+ * no allocation for each stack. The end of the window frees everything at once.
  *
- * Open addressing with linear probing; a slot holds the number of a stack plus one. Each stack's
- * hash is kept, so that growing does not read the frames and probing seldom compares them. A target
- * that builds stacks of equal hashes makes its own series slower, at most by FOLD_STACKS_MAX
- * compares of one word for each drained stack.
+ * Open addressing with linear probing; a slot has the number of a stack plus one. The hash of each
+ * stack is stored, so growth does not read frames, and probing seldom compares frames. The hash has
+ * a seed, because a target chooses its code addresses.
  */
 #include "cpu/fold.h"
 
@@ -17,6 +16,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/vec.h"
 
 /* Slots at first; always a power of two and at least twice the number of stacks. */
@@ -41,7 +41,6 @@ struct fold {
 	size_t entries_cap;
 	uint32_t *slots;
 	size_t n_slots;
-	uint64_t total;
 };
 
 DEFINE_CLEANUP(struct fold *, fold_freep, fold_free);
@@ -75,19 +74,9 @@ void fold_free(struct fold *fold)
 	free(fold);
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-	return hash ^ (hash >> 32);
-}
-
 static uint64_t hash_of(const struct frame *frames, const uint8_t *marks, size_t n)
 {
-	uint64_t hash = mix(0, n);
-
-	for (size_t i = 0; i < n; i++)
-		hash = mix(mix(hash, (uintptr_t)frames[i].image), frames[i].vaddr + marks[i]);
-	return hash;
+	return hash_words(hash_bytes(frames, n * sizeof(*frames)), hash_bytes(marks, n));
 }
 
 static bool is(const struct fold *fold, const struct entry *entry, const struct frame *frames,
@@ -98,7 +87,7 @@ static bool is(const struct fold *fold, const struct entry *entry, const struct 
 		       memcmp(fold->marks + entry->first, marks, n) == 0));
 }
 
-/* The slot that holds the stack, or the free one where it belongs. */
+/* The slot of the stack, or the free slot for it. */
 static uint32_t *find(const struct fold *fold, uint64_t hash, const struct frame *frames,
 		      const uint8_t *marks, size_t n)
 {
@@ -116,7 +105,7 @@ static uint32_t *find(const struct fold *fold, uint64_t hash, const struct frame
 	}
 }
 
-/* Twice the slots, once half of them are taken. */
+/* Double the slots if half of them are used. */
 static int grow_slots(struct fold *fold)
 {
 	const size_t n_slots = fold->n_slots * 2;
@@ -189,13 +178,13 @@ int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *retur
 		r = make_room(fold, n_frames);
 		if (r)
 			return r == VEC_FULL ? FOLD_FULL : r;
-		slot = find(fold, hash, frames, return_address, n_frames); /* they may have moved */
+		slot = find(fold, hash, frames, return_address,
+			    n_frames); /* the slots may have moved */
 		append(fold, hash, frames, return_address, n_frames);
 		*slot = (uint32_t)fold->n;
 	}
 	fold->entries[*slot - 1].count += count;
 	fold->entries[*slot - 1].value += value;
-	fold->total += count;
 	return 0;
 }
 
@@ -226,11 +215,6 @@ struct fold_stack fold_get(const struct fold *fold, size_t i)
 		.count = entry->count,
 		.value = entry->value,
 	};
-}
-
-uint64_t fold_total(const struct fold *fold)
-{
-	return fold->total;
 }
 
 size_t fold_bytes(const struct fold *fold)

@@ -47,8 +47,6 @@ void fold_settle(struct fold *fold);
 size_t fold_n(const struct fold *fold);
 /* In the order of first appearance; borrowed. */
 struct fold_stack fold_get(const struct fold *fold, size_t i);
-/* Samples. */
-uint64_t fold_total(const struct fold *fold);
 /* Memory of the fold. */
 size_t fold_bytes(const struct fold *fold);
 

@@ -2,6 +2,7 @@
 #include "cpu/profiler.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "base/nsec.h"
 #include "base/worker.h"
 #include "cpu/filter.h"
+#include "cpu/http.h"
 #include "cpu/sampler.h"
 #include "cpu/window.h"
 #include "discovery/discovery.h"
@@ -22,35 +24,48 @@
 #include "profile/oncpu.h"
 #include "cpu/report.h"
 #include "cpu/series.h"
+#include "symbolize/dwarfreader.h"
+#include "symbolize/perf_map.h"
 #include "symbolize/symbolizer.h"
 
-/* Reports waiting for the worker: a window's series, and as many again if it falls behind. Reached:
- * `podprof_profiled_samples_total{outcome="failed"}`. */
+/* Reports waiting for the worker: the series of one window, and as many again if the worker falls
+ * behind. Reached: `podprof_profiled_samples_total{outcome="failed"}`. */
 #define CPU_PROFILER_QUEUE_MAX ((size_t)2 * SERIES_MAX)
 
 _Static_assert(FOLD_STACKS_MAX >= PROFILE_SAMPLES_MAX, "one fold can fill a profile");
 
-/* A process's mappings are read when its first sample is handed over: one that ends before that has
- * stacks without names. A tick costs a few system calls. */
+/* Interval of drains. podprof reads the mappings of a process at its first sample, so a process
+ * that ends earlier has stacks without names. A tick costs a few system calls. */
 #define CPU_PROFILER_TICK_NS NSEC_PER_SEC
 
-/* How often it is looked whether a window's entities have their names. */
-#define CPU_PROFILER_NAMES_NS  (250 * NSEC_PER_MSEC)
-/* What changes of entities is in force within so long. */
-#define CPU_PROFILER_FILTER_NS NSEC_PER_SEC
+/* Interval of checks whether the entities of an ended window have names. */
+#define CPU_PROFILER_NAMES_NS	(250 * NSEC_PER_MSEC)
+/* CPU time for the names of one profile, of symbol tables above all. The names of node, the slowest
+ * of a developer's machine, take 45 ms. Reached: `podprof_symbolized_addresses_total{found="no"}`.
+ */
+#define CPU_PROFILER_SYMBOLS_NS (5 * NSEC_PER_SEC)
+/* Time that the report of one profile waits for DWARF. The answers of the other files come with a
+ * later profile. */
+#define CPU_PROFILER_DWARF_NS	(2 * NSEC_PER_SEC)
+/* Interval of updates of the filter: a new container below an excluded cgroup is excluded until
+ * then, whether other samples come or not. */
+#define CPU_PROFILER_FILTER_NS	NSEC_PER_SEC
+/* Longest time between two ticks while nothing is sampled: the process events of a quiet node wait
+ * so long. */
+#define CPU_PROFILER_IDLE_NS	(3 * NSEC_PER_SEC)
 
 /* The longest wait of an ended window for files that are being opened: one may block the thread for
  * OPENER_STUCK_NS before the next one is opened. */
 #define CPU_PROFILER_FILES_NS (3 * NSEC_PER_SEC)
 
-/* What became of samples on this side of the kernel, and of reports. */
+/* Outcomes of samples and reports in the agent. */
 enum cpu_outcome {
 	CPU_SAMPLES_FOLDED,
 	CPU_SAMPLES_FILTERED,	/* of what is not to be profiled */
 	CPU_SAMPLES_LOST,	/* a ceiling of the window, or no memory */
 	CPU_SAMPLES_LEFT_OUT,	/* a ceiling of the profile */
 	CPU_SAMPLES_UNREPORTED, /* their report was refused or failed */
-	CPU_SAMPLES_DROPPED,	/* of what is not to be profiled, as was told later */
+	CPU_SAMPLES_DROPPED,	/* of an entity that was excluded later */
 	CPU_OUTCOME_MAX,
 };
 
@@ -58,21 +73,25 @@ struct cpu_profiler {
 	struct cpu_profiler_opts opts;
 	struct cpu_sampler *sampler;
 	struct series_table *series;
-	struct series_table *off_cpu; /* off the CPUs; NULL: not wanted */
+	struct series_table *off_cpu; /* off-CPU; NULL: not requested */
 	struct worker *worker;
 	struct symbolizer *symbolizer; /* the worker's */
+	struct cpu_http *http;	       /* NULL: no profiles on demand */
 	struct loop_source *filter;
 	struct log_limit filter_log;
 	uint64_t outcomes[CPU_OUTCOME_MAX];
 	uint64_t n_places;
 	uint64_t n_unnamed;
-	size_t symbol_bytes;	 /* as the last report left it */
-	uint64_t n_blocked;	 /* files that could not be read for names; the same */
-	struct cpu_window *late; /* waits for names; NULL: none does */
+	uint64_t n_missing[SYMBOL_MISSING_MAX];
+	size_t symbol_bytes;		   /* after the last report */
+	uint64_t n_reads[SYMBOL_READ_MAX]; /* of files for names, after the last report */
+	uint64_t perf_map_events[PERF_MAP_EVENT_MAX];
+	uint64_t n_dwarf[DWARFREADER_OUTCOME_MAX]; /* requests, the same */
+	struct cpu_window *late;		   /* window waiting for names; NULL: none */
 	struct loop_source *late_timer;
 	uint64_t wait_ns;
 	uint64_t files_ns; /* monotonic: until then @late waits for files, too */
-	bool ahead;	   /* the worker has been told to read the kernel's names */
+	bool ahead;	   /* the worker reads the kernel's names, or has read them */
 };
 
 /* One series on its way through the worker. */
@@ -85,7 +104,9 @@ struct cpu_job {
 	struct cpu_report_opts opts;
 	struct cpu_report_stats stats;
 	size_t symbol_bytes;
-	uint64_t n_blocked;
+	uint64_t n_reads[SYMBOL_READ_MAX];
+	uint64_t perf_map_events[PERF_MAP_EVENT_MAX];
+	uint64_t n_dwarf[DWARFREADER_OUTCOME_MAX];
 	struct buf pprof;
 	int result;
 	struct profile *profile; /* all but the bytes */
@@ -107,7 +128,7 @@ static void cpu_job_free(struct cpu_job *job)
 
 DEFINE_CLEANUP(struct cpu_job *, cpu_job_freep, cpu_job_free);
 
-/* On the worker's thread: touches the job and the symbolizer alone. */
+/* On the worker's thread: uses only the job and the symbolizer. */
 static void cpu_job_run(struct work *work)
 {
 	struct cpu_job *job = container_of(work, struct cpu_job, work);
@@ -118,7 +139,10 @@ static void cpu_job_run(struct work *work)
 				 &job->pprof, &job->stats);
 	symbolizer_release(job->profiler->symbolizer);
 	job->symbol_bytes = symbolizer_bytes(job->profiler->symbolizer);
-	job->n_blocked = symbolizer_blocked(job->profiler->symbolizer);
+	memcpy(job->n_reads, symbolizer_reads(job->profiler->symbolizer), sizeof(job->n_reads));
+	memcpy(job->perf_map_events, symbolizer_perf_map_events(job->profiler->symbolizer),
+	       sizeof(job->perf_map_events));
+	symbolizer_dwarf_counts(job->profiler->symbolizer, job->n_dwarf);
 }
 
 static void cpu_job_done(struct work *work)
@@ -131,10 +155,14 @@ static void cpu_job_done(struct work *work)
 		return;
 	}
 	p->symbol_bytes = job->symbol_bytes;
-	p->n_blocked = job->n_blocked;
+	memcpy(p->n_reads, job->n_reads, sizeof(p->n_reads));
+	memcpy(p->perf_map_events, job->perf_map_events, sizeof(p->perf_map_events));
+	memcpy(p->n_dwarf, job->n_dwarf, sizeof(p->n_dwarf));
 	p->outcomes[CPU_SAMPLES_LEFT_OUT] += job->stats.n_left_out;
 	p->n_places += job->stats.n_places;
 	p->n_unnamed += job->stats.n_unnamed;
+	for (size_t i = 0; i < SYMBOL_MISSING_MAX; i++)
+		p->n_missing[i] += job->stats.n_missing[i];
 	job->profile->pprof_len = job->pprof.len;
 	job->profile->pprof = buf_take(&job->pprof);
 	p->opts.out(p->opts.ctx, take_ptr(job->profile));
@@ -142,7 +170,7 @@ static void cpu_job_done(struct work *work)
 
 /* ---------------------------------------------------------------- before the first report */
 
-/* Drains before it is known which tables are missing. */
+/* Drains until the missing tables are known. */
 #define AHEAD_DRAINS 2
 
 struct ahead_job {
@@ -180,14 +208,13 @@ static void read_ahead(struct cpu_profiler *p)
 		free(job);
 }
 
-/* What a sample stands for, on average: that of an entity of which fewer are taken stands for
- * more. */
+/* Mean weight of a sample: samples of an entity with reduced sampling have a larger weight. */
 static uint64_t mean_period(uint64_t value, uint64_t n)
 {
 	return (value + n / 2) / n;
 }
 
-/* Takes the folds when nothing can fail any more. */
+/* Takes the folds after the last step that can fail. */
 static int cpu_job_parts(struct cpu_job *job, struct cpu_window_part *parts, size_t n)
 {
 	uint64_t value = 0;
@@ -258,7 +285,7 @@ static void report_series(void *ctx, const struct cpu_window *w, struct cpu_wind
 	(void)take_ptr(job);
 }
 
-/* Who they belong to was left out when they had been taken. */
+/* The entity was excluded after its samples had been taken. */
 static void drop_series(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
 			size_t n)
 {
@@ -267,6 +294,30 @@ static void drop_series(void *ctx, const struct cpu_window *w, struct cpu_window
 }
 
 /* ---------------------------------------------------------------- the end of a window */
+
+static void trim_run(struct work *work)
+{
+	(void)work;
+	(void)malloc_trim(0);
+}
+
+static void trim_done(struct work *work)
+{
+	free(work);
+}
+
+/* Gives the memory that the reports leave back to the kernel: the C library keeps it until the
+ * next window. */
+static void trim_memory(struct cpu_profiler *p)
+{
+	struct work *work = calloc(1, sizeof(*work));
+
+	if (!work)
+		return;
+	*work = (struct work){.run = trim_run, .done = trim_done};
+	if (worker_submit(p->worker, work))
+		free(work);
+}
 
 static void report_late(struct cpu_profiler *p)
 {
@@ -277,6 +328,7 @@ static void report_late(struct cpu_profiler *p)
 	(void)loop_disarm(p->late_timer);
 	cpu_window_report(w, report_series, drop_series, p);
 	cpu_window_free(w);
+	trim_memory(p);
 }
 
 static void on_late(void *ctx)
@@ -316,7 +368,7 @@ static void on_off_cpu_end(void *ctx, struct series *series)
 
 void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t duration_ns)
 {
-	report_late(p); /* one waits at a time */
+	report_late(p); /* only one window waits at a time */
 	p->files_ns = nsec_monotonic() + CPU_PROFILER_FILES_NS;
 	(void)cpu_window_new(start_ns, duration_ns, nsec_monotonic() + p->wait_ns, &p->late);
 	series_end_window(p->series, on_series_end, p);
@@ -328,12 +380,14 @@ void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t
 		report_late(p);
 }
 
-/* @value: what the sample stands for. */
+/* @value: the weight of the sample. */
 static void take(struct cpu_profiler *p, struct series_table *series, const struct sample *sample,
 		 uint64_t value)
 {
+	const bool off_cpu = series == p->off_cpu;
 	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
 	struct entity *entity;
+	int r;
 
 	entity = discovery_entity(p->opts.discovery, sample->cgroup_id, sample->cgroup_v1_id,
 				  &sample->pid, sample->comm);
@@ -341,9 +395,11 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 		p->outcomes[CPU_SAMPLES_FILTERED] += sample->count;
 		return;
 	}
-	if (cpu_sampler_resolve(p->sampler, sample, &stack) ||
-	    series_add(series, &(struct series_of){.id = entity->key, .entity = entity},
-		       stack.frames, stack.return_address, stack.n, sample->count, value)) {
+	r = cpu_sampler_resolve(p->sampler, sample, &stack);
+	if (!r && p->http)
+		cpu_http_sample(p->http, off_cpu, entity, &stack, sample->count, value);
+	if (r || series_add(series, &(struct series_of){.id = entity->key, .entity = entity},
+			    stack.frames, stack.return_address, stack.n, sample->count, value)) {
 		p->outcomes[CPU_SAMPLES_LOST] += sample->count;
 		return;
 	}
@@ -354,7 +410,8 @@ static void on_sample(void *ctx, const struct sample *sample)
 {
 	struct cpu_profiler *p = ctx;
 
-	take(p, p->series, sample, sample_value(sample, cpu_profiler_period_ns(p)));
+	take(p, p->series, sample,
+	     sample_value(sample, oncpu_period(cpu_sampler_oncpu(p->sampler))));
 }
 
 static void on_off_cpu(void *ctx, const struct sample *sample)
@@ -364,7 +421,39 @@ static void on_off_cpu(void *ctx, const struct sample *sample)
 	take(p, p->off_cpu, sample, sample->total);
 }
 
-/* Each second: whoever is not to be sampled, or less. */
+static void on_drained(void *ctx, bool off_cpu, uint64_t until_ns)
+{
+	struct cpu_profiler *p = ctx;
+
+	if (p->http)
+		cpu_http_drained(p->http, off_cpu, until_ns);
+}
+
+static void drain_now(void *ctx)
+{
+	struct cpu_profiler *p = ctx;
+
+	cpu_sampler_drain(p->sampler);
+}
+
+static int start_http(struct cpu_profiler *p)
+{
+	const struct cpu_http_opts opts = {
+		.loop = p->opts.loop,
+		.worker = p->worker,
+		.symbolizer = p->symbolizer,
+		.discovery = p->opts.discovery,
+		.off_cpu = p->off_cpu,
+		.period = oncpu_period(cpu_sampler_oncpu(p->sampler)),
+		.drain = drain_now,
+		.ctx = p,
+		.share = p->opts.pull_share,
+	};
+
+	return p->opts.pull ? cpu_http_new(&opts, &p->http) : 0;
+}
+
+/* Each second: update the sampling rates of entities. */
 static void on_filter(void *ctx)
 {
 	struct cpu_profiler *p = ctx;
@@ -399,6 +488,7 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		.loop = o->loop,
 		.proc = o->proc,
 		.sys = o->sys,
+		.discovery = o->discovery,
 		.v1 = discovery_v1_controller(o->discovery),
 		.rate_hz = o->rate_hz,
 		.kernel_stacks = o->kernel_stacks,
@@ -406,15 +496,21 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		.table_bytes = o->table_bytes,
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = CPU_PROFILER_TICK_NS,
+		.idle_ns = CPU_PROFILER_IDLE_NS,
 		.fn = on_sample,
 		.off_cpu = o->off_cpu,
 		.off_fn = on_off_cpu,
+		.drained = on_drained,
 		.ctx = p,
 	};
+	const struct dwarfreader_opts dwarf = {.patience_ns = CPU_PROFILER_DWARF_NS};
 	const struct symbolizer_opts symbolizer_opts = {
 		.proc = o->proc,
 		.cache_bytes = o->symbol_bytes,
+		.dwarf = o->dwarf ? &dwarf : NULL,
+		.debuginfod = o->debuginfod,
 		.guarded = true,
+		.report_ns = CPU_PROFILER_SYMBOLS_NS,
 	};
 	int r = series_table_new(&p->series);
 
@@ -428,6 +524,8 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		r = worker_new(o->loop, "report", CPU_PROFILER_QUEUE_MAX, &p->worker);
 	if (!r)
 		r = cpu_sampler_new(&sampler_opts, ret_why, &p->sampler);
+	if (!r)
+		r = start_http(p);
 	if (!r)
 		r = start_filter(p);
 	if (!r)
@@ -462,7 +560,11 @@ void cpu_profiler_free(struct cpu_profiler *p)
 	loop_remove(p->filter);
 	discovery_ask(p->opts.discovery, NULL, NULL);
 	cpu_sampler_free(p->sampler);
+	if (p->symbolizer)
+		symbolizer_stop(p->symbolizer);
+	cpu_http_stop(p->http);
 	worker_free(p->worker);
+	cpu_http_free(p->http);
 	symbolizer_free(p->symbolizer);
 	loop_remove(p->late_timer);
 	cpu_window_free(p->late);
@@ -481,17 +583,17 @@ const struct series *cpu_profiler_series(const struct cpu_profiler *p, const cha
 	return series_find(p->series, entity);
 }
 
-uint64_t cpu_profiler_period_ns(const struct cpu_profiler *p)
-{
-	return oncpu_period(cpu_sampler_oncpu(p->sampler));
-}
-
 struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p)
 {
 	return (struct cpu_profiler_caches){
 		.symbol_bytes = p->symbol_bytes,
 		.address_space_bytes = cpu_sampler_address_space_bytes(p->sampler),
 	};
+}
+
+const struct pull_source *cpu_profiler_pull_source(const struct cpu_profiler *p)
+{
+	return cpu_http_source(p->http);
 }
 
 const struct cpu_sampler *cpu_profiler_sampler(const struct cpu_profiler *p)
@@ -507,9 +609,18 @@ void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc places = {
 		"podprof_symbolized_addresses", METRIC_COUNTER,
 		"Distinct addresses looked up for a name, by result.", NULL};
-	static const struct metric_family_desc blocked = {
-		"podprof_symbol_reads_abandoned", METRIC_COUNTER,
-		"Blocked and abandoned reads of files for names.", NULL};
+	static const struct metric_family_desc reads = {"podprof_symbol_reads", METRIC_COUNTER,
+							"Reads of files for names, by outcome.",
+							NULL};
+	static const struct metric_family_desc missing = {
+		"podprof_unnamed_addresses", METRIC_COUNTER,
+		"Distinct addresses without a name, by reason.", NULL};
+	static const struct metric_family_desc perf_maps = {
+		"podprof_perf_map_events", METRIC_COUNTER,
+		"Reads of perf maps of processes, and what was found, by event.", NULL};
+	static const struct metric_family_desc dwarf = {
+		"podprof_dwarf_requests", METRIC_COUNTER,
+		"Requests for lines and inlined functions, by outcome.", NULL};
 	static const char *const names[CPU_OUTCOME_MAX] = {
 		[CPU_SAMPLES_FOLDED] = "folded",     [CPU_SAMPLES_FILTERED] = "filtered",
 		[CPU_SAMPLES_LOST] = "lost",	     [CPU_SAMPLES_LEFT_OUT] = "over_limit",
@@ -518,11 +629,18 @@ void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 	struct cpu_profiler *p = ctx;
 
 	cpu_sampler_collect(p->sampler, sink);
+	if (p->http)
+		cpu_http_collect(p->http, sink);
 	series_collect(p->series, sink);
 	metric_by_name(sink, &samples, "outcome", p->outcomes, names, CPU_OUTCOME_MAX);
 	metric_family(sink, &places);
 	metric_u64(sink, p->n_places - p->n_unnamed, &(struct metric_label){"found", "yes"}, 1);
 	metric_u64(sink, p->n_unnamed, &(struct metric_label){"found", "no"}, 1);
-	metric_family(sink, &blocked);
-	metric_u64(sink, p->n_blocked, NULL, 0);
+	metric_by_name(sink, &missing, "reason", p->n_missing + 1, symbol_missing_names + 1,
+		       SYMBOL_MISSING_MAX - 1);
+	metric_by_name(sink, &reads, "outcome", p->n_reads, symbol_read_names, SYMBOL_READ_MAX);
+	metric_by_name(sink, &perf_maps, "event", p->perf_map_events, perf_map_event_names,
+		       PERF_MAP_EVENT_MAX);
+	metric_by_name(sink, &dwarf, "outcome", p->n_dwarf, dwarfreader_outcome_names,
+		       DWARFREADER_OUTCOME_MAX);
 }

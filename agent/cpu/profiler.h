@@ -16,9 +16,12 @@
 #include "profile/bpfobj.h"
 
 struct cpu_sampler;
+struct cpu_share;
 struct discovery;
+struct debuginfod;
 struct loop;
 struct metric_sink;
+struct pull_source;
 struct root;
 struct series;
 struct cpu_profiler;
@@ -32,11 +35,15 @@ struct cpu_profiler_opts {
 	unsigned int rate_hz;
 	double off_cpu; /* as in cpu_sampler_opts */
 	bool kernel_stacks;
+	struct debuginfod *debuginfod; /* NULL: no servers with debug files */
+	bool dwarf;		       /* lines and inlined functions of native code */
 	enum settings_unwind unwind;
 	bool unsafe_kernel;	      /* as in oncpu_opts */
 	size_t symbol_bytes;	      /* ceiling of cached symbol tables */
 	size_t table_bytes;	      /* ceiling for unwind tables in the kernel */
 	struct profile_limits limits; /* of one profile; {0}: profile_limits_max */
+	bool pull;		      /* make profiles on demand, too (cpu/http.h) */
+	struct cpu_share *pull_share; /* as in cpu_http_opts */
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
 	void *ctx;
@@ -48,8 +55,9 @@ int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *re
 /* Waits for the running report. Waiting reports are dropped and counted. */
 void cpu_profiler_free(struct cpu_profiler *p);
 
-/* End the window: its folded stacks become profiles of this span (wall clock). The profiles leave
- * after the metadata of all entities, after the longest wait, or at the end of the next window. */
+/* End the window: the folded stacks become profiles of this span (wall clock). The profiles are
+ * reported when the metadata of all entities is known, after the longest wait, or at the end of the
+ * next window. */
 void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t duration_ns);
 /* Stop sampling, take the remaining samples and end the last window. @wait_ns: the longest wait for
  * metadata of pending entities. */
@@ -59,8 +67,6 @@ size_t cpu_profiler_pending(const struct cpu_profiler *p);
 
 /* The series of an entity; NULL: none. */
 const struct series *cpu_profiler_series(const struct cpu_profiler *p, const char *entity);
-/* CPU time of one sample. */
-uint64_t cpu_profiler_period_ns(const struct cpu_profiler *p);
 /* Memory of the caches: symbol tables as of the last report, and mappings. */
 struct cpu_profiler_caches {
 	size_t symbol_bytes;
@@ -69,6 +75,8 @@ struct cpu_profiler_caches {
 struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p);
 /* The profiler's sampler; borrowed. */
 const struct cpu_sampler *cpu_profiler_sampler(const struct cpu_profiler *p);
+/* Its profiles on demand; NULL: not asked for. Borrowed. */
+const struct pull_source *cpu_profiler_pull_source(const struct cpu_profiler *p);
 /* A metric_collect_fn. */
 void cpu_profiler_collect(void *ctx, struct metric_sink *sink);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The agent's parts, put together another way: the same sampler, but folded by process instead of
- * by entity, and one report at the end, made here and not by a worker, since nothing else waits.
+ * The recorder combines the agent's parts in another way: the same sampler, but the samples are
+ * folded by process instead of by entity, and there is one report at the end. The recorder makes
+ * this report itself, without a worker, because nothing else is waiting.
  *
- * Samples are taken in ten times a second. The mappings of a process are read when its first ones
- * come in: a program that lives for 300 ms is still there then, and once they are known they stay
- * so until the end.
+ * The recorder drains ten times a second. It reads the mappings of a process with the first samples
+ * of the process, so a program that runs for 300 ms is still alive at that time. The mappings are
+ * then kept until the end.
  */
 #include "cpu/recorder.h"
 
@@ -32,27 +33,29 @@
 #include "profile/pid_filter.h"
 #include "cpu/report.h"
 #include "cpu/series.h"
+#include "symbolize/dwarfreader.h"
 #include "symbolize/symbolizer.h"
 
 #define RECORDER_TICK_NS      (100 * NSEC_PER_MSEC)
 #define RECORDER_SWEEP_NS     (60 * NSEC_PER_SEC)
-/* Symbol tables; it is one report, on somebody's demand. */
+/* Bytes of symbol tables: a single report, on demand. */
 #define RECORDER_SYMBOL_BYTES (256u << 20)
-/* Looks at all processes for those made while the last look was under way. */
+/* Passes over all processes; each pass finds the children made during the previous pass. */
 #define RECORDER_FAMILY_LOOKS 10
 
 struct recorder {
 	struct recorder_opts opts;
-	struct discovery *discovery; /* NULL: there are no cgroups to be seen */
+	struct discovery *discovery; /* NULL: no cgroups visible */
 	struct cpu_sampler *sampler;
 	struct series_table *series;  /* by process and program */
-	struct series_table *off_cpu; /* the same, off the CPUs */
+	struct series_table *off_cpu; /* the same, off-CPU */
 	struct descendants *descendants;
+	struct symbolizer *symbolizer;
 	char container[CGROUP_ID_MAX]; /* "" for none */
 	int cost_fd;
 	bool begun;
 	uint64_t swept_ns;
-	int add_result; /* of the last process or cgroup that could not be entered */
+	int add_result; /* of the last process or cgroup without an entry */
 	uint64_t n_samples;
 	uint64_t n_off_cpu;
 	uint64_t n_ends[SAMPLE_END_MAX];
@@ -62,11 +65,11 @@ struct recorder {
 };
 
 DEFINE_CLEANUP(struct recorder *, recorder_freep, recorder_free);
-DEFINE_CLEANUP(struct symbolizer *, symbolizer_freep, symbolizer_free);
 
 /* ---------------------------------------------------------------- samples */
 
-/* The entity's, less what is the same for all; the tags; and the process's own, which win. */
+/* Labels of the entity, without those equal for all; then the tags; then the process's own labels,
+ * which take precedence. */
 static int labels_of(const struct recorder *r, const struct entity *entity,
 		     const struct sample *sample, struct labels *ret)
 {
@@ -84,7 +87,7 @@ static int labels_of(const struct recorder *r, const struct entity *entity,
 		err = labels_set(ret, "pid", pid);
 	if (err >= 0)
 		err = labels_set(ret, "comm", sample->comm);
-	return err < 0 ? err : 0; /* with too many tags the last have no room */
+	return err < 0 ? err : 0; /* the last of too many tags have no room */
 }
 
 static int add_stack(struct recorder *r, struct series_table *table, const char *key,
@@ -107,7 +110,7 @@ static int add_stack(struct recorder *r, struct series_table *table, const char 
 	return 0;
 }
 
-/* Labels are made once for each process and program: the series keeps them. */
+/* The series keeps the labels, which are made once for each process and program. */
 static int add_sample(struct recorder *r, const struct entity *entity, const struct sample *sample,
 		      bool off_cpu, const struct cpu_stack *stack)
 {
@@ -137,7 +140,7 @@ static void take(struct recorder *r, const struct sample *sample, bool off_cpu)
 	if (r->container[0] && !discovery_in_container(entity, r->container))
 		return;
 	if (!r->begun) {
-		(void)cpu_sampler_resolve(r->sampler, sample, &stack); /* which asks for tables */
+		(void)cpu_sampler_resolve(r->sampler, sample, &stack); /* requests tables */
 		return;
 	}
 	if (cpu_sampler_resolve(r->sampler, sample, &stack) ||
@@ -191,7 +194,7 @@ int recorder_add_process(struct recorder *r, pid_t pid, bool descendants)
 		n = descendants_grow(r->descendants, r->opts.proc, enter_process, r);
 	if (r->add_result || n < 0)
 		return r->add_result == -E2BIG ? RECORDER_FULL : n < 0 ? n : r->add_result;
-	/* last, so that it was there when it was entered */
+	/* last: the process existed when its entry was made */
 	err = pid_read(r->opts.proc, pid, &id);
 	return err > 0 ? RECORDER_GONE : err;
 }
@@ -213,7 +216,7 @@ static void enter_cgroup(void *ctx, struct entity *entity, enum hierarchy hierar
 		r->add_result = err == CGROUP_SAMPLING_FULL ? -E2BIG : err;
 }
 
-/* Directories that a container makes later come into the table with the next sweep. */
+/* Directories that a container makes later are entered by the next sweep. */
 static int enter_cgroups(struct recorder *r)
 {
 	int err;
@@ -236,7 +239,7 @@ int recorder_add_container(struct recorder *r, const char *id)
 	return found == DISCOVERY_AMBIGUOUS ? RECORDER_AMBIGUOUS : RECORDER_GONE;
 }
 
-/* As the agent does at the end of a window: what a long recording has seen and is gone. */
+/* As at the end of a window in the agent: drops state of ended processes. */
 static void sweep_sampler(struct recorder *r)
 {
 	const uint64_t now = nsec_monotonic();
@@ -276,7 +279,7 @@ static int start_discovery(struct recorder *r)
 	};
 	int err = discovery_new(&opts, &r->discovery);
 
-	/* without cgroups a sample says its process and nothing more */
+	/* without cgroups a sample has only its process */
 	return err < 0 ? err : 0;
 }
 
@@ -300,8 +303,16 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 		.fn = on_sample,
 		.ctx = r,
 	};
-	int err = series_table_new(&r->series);
+	const struct dwarfreader_opts dwarf = {0};
+	const struct symbolizer_opts symbolizer = {
+		.proc = o->proc,
+		.dwarf = o->dwarf ? &dwarf : NULL,
+		.cache_bytes = RECORDER_SYMBOL_BYTES,
+	};
+	int err = symbolizer_new(&symbolizer, &r->symbolizer);
 
+	if (!err)
+		err = series_table_new(&r->series);
 	if (!err)
 		err = series_table_new(&r->off_cpu);
 	if (!err)
@@ -312,7 +323,8 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 		return err;
 	if (r->discovery)
 		sampler.v1 = discovery_v1_controller(r->discovery);
-	r->cost_fd = bpfobj_count_cost(); /* if not, the summary has a number less */
+	r->cost_fd = bpfobj_count_cost(); /* otherwise the summary omits this number */
+	sampler.discovery = r->discovery;
 	err = cpu_sampler_new(&sampler, ret_why, &r->sampler);
 	if (!err && r->discovery)
 		discovery_ask(r->discovery, cgroup_events_find,
@@ -346,6 +358,7 @@ void recorder_free(struct recorder *r)
 	series_table_free(r->off_cpu);
 	discovery_free(r->discovery);
 	descendants_free(r->descendants);
+	symbolizer_free(r->symbolizer);
 	close_fdp(&r->cost_fd);
 	free(r);
 }
@@ -402,7 +415,7 @@ struct parts {
 	int result;
 };
 
-/* The series stay in the table until it is freed, and keep labels and folds: they are borrowed. */
+/* Borrowed: the table keeps series, labels and folds until it is freed. */
 static void add_part(struct parts *p, const struct series *series, bool off_cpu)
 {
 	if (series->fold)
@@ -427,10 +440,6 @@ int recorder_report(struct recorder *r, uint64_t start_ns, uint64_t duration_ns,
 		    const char *const *comments, size_t n_comments, struct buf *ret,
 		    uint64_t *ret_left_out)
 {
-	const struct symbolizer_opts symbolizer_opts = {
-		.proc = r->opts.proc,
-		.cache_bytes = RECORDER_SYMBOL_BYTES,
-	};
 	const struct cpu_report_opts opts = {
 		.kind = r->opts.event	      ? CPU_REPORT_EVENTS
 			: r->opts.off_cpu > 0 ? CPU_REPORT_BOTH
@@ -444,18 +453,16 @@ int recorder_report(struct recorder *r, uint64_t start_ns, uint64_t duration_ns,
 		.comments = comments,
 		.n_comments = n_comments,
 	};
-	_cleanup_(symbolizer_freep) struct symbolizer *symbolizer = NULL;
 	struct cpu_report_stats stats = {0};
 	struct parts parts = {0};
-	int err = symbolizer_new(&symbolizer_opts, &symbolizer);
+	int err;
 
-	if (!err) {
-		series_for_each(r->series, add_cpu_part, &parts);
-		series_for_each(r->off_cpu, add_off_cpu_part, &parts);
-		err = parts.result;
-	}
+	series_for_each(r->series, add_cpu_part, &parts);
+	series_for_each(r->off_cpu, add_off_cpu_part, &parts);
+	err = parts.result;
 	if (!err)
-		err = cpu_report(parts.items, parts.n, symbolizer, &opts, ret, &stats);
+		err = cpu_report(parts.items, parts.n, r->symbolizer, &opts, ret, &stats);
+	symbolizer_release(r->symbolizer);
 	free(parts.items);
 	*ret_left_out = stats.n_left_out;
 	return err;

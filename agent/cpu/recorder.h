@@ -47,6 +47,7 @@ struct recorder_opts {
 	unsigned int rate_hz;
 	double off_cpu;
 	bool kernel_stacks;
+	bool dwarf; /* lines and inlined functions of native code */
 	enum settings_unwind unwind;
 	bool unsafe_kernel;
 	enum settings_scope scope;

@@ -17,11 +17,17 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/labels.h"
+#include "base/strview.h"
+#include "base/vec.h"
 #include "pprof/pprof.h"
+#include "pprof/unnamed.h"
 #include "cpu/fold.h"
 #include "symbolize/symbolizer.h"
 
-/* An address in an image as it was seen: padding is spelled out, the whole is a hash key. */
+/* Bytes of a comment: a path and some words. Reached: left out. */
+#define COMMENT_BYTES_MAX 4352
+
+/* An address in an image. A hash key, so padding is explicit. */
 struct place_key {
 	const struct image *image;
 	uint64_t vaddr;
@@ -33,15 +39,20 @@ struct place {
 	struct symbol_line *lines;
 	size_t n_lines;
 	uint32_t location; /* pprof's number; 0 until it is entered */
+	enum symbol_missing missing;
+	struct image_facts *facts; /* of @missing */
 	UT_hash_handle hh;
 };
 
+/* @missing: value of the samples with such a frame. @counted: the last one. */
 struct image_facts {
 	const struct image *image;
-	bool functions;
+	bool lacks_functions;
 	bool filenames;
 	bool line_numbers;
 	bool inlined;
+	uint64_t missing[SYMBOL_MISSING_MAX];
+	const struct frame *counted; /* its frames */
 	UT_hash_handle hh;
 };
 
@@ -53,6 +64,7 @@ struct cpu_build {
 	struct place *places;
 	struct image_facts *images;
 	enum cpu_report_kind kind;
+	uint64_t value; /* of all samples */
 	struct cpu_report_stats stats;
 };
 
@@ -100,17 +112,15 @@ static bool is_function(const struct image *image)
 	return image->kind == IMAGE_RUNTIME || image->kind == IMAGE_BROKEN;
 }
 
-static int facts_learn(struct cpu_build *b, const struct image *image, const struct symbol *symbol)
+static int facts_learn(struct cpu_build *b, struct place *place, const struct symbol *symbol)
 {
 	struct image_facts *facts;
-	int r;
+	int r = facts_get(b, place->key.image, &facts);
 
-	if (is_function(image))
-		return 0;
-	r = facts_get(b, image, &facts);
 	if (r)
 		return r;
-	facts->functions |= symbol->found;
+	place->facts = facts;
+	facts->lacks_functions |= !symbol->found;
 	for (size_t i = 0; i < symbol->n_lines; i++) {
 		facts->filenames |= symbol->lines[i].file[0] != '\0';
 		facts->line_numbers |= symbol->lines[i].line != 0;
@@ -172,7 +182,10 @@ static int place_name(struct cpu_build *b, struct place *place, const struct sym
 	place->n_lines = symbol->n_lines;
 	b->stats.n_places++;
 	b->stats.n_unnamed += !symbol->found;
-	return facts_learn(b, place->key.image, symbol);
+	b->stats.n_missing[symbol->missing]++;
+	place->missing = symbol->missing;
+	/* each function of a runtime is an image */
+	return place->key.image->kind == IMAGE_RUNTIME ? 0 : facts_learn(b, place, symbol);
 }
 
 /* Places of one image, and the addresses of their instructions. */
@@ -196,7 +209,7 @@ static int name_addresses(struct same_image *same)
 	/* the symbolizer changes reference counts */
 	struct image *image = (struct image *)same->places[0]->key.image;
 
-	/* of a return address, the instruction that was calling */
+	/* of a return address: the calling instruction */
 	for (size_t i = 0; i < same->n; i++) {
 		const struct place_key *key = &same->places[i]->key;
 
@@ -215,9 +228,11 @@ static int name_functions(struct same_image *same)
 	for (size_t i = 0; i < same->n && !r; i++) {
 		struct symbol symbol = {.n_lines = 1, .found = image->kind == IMAGE_RUNTIME};
 
+		symbol.missing = symbol.found ? SYMBOL_NAMED : SYMBOL_RUNTIME;
 		symbol.lines[0] = (struct symbol_line){
 			.function = image->function.name,
-			.system_name = image->function.name,
+			/* no symbol: pprof would take "<module>" for arguments of a template */
+			.system_name = "",
 			.file = image->function.file,
 			.line = (uint32_t)same->places[i]->key.vaddr,
 			.start_line = image->function.start_line,
@@ -267,7 +282,8 @@ static int name_places(struct cpu_build *b)
 	return r;
 }
 
-/* The segment of the file that has @vaddr; all of the address space for what is no file. */
+/* The segment of the file with @vaddr; without a file, the whole address space, or the kernel's
+ * half. */
 static struct pprof_mapping mapping_of(const struct image *image, uint64_t vaddr)
 {
 	struct pprof_mapping mapping = {
@@ -278,6 +294,8 @@ static struct pprof_mapping mapping_of(const struct image *image, uint64_t vaddr
 	const struct elffile_segment *segments;
 	size_t n = 0;
 
+	if (image->kind == IMAGE_KERNEL)
+		mapping.start = (uint64_t)1 << 63; /* its half of the address space */
 	if (!image->file)
 		return mapping;
 	segments = elffile_segments(image->file, &n);
@@ -295,17 +313,13 @@ static struct pprof_mapping mapping_of(const struct image *image, uint64_t vaddr
 static int enter_mapping(struct cpu_build *b, const struct place *place, uint32_t *ret)
 {
 	struct pprof_mapping mapping = mapping_of(place->key.image, place->key.vaddr);
-	struct image_facts *facts;
-	int r;
+	const struct image_facts *facts = place->facts;
 
 	if (is_function(place->key.image)) {
 		mapping.has_functions = mapping.has_filenames = mapping.has_line_numbers = true;
 		return pprof_mapping(b->pprof, &mapping, ret);
 	}
-	r = facts_get(b, place->key.image, &facts);
-	if (r)
-		return r;
-	mapping.has_functions = facts->functions;
+	mapping.has_functions = !facts->lacks_functions;
 	mapping.has_filenames = facts->filenames;
 	mapping.has_line_numbers = facts->line_numbers;
 	mapping.has_inline_frames = facts->inlined;
@@ -323,6 +337,7 @@ static int enter_location(struct cpu_build *b, struct place *place)
 		const struct symbol_line *line = &place->lines[i];
 
 		lines[i].line = line->line;
+		lines[i].column = line->column;
 		r = pprof_function(b->pprof, line->function, line->system_name, line->file,
 				   line->start_line, &lines[i].function);
 	}
@@ -331,7 +346,7 @@ static int enter_location(struct cpu_build *b, struct place *place)
 	return pprof_location(b->pprof, mapping, address, lines, place->n_lines, &place->location);
 }
 
-/* A part's labels as its samples have them. */
+/* The labels of a part's samples. */
 struct sample_labels {
 	struct pprof_label items[LABELS_MAX];
 	size_t n;
@@ -358,13 +373,27 @@ static void values_of(const struct cpu_build *b, const struct cpu_report_part *p
 	ret[at + 1] = off_cpu ? count : value;
 }
 
+/* A stack counts once for each image, by its innermost frame there without a name. */
+static void count_missing(const struct place *place, const struct fold_stack *stack, uint64_t value)
+{
+	struct image_facts *facts = place->facts;
+
+	if (!place->missing || facts->counted == stack->frames)
+		return;
+	facts->missing[place->missing] += value;
+	facts->counted = stack->frames;
+}
+
 static int enter_sample(struct cpu_build *b, const struct cpu_report_part *part,
 			const struct fold_stack *stack, const struct sample_labels *labels,
 			uint32_t *locations)
 {
+	/* shares are of the main type */
+	const uint64_t value = b->kind == CPU_REPORT_BOTH && part->off_cpu ? 0 : stack->value;
 	int64_t values[PPROF_VALUES_MAX];
 
 	values_of(b, part, stack, values);
+	b->value += value;
 	for (size_t i = 0; i < stack->n_frames; i++) {
 		struct place *place;
 		int r = place_get(b, &stack->frames[i], stack->return_address[i], &place);
@@ -374,6 +403,7 @@ static int enter_sample(struct cpu_build *b, const struct cpu_report_part *part,
 		if (r)
 			return r;
 		locations[i] = place->location;
+		count_missing(place, stack, value);
 	}
 	return pprof_sample(b->pprof, locations, stack->n_frames, values, labels->items, labels->n);
 }
@@ -408,6 +438,86 @@ static int enter_samples(struct cpu_build *b, const struct cpu_report_part *part
 	return 0;
 }
 
+/* ---------------------------------------------------------------- missing names */
+
+/* Value of the samples without names in the images of one path. */
+struct missing {
+	const char *path;
+	enum symbol_missing why;
+	uint64_t value;
+};
+
+static int by_path(const void *a, const void *b)
+{
+	const struct missing *x = a, *y = b;
+	int order = strcmp(x->path, y->path);
+
+	return order ? order : (int)x->why - (int)y->why;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const struct missing *x = a, *y = b;
+
+	return x->value > y->value ? -1 : x->value < y->value ? 1 : by_path(a, b);
+}
+
+static int comment_missing(struct cpu_build *b, const struct missing *m)
+{
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(COMMENT_BYTES_MAX);
+	const struct unnamed unnamed = {
+		.per_mille = (uint32_t)((unsigned __int128)m->value * 1000 / b->value),
+		.reason = strview_of(symbol_missing_names[m->why]),
+		.path = strview_of(m->path),
+	};
+	int r;
+
+	if (!unnamed.per_mille)
+		return 0;
+	r = unnamed_format(&unnamed, &text);
+	return r ? r : pprof_comment(b->pprof, text.data);
+}
+
+/* The memory of each process is an image, so a path may have several. */
+static size_t join_paths(struct missing *list, size_t n)
+{
+	size_t kept = 0;
+
+	qsort(list, n, sizeof(*list), by_path);
+	for (size_t i = 0; i < n; i++) {
+		if (kept && by_path(&list[kept - 1], &list[i]) == 0)
+			list[kept - 1].value += list[i].value;
+		else
+			list[kept++] = list[i];
+	}
+	return kept;
+}
+
+static int comment_all_missing(struct cpu_build *b)
+{
+	_cleanup_(freep) struct missing *list = NULL;
+	size_t n = 0, cap = 0;
+	int r = 0;
+
+	for (const struct image_facts *f = b->images; f; f = f->hh.next) {
+		for (size_t i = 0; i < SYMBOL_MISSING_MAX && !r; i++) {
+			if (!f->missing[i])
+				continue;
+			r = vec_grow(&list, &cap, n + 1, sizeof(*list), SIZE_MAX / sizeof(*list));
+			if (!r)
+				list[n++] = (struct missing){f->image->path, (enum symbol_missing)i,
+							     f->missing[i]};
+		}
+	}
+	if (r || !n)
+		return r;
+	n = join_paths(list, n);
+	qsort(list, n, sizeof(*list), by_value);
+	for (size_t i = 0; i < n && i < UNNAMED_COMMENTS_MAX && r >= 0; i++)
+		r = comment_missing(b, &list[i]);
+	return r < 0 ? r : 0;
+}
+
 static int enter_all(struct cpu_build *b, const struct cpu_report_opts *opts)
 {
 	int r = 0;
@@ -420,10 +530,10 @@ static int enter_all(struct cpu_build *b, const struct cpu_report_opts *opts)
 		r = enter_samples(b, &b->parts[i]);
 	for (size_t i = 0; i < opts->n_comments && !r; i++)
 		r = pprof_comment(b->pprof, opts->comments[i]);
-	return r;
+	return r ? r : comment_all_missing(b);
 }
 
-/* What a profile of each kind says of its values. */
+/* The sample types of each kind of profile. */
 static void set_types(const struct cpu_report_opts *opts, struct pprof_opts *ret)
 {
 	const struct pprof_type samples = {"samples", "count"}, cpu = {"cpu", "nanoseconds"},
@@ -437,7 +547,7 @@ static void set_types(const struct cpu_report_opts *opts, struct pprof_opts *ret
 	};
 	static const struct {
 		size_t n;
-		size_t main; /* the one that the period is of, and that is shown first */
+		size_t main; /* the type of the period, shown first */
 	} kinds[] = {
 		[CPU_REPORT_TIME] = {2, 1},
 		[CPU_REPORT_EVENTS] = {2, 1},

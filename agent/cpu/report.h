@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "symbolize/symbolizer.h"
+
 struct buf;
 struct fold;
 struct labels;
@@ -45,9 +47,10 @@ struct cpu_report_opts {
 /* Counters of a report. */
 struct cpu_report_stats {
 	uint64_t n_samples;
-	uint64_t n_left_out; /* samples beyond a ceiling of the profile */
-	uint64_t n_places;   /* distinct frames */
-	uint64_t n_unnamed;  /* distinct frames without a function name */
+	uint64_t n_left_out;			/* samples beyond a ceiling of the profile */
+	uint64_t n_places;			/* distinct frames */
+	uint64_t n_unnamed;			/* distinct frames without a function name */
+	uint64_t n_missing[SYMBOL_MISSING_MAX]; /* the same by reason */
 };
 
 /**
@@ -60,6 +63,8 @@ struct cpu_report_stats {
  * behind the other types in a combined profile. Addresses are ELF virtual addresses, and mappings
  * are the file's segments: the same code has the same address in every process of the series. A
  * function of a language runtime is a location without address, in one mapping per runtime.
+ * A mapping has functions if all its frames have names. For images with the most samples without
+ * names there are comments as described at pprof/unnamed.h.
  *
  * Return: 0; BUF_FULL; -errno.
  */

@@ -13,10 +13,13 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "discovery/discovery.h"
 #include "discovery/pid.h"
 #include "cpu/deferred_unwind.h"
+#include "cpu/waiting_samples.h"
 #include "procmap/process_history.h"
 #include "procmap/address_space.h"
+#include "profile/cpu_hotplug.h"
 #include "profile/drain.h"
 #include "profile/offcpu.h"
 #include "profile/oncpu.h"
@@ -25,25 +28,35 @@
 #include "runtimes/runtimes.h"
 #include "unwindtable/unwind_publisher.h"
 
-/* At the end: between two looks at the thread that opens files. */
-#define CPU_SAMPLER_LOOK_NS (50 * NSEC_PER_MSEC)
+/* Interval of polling the threads that read lists and open files, at the end. */
+#define CPU_SAMPLER_LOOK_NS	(50 * NSEC_PER_MSEC)
+/* Process events of one turn of the loop, about 1 us each; and turns with events alone, after which
+ * samples are taken in any case. */
+#define CPU_SAMPLER_EVENTS	4096
+#define CPU_SAMPLER_EVENT_TURNS 20
 
 struct cpu_sampler {
 	struct cpu_sampler_opts opts;
 	struct oncpu *oncpu;
-	struct offcpu *offcpu;	   /* NULL: not wanted */
-	struct sideband *sideband; /* NULL: refused by the kernel, or not our pids */
+	struct offcpu *offcpu; /* NULL: not requested */
+	struct sideband
+		*sideband; /* NULL: refused by the kernel, or /proc is of another PID namespace */
 	struct address_space_cache *spaces;
 	struct runtimes *runtimes;
 	struct unwind_publisher *publisher; /* NULL: by frame pointers alone */
 	struct deferred_unwind *deferred;   /* with it */
+	struct waiting_samples *waiting;
+	struct sample_time taken; /* the samples that are delivered */
 	struct drain *drain;
-	struct loop_source *wake;
 	struct loop_source *drained;
 	struct loop_source *opened; /* files that stacks waited for */
+	int hotplug_fd;		    /* -1: the kernel does not tell, so each tick looks */
+	struct loop_source *hotplug;
+	struct loop_source *follow;
 	struct log_limit tick_log;
 	uint64_t n_drains;
-	bool caught_up; /* all is known of what came before the samples that are handed over */
+	unsigned int event_turns; /* without samples, so far */
+	bool caught_up;		  /* of the next samples; all earlier events are in the history */
 };
 
 void cpu_stack_deinit(struct cpu_stack *stack)
@@ -52,8 +65,8 @@ void cpu_stack_deinit(struct cpu_stack *stack)
 		image_unref(stack->frames[i].image);
 }
 
-/* Takes the frame's reference. Frames of which nothing is known are one, at no address: stacks that
- * differ only there are the same to whoever reads them. */
+/* Takes the frame's reference. All unknown frames get the address 0, so that stacks with different
+ * unknown addresses are equal. */
 static void cpu_stack_push(struct cpu_stack *stack, struct frame *frame, bool is_return)
 {
 	if (frame->image->kind == IMAGE_UNKNOWN) {
@@ -70,15 +83,15 @@ static void cpu_stack_push(struct cpu_stack *stack, struct frame *frame, bool is
 
 static void on_record(void *ctx, const struct sideband_record *record);
 
-/* What happened before these samples were taken, all of it: whatever came of it is in the rings
- * behind it, so that records are in order though they are young. */
+/* Read all events before these samples. The samples are read first, so every earlier event is in
+ * the rings or queues, and events younger than SIDEBAND_ARRIVAL_NS need not be held back. */
 static void catch_up(void *ctx)
 {
 	struct cpu_sampler *s = ctx;
 
 	s->caught_up = true;
 	if (s->sideband)
-		sideband_drain(s->sideband, nsec_boot(), on_record, s);
+		sideband_drain(s->sideband, nsec_boot(), SIZE_MAX, on_record, s);
 }
 
 /* The place of one frame; @ret owns a reference. 0 or -ENOMEM. */
@@ -96,17 +109,23 @@ static int resolve(struct cpu_sampler *s, const struct address_space_who *who,
 	}
 }
 
-/* Only the innermost pc of each part is where the task was; behind a system call's instruction it
- * is still in the function that made the call. */
-int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, struct cpu_stack *ret)
+static struct address_space_who who_of(const struct cpu_sampler *s, const struct sample *sample)
 {
-	struct address_space *space = NULL;
-	struct address_space_who who = {
+	return (struct address_space_who){
 		.pid = sample->pid,
 		.start_ns = sample->start_boottime_ns,
 		.exec_id = sample->exec_id,
-		.owner = sample_owner(sample),
+		.owner =
+			discovery_owner(s->opts.discovery, sample->cgroup_id, sample->cgroup_v1_id),
 	};
+}
+
+/* Only the innermost pc of each half is the place of execution, the others are return addresses. A
+ * system call ends at the next instruction, which belongs to the same function. */
+int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, struct cpu_stack *ret)
+{
+	struct address_space *space = NULL;
+	const struct address_space_who who = who_of(s, sample);
 	struct frame_record record;
 	struct frame frame;
 	size_t at = 0;
@@ -170,36 +189,23 @@ static void on_record(void *ctx, const struct sideband_record *record)
 		unwind_publisher_exit(s->publisher, record->pid);
 }
 
-/* Some ring is half full, between two ticks. */
-static void on_wake(void *ctx, int fd, uint32_t events)
+/* Takes up to @max events. False if there are more. *@ret_until_ns: the time (boot clock) up to
+ * which all events are known then; without events UINT64_MAX. */
+static bool take_events(struct cpu_sampler *s, size_t max, uint64_t *ret_until_ns)
 {
-	struct cpu_sampler *s = ctx;
-
-	(void)fd;
-	(void)events;
-	sideband_drain(s->sideband, sideband_until(), on_record, s);
+	*ret_until_ns = s->sideband ? sideband_until() : UINT64_MAX;
+	return !s->sideband || sideband_drain(s->sideband, *ret_until_ns, max, on_record, s) < max;
 }
 
-/* Returns until when (boot clock) it is known now what happened: for ever if nobody tells. */
-static uint64_t take_events(struct cpu_sampler *s)
-{
-	uint64_t until_ns = sideband_until();
-
-	if (!s->sideband)
-		return UINT64_MAX;
-	sideband_drain(s->sideband, until_ns, on_record, s);
-	(void)sideband_follow(s->sideband);
-	return until_ns;
-}
-
-/* Without it what has exited before it was looked at has no names; that is all. */
+/* Without events, a process that ends before the first reading of its mappings has no names. Not an
+ * error. */
 static int start_events(struct cpu_sampler *s)
 {
 	const struct sideband_opts opts = {.sys = s->opts.sys,
-					   .ring_bytes = s->opts.event_ring_bytes};
+					   .queue_bytes = s->opts.event_queue_bytes};
 	int r;
 
-	/* the kernel tells pids as our own namespace has them */
+	/* events have the pids of the agent's own namespace */
 	if (!pid_is_ours(s->opts.proc)) {
 		log_warn("--proc-root belongs to another PID namespace, short-lived processes will "
 			 "have no names");
@@ -208,12 +214,10 @@ static int start_events(struct cpu_sampler *s)
 	r = sideband_new(&opts, &s->sideband);
 	if (r == -ENOMEM)
 		return r;
-	if (r) {
+	if (r)
 		log_warn("cannot follow processes, short-lived processes will have no names",
 			 log_err(r));
-		return 0;
-	}
-	return loop_add_fd(s->opts.loop, sideband_fd(s->sideband), EPOLLIN, on_wake, s, &s->wake);
+	return 0;
 }
 
 /* ---------------------------------------------------------------- samples */
@@ -227,45 +231,151 @@ static void note_unread(struct cpu_sampler *s, int r)
 			 log_uint("suppressed", suppressed));
 }
 
-/* Takes in the samples of one drain. False if there are none. */
-static bool take_samples(struct cpu_sampler *s, struct stacks *stacks, sample_fn fn, void *ctx)
+/* Looks at all CPUs, with an interrupt of each: only when CPUs may have changed. */
+static void follow(void *ctx)
 {
-	if (!stacks_next(stacks))
+	struct cpu_sampler *s = ctx;
+
+	note_unread(s, oncpu_follow(s->oncpu));
+	if (s->sideband)
+		(void)sideband_follow(s->sideband);
+}
+
+/* The second look finds the events of CPUs that went and came back before the first. */
+static void on_hotplug(void *ctx, int fd, uint32_t events)
+{
+	struct cpu_sampler *s = ctx;
+
+	(void)events;
+	if (!cpu_hotplug_read(fd))
+		return;
+	follow(s);
+	(void)loop_arm(s->follow, NSEC_PER_SEC, 0);
+}
+
+static int start_hotplug(struct cpu_sampler *s)
+{
+	int r = loop_add_timer(s->opts.loop, follow, s, &s->follow);
+
+	s->hotplug_fd = cpu_hotplug_open();
+	if (!r && s->hotplug_fd >= 0)
+		r = loop_add_fd(s->opts.loop, s->hotplug_fd, EPOLLIN, on_hotplug, s, &s->hotplug);
+	return r;
+}
+
+/* Whether a thread reads the mappings that the sample needs, or names of its frames. */
+static bool must_wait(struct cpu_sampler *s, const struct sample *sample,
+		      const struct address_space_who *who)
+{
+	struct address_space *space;
+	struct frame_record frame;
+	size_t at = 0;
+	bool reading;
+
+	if (!sample->n_user)
 		return false;
-	address_space_cache_since(s->spaces, stacks_since_ns(stacks));
-	s->caught_up = false;
-	stacks_deliver(stacks, fn, ctx);
+	if (!s->caught_up)
+		catch_up(s);
+	if (address_space_cache_get(s->spaces, who, &space))
+		return false; /* fails again where it is counted */
+	reading = address_space_reading(space);
+	while (sample_user_next(sample, &at, &frame))
+		if (frame.kind == FRAME_NATIVE)
+			reading = reading ||
+				  address_space_seek(s->spaces, space, frame.words[0] - (at > 1));
+		else /* all of them, for one batch */
+			reading = runtimes_wants(s->runtimes, who, &frame) || reading;
+	return reading;
+}
+
+static void deliver(struct cpu_sampler *s, const struct sample *sample, bool off_cpu)
+{
+	(off_cpu ? s->opts.off_fn : s->opts.fn)(s->opts.ctx, sample);
+}
+
+/* Delivers a sample now, or when the mappings of its process are known. */
+static void pass_on(struct cpu_sampler *s, const struct sample *sample, bool off_cpu)
+{
+	const struct address_space_who who = who_of(s, sample);
+
+	if (!must_wait(s, sample, &who) ||
+	    !waiting_samples_add(s->waiting, sample, who.owner, off_cpu, &s->taken))
+		deliver(s, sample, off_cpu);
+}
+
+static bool on_waiting(void *ctx, const struct sample *sample, bool off_cpu,
+		       const struct sample_time *taken, bool force)
+{
+	struct cpu_sampler *s = ctx;
+	const struct address_space_who who = who_of(s, sample);
+
+	address_space_cache_between(s->spaces, taken->since_ns, taken->until_ns);
+	if (!force && must_wait(s, sample, &who))
+		return false;
+	deliver(s, sample, off_cpu);
 	return true;
 }
 
-/* Of a wait that was copied out the stack is in the copy, if that is there. */
+/* Takes the samples of one drain. False if there are none. */
+static bool take_samples(struct cpu_sampler *s, struct stacks *stacks, sample_fn fn)
+{
+	uint64_t until_ns;
+
+	if (!stacks_next(stacks))
+		return false;
+	until_ns = stacks_until_ns(stacks);
+	s->taken = (struct sample_time){stacks_since_ns(stacks), nsec_boot()};
+	address_space_cache_between(s->spaces, s->taken.since_ns, s->taken.until_ns);
+	s->caught_up = false;
+	stacks_deliver(stacks, fn, s);
+	runtimes_flush(s->runtimes);
+	if (s->opts.drained)
+		s->opts.drained(s->opts.ctx, stacks != oncpu_stacks(s->oncpu), until_ns);
+	return true;
+}
+
+static void on_sample(void *ctx, const struct sample *sample)
+{
+	pass_on(ctx, sample, false);
+}
+
+/* The stack of a wait with a dump comes from the dump, if it has arrived. */
 static void on_wait(void *ctx, const struct sample *sample)
 {
 	struct cpu_sampler *s = ctx;
 
 	if (sample->dump_id && s->deferred && deferred_unwind_back(s->deferred, sample)) {
-		address_space_cache_since(s->spaces, stacks_since_ns(offcpu_stacks(s->offcpu)));
+		address_space_cache_between(s->spaces, s->taken.since_ns, s->taken.until_ns);
 		return;
 	}
 	if (sample->dump_id)
 		offcpu_walked(s->offcpu, sample);
-	s->opts.off_fn(s->opts.ctx, sample);
+	pass_on(s, sample, true);
 }
 
-/* Copied stacks, and before them what happened until then. */
-static void take_deferred(struct cpu_sampler *s)
+/* Take stack dumps, after all events before them. False: there are more events than for one turn,
+ * and the samples wait for the next one. */
+static bool take_deferred(struct cpu_sampler *s)
 {
-	const uint64_t until_ns = take_events(s);
+	const bool last = s->event_turns == CPU_SAMPLER_EVENT_TURNS;
+	uint64_t until_ns;
 
+	s->event_turns++;
+	if (!take_events(s, last ? SIZE_MAX : CPU_SAMPLER_EVENTS, &until_ns))
+		return false;
+	s->event_turns = 0;
 	if (s->deferred)
 		note_unread(s, deferred_unwind_tick(s->deferred, until_ns));
+	return true;
 }
 
 /* After each on-CPU drain, also one without samples: about once an interval. */
 static void tick(struct cpu_sampler *s)
 {
 	s->n_drains++;
-	note_unread(s, oncpu_follow(s->oncpu));
+	if (s->hotplug_fd < 0 || !oncpu_whole(s->oncpu) ||
+	    (s->sideband && !sideband_whole(s->sideband)))
+		follow(s);
 	if (s->publisher)
 		unwind_publisher_tick(s->publisher);
 }
@@ -280,27 +390,31 @@ static void on_drained(void *ctx, int fd, uint32_t events)
 	(void)events;
 	(void)!read(fd, &n, sizeof(n));
 	note_unread(s, drain_error(s->drain));
-	take_deferred(s);
-	more = take_samples(s, oncpu_stacks(s->oncpu), s->opts.fn, s->opts.ctx);
+	if (!take_deferred(s)) {
+		drain_again(s->drain);
+		return;
+	}
+	waiting_samples_retry(s->waiting, false);
+	more = take_samples(s, oncpu_stacks(s->oncpu), on_sample);
 	if (more)
 		tick(s);
 	if (s->offcpu)
-		more = take_samples(s, offcpu_stacks(s->offcpu), on_wait, s) || more;
+		more = take_samples(s, offcpu_stacks(s->offcpu), on_wait) || more;
 	if (more)
 		drain_again(s->drain);
+	drain_set_busy(s->drain, more || cpu_sampler_pending(s) ||
+					 (s->deferred && deferred_unwind_pending(s->deferred)));
 }
 
 static void on_deferred(void *ctx, enum stack_dump_kind kind, const struct sample *sample)
 {
 	struct cpu_sampler *s = ctx;
 
-	if (kind == STACK_DUMP_OFFCPU) {
+	if (kind == STACK_DUMP_OFFCPU)
 		offcpu_walked(s->offcpu, sample);
-		s->opts.off_fn(s->opts.ctx, sample);
-		return;
-	}
-	oncpu_walked(s->oncpu, sample);
-	s->opts.fn(s->opts.ctx, sample);
+	else
+		oncpu_walked(s->oncpu, sample);
+	deliver(s, sample, kind == STACK_DUMP_OFFCPU);
 }
 
 static void on_table(void *ctx, uint16_t exe)
@@ -311,14 +425,31 @@ static void on_table(void *ctx, uint16_t exe)
 		deferred_unwind_ready(s->deferred, exe);
 }
 
-/* The callback of the thread's batches: the stacks are delivered from the loop. */
+/* Called after each batch of the threads: the loop delivers the stacks. */
 static void on_opened(void *ctx, uint64_t pid)
 {
 	struct cpu_sampler *s = ctx;
 
-	if (!s->deferred)
-		return;
-	deferred_unwind_opened(s->deferred, pid);
+	waiting_samples_changed(s->waiting, pid);
+	if (s->deferred)
+		deferred_unwind_opened(s->deferred, pid);
+	(void)loop_arm(s->opened, 1, 0);
+}
+
+/* A reader's answers: an interpreter in a process, names of its functions. */
+static void on_runtime(void *ctx, uint32_t runtime, const struct address_space_who *who)
+{
+	struct cpu_sampler *s = ctx;
+
+	if (s->publisher)
+		unwind_publisher_runtime(s->publisher, runtime, who);
+}
+
+static void on_named(void *ctx, uint64_t pid)
+{
+	struct cpu_sampler *s = ctx;
+
+	waiting_samples_changed(s->waiting, pid);
 	(void)loop_arm(s->opened, 1, 0);
 }
 
@@ -326,6 +457,8 @@ static void on_opened_timer(void *ctx)
 {
 	struct cpu_sampler *s = ctx;
 
+	waiting_samples_retry(s->waiting, false);
+	runtimes_flush(s->runtimes);
 	if (s->deferred)
 		deferred_unwind_retry(s->deferred);
 }
@@ -336,8 +469,25 @@ static void wait_for_files(struct cpu_sampler *s, uint64_t end_ns)
 		address_space_cache_wait(s->spaces, CPU_SAMPLER_LOOK_NS);
 }
 
-/* What a command that has just ended leaves: files and tables that its stacks wait for are opened
- * and made now. */
+/* The last samples whose processes' mappings are not known yet, and then their files. */
+static void wait_for_mappings(struct cpu_sampler *s, uint64_t end_ns)
+{
+	while (waiting_samples_n(s->waiting) &&
+	       (cpu_sampler_opening(s) || runtimes_pending(s->runtimes)) &&
+	       nsec_monotonic() < end_ns) {
+		if (cpu_sampler_opening(s))
+			address_space_cache_wait(s->spaces, CPU_SAMPLER_LOOK_NS);
+		if (runtimes_pending(s->runtimes))
+			runtimes_wait(s->runtimes, CPU_SAMPLER_LOOK_NS);
+		waiting_samples_retry(s->waiting, false);
+		runtimes_flush(s->runtimes);
+	}
+	waiting_samples_retry(s->waiting, true);
+	wait_for_files(s, end_ns);
+}
+
+/* At the end of a recorded command: read the mappings, open the files and make the tables for which
+ * its stacks wait. */
 static void finish_deferred(struct cpu_sampler *s)
 {
 	const uint64_t end_ns = nsec_monotonic() + CPU_SAMPLER_LATE_NS;
@@ -345,7 +495,7 @@ static void finish_deferred(struct cpu_sampler *s)
 
 	if (s->deferred)
 		(void)deferred_unwind_tick(s->deferred, UINT64_MAX);
-	wait_for_files(s, end_ns);
+	wait_for_mappings(s, end_ns);
 	if (!s->deferred)
 		return;
 	deferred_unwind_retry(s->deferred);
@@ -369,20 +519,27 @@ static void stop_drain(struct cpu_sampler *s)
 	s->drain = NULL;
 }
 
+void cpu_sampler_drain(struct cpu_sampler *s)
+{
+	if (s->drain)
+		drain_now(s->drain);
+}
+
 void cpu_sampler_finish(struct cpu_sampler *s)
 {
+	uint64_t until_ns;
 	int r;
 
 	stop_drain(s);
 	oncpu_stop(s->oncpu);
-	(void)take_events(s);
+	(void)take_events(s, SIZE_MAX, &until_ns);
 	r = stacks_fetch_rest(oncpu_stacks(s->oncpu));
-	while (take_samples(s, oncpu_stacks(s->oncpu), s->opts.fn, s->opts.ctx))
+	while (take_samples(s, oncpu_stacks(s->oncpu), on_sample))
 		;
 	if (!r && s->offcpu) {
 		offcpu_stop(s->offcpu);
 		r = stacks_fetch_rest(offcpu_stacks(s->offcpu));
-		while (take_samples(s, offcpu_stacks(s->offcpu), on_wait, s))
+		while (take_samples(s, offcpu_stacks(s->offcpu), on_wait))
 			;
 	}
 	finish_deferred(s);
@@ -390,15 +547,26 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 		log_warn("cannot read the last samples, dropping them", log_err(r));
 }
 
+/* Time of the oldest sample that the loop has not taken; now if it has taken all. */
+static uint64_t oldest_ns(const struct cpu_sampler *s)
+{
+	uint64_t oldest = nsec_boot(), since = stacks_next_since_ns(oncpu_stacks(s->oncpu));
+
+	if (since < oldest)
+		oldest = since;
+	since = s->offcpu ? stacks_next_since_ns(offcpu_stacks(s->offcpu)) : UINT64_MAX;
+	return since < oldest ? since : oldest;
+}
+
 void cpu_sampler_sweep(struct cpu_sampler *s)
 {
-	address_space_cache_sweep(s->spaces);
+	address_space_cache_sweep(s->spaces, oldest_ns(s));
 	runtimes_sweep(s->runtimes);
 	if (s->publisher)
 		unwind_publisher_sweep(s->publisher);
 }
 
-/* The kernel side's name for the hierarchy that discovery walks. */
+/* The BPF setting for the version 1 hierarchy of discovery. */
 static enum settings_v1 v1_of_controller(enum controller controller)
 {
 	static const enum settings_v1 map[CONTROLLER_MAX] = {
@@ -412,7 +580,7 @@ static enum settings_v1 v1_of_controller(enum controller controller)
 		[CONTROLLER_DEVICES] = SETTINGS_V1_DEVICES,
 		[CONTROLLER_FREEZER] = SETTINGS_V1_FREEZER,
 		[CONTROLLER_PERF_EVENT] = SETTINGS_V1_PERF_EVENT,
-		/* net_cls, net_prio and hugetlb: no container is in those alone */
+		/* no container is in one of these alone */
 	};
 
 	return map[controller];
@@ -448,6 +616,7 @@ static int start_deferred(struct cpu_sampler *s)
 		.maps = oncpu_stack_dumps(s->oncpu),
 		.spaces = s->spaces,
 		.publisher = s->publisher,
+		.discovery = s->opts.discovery,
 		.fn = on_deferred,
 		.ctx = s,
 	};
@@ -457,7 +626,12 @@ static int start_deferred(struct cpu_sampler *s)
 
 static int start_drain(struct cpu_sampler *s)
 {
-	struct drain_opts opts = {.stacks = {oncpu_stacks(s->oncpu)}, .n = 1};
+	struct drain_opts opts = {
+		.stacks = {oncpu_stacks(s->oncpu)},
+		.n = 1,
+		.sideband = s->sideband,
+		.idle_ns = s->opts.idle_ns,
+	};
 	int r;
 
 	if (s->offcpu)
@@ -501,13 +675,19 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.sys = o->sys,
 	};
 	const struct runtimes_opts runtimes_opts = {
-		.proc = o->proc,
+		.host = {.proc = o->proc,
+			 .loop = o->loop,
+			 .found = on_runtime,
+			 .named = on_named,
+			 .ctx = s},
 		.table = o->runtimes,
 		.n = o->n_runtimes,
 	};
 	const struct address_space_files files = {.loop = o->loop, .opened = on_opened, .ctx = s};
 	int r = address_space_cache_new(o->proc, &s->spaces);
 
+	if (!r)
+		r = waiting_samples_new(on_waiting, s, &s->waiting);
 	if (!r)
 		r = loop_add_timer(o->loop, on_opened_timer, s, &s->opened);
 	if (!r)
@@ -530,6 +710,8 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		r = offcpu_new(oncpu_object(s->oncpu), o->off_cpu, OFFCPU_STACKS_MAX, ret_why,
 			       &s->offcpu);
 	if (!r)
+		r = start_hotplug(s);
+	if (!r)
 		r = start_drain(s);
 	return r;
 }
@@ -543,6 +725,7 @@ int cpu_sampler_new(const struct cpu_sampler_opts *opts, struct bpfobj_why *ret_
 	if (!s)
 		return -ENOMEM;
 	s->opts = *opts;
+	s->hotplug_fd = -1;
 	s->tick_log.interval_ns = 60 * NSEC_PER_SEC;
 	r = cpu_sampler_init(s, ret_why);
 	if (r)
@@ -556,18 +739,21 @@ void cpu_sampler_free(struct cpu_sampler *s)
 {
 	if (!s)
 		return;
-	loop_remove(s->wake);
 	loop_remove(s->opened);
+	loop_remove(s->hotplug);
+	loop_remove(s->follow);
+	close_fdp(&s->hotplug_fd);
 	stop_drain(s);
 	sideband_free(s->sideband);
 	oncpu_stop(s->oncpu);
 	offcpu_free(s->offcpu);
 	deferred_unwind_free(s->deferred);
-	s->deferred = NULL; /* tables that are being made still come */
+	s->deferred = NULL; /* tables under construction still arrive here */
 	unwind_publisher_free(s->publisher);
 	oncpu_free(s->oncpu);
 	runtimes_free(s->runtimes);
 	address_space_cache_free(s->spaces);
+	waiting_samples_free(s->waiting);
 	free(s);
 }
 
@@ -608,6 +794,11 @@ size_t cpu_sampler_address_space_bytes(const struct cpu_sampler *s)
 	return address_space_cache_bytes(s->spaces);
 }
 
+const struct address_space_cache *cpu_sampler_address_spaces(const struct cpu_sampler *s)
+{
+	return s->spaces;
+}
+
 void cpu_sampler_collect(void *ctx, struct metric_sink *sink)
 {
 	struct cpu_sampler *s = ctx;
@@ -621,6 +812,7 @@ void cpu_sampler_collect(void *ctx, struct metric_sink *sink)
 	if (s->sideband)
 		sideband_collect(s->sideband, sink);
 	address_space_cache_collect(s->spaces, sink);
+	waiting_samples_collect(s->waiting, sink);
 	runtimes_collect(s->runtimes, sink);
 	if (s->publisher)
 		unwind_publisher_collect(s->publisher, sink);

@@ -4,7 +4,8 @@
 
 /*
  * From the kernel's samples to stacks of places in images, for the agent's CPU profiler and
- * `podprof record`. The sampler drains at short intervals, during the processes' lifetime.
+ * `podprof record`. The intervals between drains are short, so most processes are still alive when
+ * the sampler reads their mappings.
  */
 
 #include <stdbool.h>
@@ -17,6 +18,7 @@
 #include "profile/sample.h"
 #include "shared/sample.h"
 
+struct discovery;
 struct event;
 struct loop;
 struct metric_sink;
@@ -47,21 +49,26 @@ void cpu_stack_deinit(struct cpu_stack *stack);
 
 /**
  * struct cpu_sampler_opts - borrowed until cpu_sampler_free()
+ * @discovery:   for the owners of samples (procmap/share.h); NULL: the cgroups
  * @v1:          the version 1 hierarchy of the samples' second cgroup id
  * @interval_ns: time between drains; a process that ends before its first drain has stacks without
  *               names
- * @event_ring_bytes: sideband ring of each CPU; 0: SIDEBAND_RING_BYTES
+ * @idle_ns:     longest time between drains while there are no samples; 0: always @interval_ns
+ * @event_queue_bytes: as @queue_bytes in sideband_opts
  * @unwind:      method of the walk
  * @table_bytes: ceiling of kernel memory for unwind tables; 0 is CPU_SAMPLER_TABLE_BYTES
  * @runtimes:    readers of language runtimes: @n_runtimes as in runtimes_opts; NULL: podprof's own
  * @off_cpu:     share of sampled task switches, up to 1; 0: no off-CPU samples
  * @off_fn:      as @fn, for off-CPU stacks
  * @fn:          called on the loop for each distinct stack of an interval
+ * @drained:     called after the stacks of an interval, which ended at @until_ns (boot clock);
+ * NULL: not called. Stacks that wait for mappings or tables come later
  */
 struct cpu_sampler_opts {
 	struct loop *loop;
 	const struct root *proc;
 	const struct root *sys;
+	struct discovery *discovery;
 	enum controller v1;
 	unsigned int rate_hz; /* this, and the next six: as in oncpu_opts */
 	const struct event *event;
@@ -74,10 +81,12 @@ struct cpu_sampler_opts {
 	const struct runtime *const *runtimes;
 	size_t n_runtimes;
 	uint64_t interval_ns;
-	size_t event_ring_bytes;
+	uint64_t idle_ns;
+	size_t event_queue_bytes;
 	double off_cpu;
 	sample_fn off_fn;
 	sample_fn fn;
+	void (*drained)(void *ctx, bool off_cpu, uint64_t until_ns);
 	void *ctx;
 };
 
@@ -85,6 +94,8 @@ struct cpu_sampler_opts {
 int cpu_sampler_new(const struct cpu_sampler_opts *opts, struct bpfobj_why *ret_why,
 		    struct cpu_sampler **ret);
 void cpu_sampler_free(struct cpu_sampler *s);
+/* End the present interval now, of both kinds. */
+void cpu_sampler_drain(struct cpu_sampler *s);
 /* Stop sampling and take the remaining samples. */
 void cpu_sampler_finish(struct cpu_sampler *s);
 
@@ -98,7 +109,7 @@ void cpu_sampler_sweep(struct cpu_sampler *s);
 size_t cpu_sampler_pending(const struct cpu_sampler *s);
 /* Number of files not yet opened. */
 size_t cpu_sampler_opening(const struct cpu_sampler *s);
-/* Waits for these files, but not long, and settles the frames. For tests. */
+/* Waits a limited time for these files and settles the frames. For tests. */
 void cpu_sampler_settle(struct cpu_sampler *s, struct cpu_stack *stack);
 /* Number of drains of on-CPU samples so far. */
 uint64_t cpu_sampler_drains(const struct cpu_sampler *s);
@@ -106,6 +117,8 @@ uint64_t cpu_sampler_drains(const struct cpu_sampler *s);
 const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s);
 /* Memory of the mappings. */
 size_t cpu_sampler_address_space_bytes(const struct cpu_sampler *s);
+/* The mappings, for pages. */
+const struct address_space_cache *cpu_sampler_address_spaces(const struct cpu_sampler *s);
 /* A metric_collect_fn. */
 void cpu_sampler_collect(void *ctx, struct metric_sink *sink);
 

@@ -17,10 +17,6 @@
 
 #include "base/nsec.h"
 
-/* Directories in the table, of all hierarchies. 500 pods of three containers with a subdirectory
- * each have 3,500 in each hierarchy. At 300 bytes each this is 10 MiB. Beyond: CGROUPDIR_TOO_MANY.
- * Reached: `podprof_cgroup_refused_total{reason="too_many"}`. */
-#define CGROUPDIR_MAX	     32768
 /* Directories below containers' directories: containers make any number, so half of the table is
  * reserved for the node's own. Beyond: CGROUPDIR_TOO_MANY_IN_CONTAINER. Reached:
  * `podprof_cgroup_refused_total{reason="too_many_in_container"}`. */

@@ -13,6 +13,11 @@
 #include "discovery/cgroup.h"
 #include "discovery/hierarchy.h"
 
+/* Directories in the table, of all hierarchies. 500 pods of three containers with a subdirectory
+ * each have 3,500 in each hierarchy. At 300 bytes each this is 10 MiB. Beyond: CGROUPDIR_TOO_MANY.
+ * Reached: `podprof_cgroup_refused_total{reason="too_many"}`. */
+#define CGROUPDIR_MAX 32768
+
 struct watch;
 
 /* Hash key: no padding. */
@@ -41,7 +46,7 @@ struct cgroupdir {
 	bool leaf;
 	bool inside; /* below a container's directory */
 
-	uint32_t scan; /* number of the parent's last scan with this directory */
+	uint32_t scan; /* number of the last listing when it was seen */
 	struct watch *watch;
 	bool unwatched; /* a watch is wanted but not available */
 

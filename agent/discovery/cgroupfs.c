@@ -40,6 +40,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "base/vec.h"
 #include "discovery/watcher.h"
 #include "discovery/cgroup_line.h"
 
@@ -50,6 +51,8 @@
 #define CGROUPFS_WALK_WATCHED_NS  (30 * NSEC_PER_SEC)
 #define CGROUPFS_WALK_BLIND_NS	  (3 * NSEC_PER_SEC)
 #define CGROUPFS_WALK_MISS_GAP_NS NSEC_PER_SEC
+/* Subdirectories that are compared in one step; more are compared one by one. */
+#define CGROUPFS_LEAVES_STEP	  64
 /* After so many refused subdirectories the listing of a directory ends. */
 #define CGROUPFS_LEFT_OUT_ENOUGH  256
 /* Walks use at most a hundredth of a CPU: expensive walks are further apart. A container can make
@@ -66,14 +69,20 @@ static const char *const walk_names[CGROUPFS_WALK_MAX] = {
 struct cgroupfs {
 	struct hierarchy_set set;
 	struct cgroupdir_table table;
+	uint64_t newest[HIERARCHY_MAX];
 	struct cgroupdir_events events; /* the user's */
 	void *ctx;
-	uint32_t scan;
+	uint32_t scan; /* number of the last listing */
 
 	struct watcher *watcher; /* NULL: do without */
 	bool watches_out;	 /* no new attempt before the next walk */
 	size_t n_unwatched;
+	struct scan *scans;	   /* under way: the innermost first */
+	struct loop_source *steps; /* NULL: without a loop */
 	struct loop_source *walk_timer;
+	bool walking;
+	enum hierarchy walk_tree; /* the next to be scanned */
+	uint64_t walk_step_ns;	  /* CPU time of this walk so far */
 	uint64_t walked_ns;
 	uint64_t last_walk_ns; /* CPU time */
 
@@ -141,6 +150,8 @@ static void on_dir_added(void *ctx, struct cgroupdir *dir, const struct cgroup_i
 {
 	struct cgroupfs *fs = ctx;
 
+	if (dir->key.id > fs->newest[dir->key.hierarchy])
+		fs->newest[dir->key.hierarchy] = dir->key.id;
 	if (fs->events.added)
 		fs->events.added(fs->ctx, dir, id);
 }
@@ -171,6 +182,11 @@ static const struct cgroupdir_events table_events = {
 	.forgotten = on_dir_forgotten,
 };
 
+uint64_t cgroupfs_newest(const struct cgroupfs *fs, enum hierarchy hierarchy)
+{
+	return fs->newest[hierarchy];
+}
+
 struct cgroupdir *cgroupfs_find(struct cgroupfs *fs, enum hierarchy hierarchy, uint64_t id)
 {
 	return cgroupdir_find(&fs->table, hierarchy, id);
@@ -187,6 +203,8 @@ static int see(struct cgroupfs *fs, enum hierarchy hierarchy, struct cgroupdir *
 {
 	int r = cgroupdir_see(&fs->table, hierarchy, parent, child, ret);
 
+	if (!r)
+		(*ret)->scan = fs->scan;
 	if (r > 0)
 		fs->n_left_out[r]++;
 	return r;
@@ -194,23 +212,48 @@ static int see(struct cgroupfs *fs, enum hierarchy hierarchy, struct cgroupdir *
 
 /* ---- scans ---- */
 
+/*
+ * A scan first finds the subdirectories of its directory, one a step: it lists the directory, or,
+ * in a walk, only compares the directory with the table. Then it visits them, one a step, and each
+ * may begin a scan of its own. A directory may leave the table between two steps.
+ */
+
+enum scan_phase { SCAN_LIST, SCAN_VISIT };
+
 /**
  * struct scan - the scan of one directory
- * @deep:       scan every subdirectory, not only new ones
+ * @up:         the scan that waits for this one
+ * @dir:        key of the directory, open as @fd
+ * @deep:       visit every subdirectory, not only new ones
+ * @list:       in the phase SCAN_LIST
+ * @is_known:   the subdirectories are from the table, and each is still to be compared
+ * @children:   ids to visit; @at: the next
  * @n_left_out: subdirectories without room in the table
  */
 struct scan {
-	struct cgroupfs *fs;
-	struct cgroupdir *dir;
-	uint32_t number;
+	struct scan *up;
+	struct cgroupdir_key dir;
 	int fd;
 	bool deep;
+	enum scan_phase phase;
+	DIR *list;
+	bool is_known;
+	uint64_t *children;
+	size_t n_children, children_cap, at;
 	unsigned int n_left_out;
 };
 
-enum { SCAN_ENOUGH = ROOT_OUTCOME_MAX };
+static void scan_free(struct scan *scan)
+{
+	if (!scan)
+		return;
+	close_fdp(&scan->fd);
+	closedirp(&scan->list);
+	free(scan->children);
+	free(scan);
+}
 
-static int scan_dir(struct cgroupfs *fs, struct cgroupdir *dir, int fd, bool deep);
+DEFINE_CLEANUP(struct scan *, scan_freep, scan_free);
 
 /* Bytes of a directory's name with the NUL: the kernel's own limit. */
 #define NAME_BYTES (NAME_MAX + 1)
@@ -221,150 +264,222 @@ static bool is_leaf(const struct cgroupdir *dir)
 	return dir->leaf && !dir->children;
 }
 
+/* True if the subdirectory @name of @fd is still @child. */
+static bool is_same(int fd, const char *name, struct cgroupdir *child)
+{
+	struct hierarchy_child now;
+
+	if (hierarchy_stat(fd, name, &now) || now.id != child->key.id)
+		return false;
+	cgroupdir_saw(child, &now);
+	return true;
+}
+
 /* True if the table has exactly the subdirectories of @dir, and all are leaves. @dir is a
- * subdirectory that was just read. Checking by path from the scanned directory avoids opening @dir:
- * most directories of a walk are pods with their containers. */
-static bool leaves_known(const struct scan *scan, const struct cgroupdir *dir)
+ * subdirectory of @fd that was just read. Checking by path from the scanned directory avoids
+ * opening @dir: most directories of a walk are pods with their containers. */
+static bool leaves_known(const struct cgroupfs *fs, int fd, const struct cgroupdir *dir)
 {
 	const size_t n = strlen(dir->name);
 	char path[2 * NAME_BYTES];
-	struct hierarchy_child now;
 	struct cgroupdir *child;
 	uint64_t n_children = 0;
 
 	DL_COUNT(dir->children, child, n_children);
-	if (n >= NAME_BYTES || dir->n_children != n_children)
+	if (n >= NAME_BYTES || dir->n_children != n_children || n_children > CGROUPFS_LEAVES_STEP)
 		return false;
 	memcpy(path, dir->name, n);
 	path[n] = '/';
 	DL_FOREACH(dir->children, child)
-	{
-		if (!memccpy(path + n + 1, child->name, '\0', NAME_BYTES) ||
-		    hierarchy_stat(scan->fd, path, &now) || now.id != child->key.id)
-			return false;
-		cgroupdir_saw(child, &now);
-		if (!is_leaf(child) || should_watch(scan->fs, child))
-			return false;
-	}
+	if (!memccpy(path + n + 1, child->name, '\0', NAME_BYTES) || !is_same(fd, path, child) ||
+	    !is_leaf(child) || should_watch(fs, child))
+		return false;
 	return true;
 }
 
-/* Scans a subdirectory: watch first, then list. */
-static int scan_into(struct scan *scan, struct cgroupdir *child)
+static int scan_add_child(struct scan *scan, uint64_t id)
+{
+	int r = vec_grow(&scan->children, &scan->children_cap, scan->n_children + 1,
+			 sizeof(*scan->children), CGROUPDIR_MAX);
+
+	if (!r)
+		scan->children[scan->n_children++] = id;
+	return r < 0 ? r : 0;
+}
+
+/* Visits all subdirectories in the table, if their number is right. */
+static int scan_begin_known(struct scan *scan, const struct cgroupdir *dir, bool *ret_known)
+{
+	struct hierarchy_child self;
+	struct cgroupdir *child;
+	uint64_t n = 0;
+	int r = 0;
+
+	DL_COUNT(dir->children, child, n);
+	*ret_known = !hierarchy_stat(scan->fd, ".", &self) && self.n_children == n;
+	if (!*ret_known)
+		return 0;
+	scan->is_known = true;
+	scan->phase = SCAN_VISIT;
+	for (child = dir->children; child && !r; child = child->next)
+		r = scan_add_child(scan, child->key.id);
+	return r;
+}
+
+static int scan_begin_list(struct cgroupfs *fs, struct scan *scan)
+{
+	int r = hierarchy_list(scan->fd, &scan->list);
+
+	fs->n_scans++;
+	scan->phase = r ? SCAN_VISIT : SCAN_LIST;
+	scan->is_known = false;
+	scan->n_children = scan->at = 0;
+	fs->scan++;
+	if (r > 0 && r != ROOT_GONE)
+		fs->n_unreadable++;
+	return r < 0 ? r : 0;
+}
+
+/* Begins the scan of @dir, before the scans under way. Takes @fd, the open directory, also on
+ * failure. The caller has set the watch. @only: instead of all subdirectories; 0: none. */
+static int scan_begin(struct cgroupfs *fs, const struct cgroupdir *dir, int fd, bool deep,
+		      uint64_t only)
+{
+	_cleanup_(scan_freep) struct scan *scan = calloc(1, sizeof(*scan));
+	bool known = false;
+	int r = 0;
+
+	if (!scan) {
+		close(fd);
+		return -ENOMEM;
+	}
+	scan->fd = fd;
+	scan->dir = dir->key;
+	scan->deep = deep;
+	if (only) {
+		scan->phase = SCAN_VISIT;
+		r = scan_add_child(scan, only);
+	} else if (deep) {
+		r = scan_begin_known(scan, dir, &known);
+	}
+	if (!r && !only && !known)
+		r = scan_begin_list(fs, scan);
+	if (r)
+		return r;
+	scan->up = fs->scans;
+	fs->scans = take_ptr(scan);
+	return 0;
+}
+
+/* A subdirectory: watch first, then list. */
+static int visit(struct cgroupfs *fs, const struct scan *scan, struct cgroupdir *child)
 {
 	_cleanup_(close_fdp) int fd = -1;
 	struct hierarchy_child now;
 
-	if (!should_watch(scan->fs, child) && (is_leaf(child) || leaves_known(scan, child)))
+	if (!should_watch(fs, child) && (is_leaf(child) || leaves_known(fs, scan->fd, child)))
 		return 0;
 	fd = openat(scan->fd, child->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0) {
 		if (root_outcome(errno) != ROOT_GONE)
-			scan->fs->n_unreadable++;
-		return 0;
-	}
-	watch_add(scan->fs, child, fd);
-	/* a subdirectory may have appeared before the watch */
-	if (child->leaf && !hierarchy_stat(fd, ".", &now))
-		cgroupdir_saw(child, &now);
-	return is_leaf(child) ? 0 : scan_dir(scan->fs, child, fd, scan->deep);
-}
-
-static int scan_child(void *ctx, const struct hierarchy_child *child)
-{
-	struct scan *scan = ctx;
-	struct cgroupfs *fs = scan->fs;
-	struct cgroupdir *dir;
-	bool known;
-	int r;
-
-	dir = cgroupfs_find(fs, scan->dir->key.hierarchy, child->id);
-	known = dir && dir->parent == scan->dir && !dir->gone_ns;
-	r = see(fs, scan->dir->key.hierarchy, scan->dir, child, &dir);
-	if (r < 0)
-		return r;
-	if (r)
-		return ++scan->n_left_out < CGROUPFS_LEFT_OUT_ENOUGH ? 0 : SCAN_ENOUGH;
-	dir->scan = scan->number;
-	if (known && !scan->deep && !should_watch(fs, dir))
-		return 0;
-	return scan_into(scan, dir);
-}
-
-/* True if the table has exactly the subdirectories of the directory. Then no listing is needed, and
- * the scan continues in each subdirectory. */
-static bool scan_known(struct scan *scan)
-{
-	struct hierarchy_child self, now;
-	struct cgroupdir *child;
-	uint64_t n = 0;
-
-	DL_COUNT(scan->dir->children, child, n);
-	if (hierarchy_stat(scan->fd, ".", &self) || self.n_children != n)
-		return false;
-	DL_FOREACH(scan->dir->children, child)
-	{
-		if (hierarchy_stat(scan->fd, child->name, &now) || now.id != child->key.id)
-			return false;
-		cgroupdir_saw(child, &now);
-	}
-	return true;
-}
-
-/* Scans all subdirectories in the table. */
-static int scan_below(struct scan *scan)
-{
-	struct cgroupdir *dir = scan->dir->children, *next;
-	uint64_t next_id;
-	int r;
-
-	while (dir) {
-		next = dir->next;
-		next_id = next ? next->key.id : 0;
-		r = scan_into(scan, dir);
-		if (r || !next)
-			return r;
-		/* a scan below may have moved the entry */
-		dir = cgroupfs_find(scan->fs, scan->dir->key.hierarchy, next_id);
-		if (!dir || dir->parent != scan->dir)
-			return 0;
-	}
-	return 0;
-}
-
-/* Scans @dir, open as @fd. The caller has set the watch. */
-static int scan_dir(struct cgroupfs *fs, struct cgroupdir *dir, int fd, bool deep)
-{
-	struct scan scan = {.fs = fs, .dir = dir, .number = ++fs->scan, .fd = fd, .deep = deep};
-	struct cgroupdir *child, *next;
-	int r;
-
-	if (deep && scan_known(&scan))
-		return scan_below(&scan);
-	fs->n_scans++;
-	r = hierarchy_each(fd, scan_child, &scan);
-	if (r == -ENOMEM)
-		return r;
-	if (r) {
-		/* an incomplete listing says nothing about missing entries */
-		if (r != ROOT_GONE && r != SCAN_ENOUGH)
 			fs->n_unreadable++;
 		return 0;
 	}
-	DL_FOREACH_SAFE(dir->children, child, next)
-		if (child->scan != scan.number)
-			cgroupdir_remove(&fs->table, child);
+	watch_add(fs, child, fd);
+	/* a subdirectory may have appeared before the watch */
+	if (child->leaf && !hierarchy_stat(fd, ".", &now))
+		cgroupdir_saw(child, &now);
+	return is_leaf(child) ? 0 : scan_begin(fs, child, take_fd(fd), scan->deep, 0);
+}
+
+/* Takes a subdirectory into the table, and into the list if it is to be visited. 0, 1 to end the
+ * listing, -ENOMEM. */
+static int scan_see(struct cgroupfs *fs, struct scan *scan, struct cgroupdir *parent,
+		    const struct hierarchy_child *child)
+{
+	struct cgroupdir *dir = cgroupfs_find(fs, scan->dir.hierarchy, child->id);
+	const bool known = dir && dir->parent == parent && !dir->gone_ns;
+	int r = see(fs, scan->dir.hierarchy, parent, child, &dir);
+
+	if (r < 0)
+		return r;
+	if (r)
+		return ++scan->n_left_out >= CGROUPFS_LEFT_OUT_ENOUGH;
+	return known && !scan->deep && !should_watch(fs, dir) ? 0 : scan_add_child(scan, child->id);
+}
+
+/* An incomplete listing says nothing about missing entries. */
+static void scan_end_list(struct cgroupfs *fs, struct scan *scan, struct cgroupdir *dir, int r)
+{
+	struct cgroupdir *child, *next;
+
+	scan->phase = SCAN_VISIT;
+	closedirp(&scan->list);
+	scan->list = NULL;
+	if (r == HIERARCHY_END) {
+		DL_FOREACH_SAFE(dir->children, child, next)
+			if (child->scan != fs->scan)
+				cgroupdir_remove(&fs->table, child);
+	} else if (r > 0 && r != ROOT_GONE && scan->n_left_out < CGROUPFS_LEFT_OUT_ENOUGH) {
+		fs->n_unreadable++;
+	}
+}
+
+static int scan_list(struct cgroupfs *fs, struct scan *scan, struct cgroupdir *dir)
+{
+	struct hierarchy_child child;
+	int r = hierarchy_next(scan->list, &child);
+
+	if (!r)
+		r = scan_see(fs, scan, dir, &child);
+	if (r)
+		scan_end_list(fs, scan, dir, r);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* The next subdirectory that is still there. */
+static int scan_visit(struct cgroupfs *fs, struct scan *scan, const struct cgroupdir *dir)
+{
+	struct cgroupdir *child =
+		cgroupfs_find(fs, scan->dir.hierarchy, scan->children[scan->at++]);
+
+	if (!child || child->gone_ns || child->parent != dir)
+		return 0;
+	if (scan->is_known && !is_same(scan->fd, child->name, child))
+		return scan_begin_list(fs, scan);
+	return visit(fs, scan, child);
+}
+
+/* One subdirectory of the scan under way. 0 or -ENOMEM. */
+static int scan_step(struct cgroupfs *fs)
+{
+	struct scan *scan = fs->scans;
+	struct cgroupdir *dir = cgroupfs_find(fs, scan->dir.hierarchy, scan->dir.id);
+	bool there = dir && !dir->gone_ns;
+
+	if (there && scan->phase == SCAN_LIST)
+		return scan_list(fs, scan, dir);
+	if (there && scan->at < scan->n_children)
+		return scan_visit(fs, scan, dir);
+	fs->scans = scan->up;
+	scan_free(scan);
 	return 0;
 }
 
+/* ---- walks ---- */
+
 static int scan_tree(struct cgroupfs *fs, enum hierarchy hierarchy)
 {
+	_cleanup_(close_fdp) int fd = -1;
 	struct hierarchy_child self;
 	struct cgroupdir *dir;
-	int fd = fs->set.roots[hierarchy].fd, r;
+	int r;
 
-	if (fd < 0)
+	if (!cgroupfs_has(fs, hierarchy))
 		return 0;
+	fd = openat(fs->set.roots[hierarchy].fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOMEM ? -ENOMEM : 0;
 	r = hierarchy_stat(fd, ".", &self);
 	if (r)
 		return r < 0 ? r : 0;
@@ -375,7 +490,7 @@ static int scan_tree(struct cgroupfs *fs, enum hierarchy hierarchy)
 	if (r)
 		return r < 0 ? r : 0;
 	watch_add(fs, dir, fd);
-	return scan_dir(fs, dir, fd, true);
+	return scan_begin(fs, dir, take_fd(fd), true, 0);
 }
 
 /* The larger of @ns and the gap for the last walk's cost. */
@@ -386,38 +501,106 @@ static uint64_t walk_gap(const struct cgroupfs *fs, uint64_t ns)
 	return ns > least_ns ? ns : least_ns;
 }
 
-int cgroupfs_walk(struct cgroupfs *fs, enum cgroupfs_walk_reason reason)
+static void walk_begin(struct cgroupfs *fs, enum cgroupfs_walk_reason reason)
 {
-	const uint64_t start = nsec_monotonic(), cpu = nsec_read(CLOCK_THREAD_CPUTIME_ID);
-	int r = 0;
-
+	fs->n_walks[reason]++;
 	fs->watches_out = false;
-	for (enum hierarchy h = 0; h < HIERARCHY_MAX && !r; h++)
-		r = scan_tree(fs, h);
+	fs->walk_step_ns = 0;
+	fs->walk_tree = 0;
+	fs->walking = true;
+}
+
+static void walk_end(struct cgroupfs *fs)
+{
+	fs->walking = false;
 	cgroupdir_expire(&fs->table);
 	fs->walked_ns = nsec_monotonic();
-	fs->n_walks[reason]++;
-	fs->last_walk_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - cpu;
-	fs->walk_ns += fs->walked_ns - start;
+	fs->last_walk_ns = fs->walk_step_ns;
+	fs->walk_ns += fs->walk_step_ns;
 	if (fs->walk_timer)
 		loop_arm(fs->walk_timer,
 			 walk_gap(fs, !fs->watcher || fs->n_unwatched ? CGROUPFS_WALK_BLIND_NS
 								      : CGROUPFS_WALK_WATCHED_NS),
 			 0);
+}
+
+/* After -ENOMEM the table is incomplete; the next walk tries again. */
+static int walk_step(struct cgroupfs *fs)
+{
+	const uint64_t begun_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID);
+	int r;
+
+	r = fs->scans ? scan_step(fs) : scan_tree(fs, fs->walk_tree++);
+	fs->walk_step_ns += nsec_read(CLOCK_THREAD_CPUTIME_ID) - begun_ns;
+	if (!fs->scans && fs->walk_tree == HIERARCHY_MAX)
+		walk_end(fs);
 	return r;
+}
+
+int cgroupfs_walk(struct cgroupfs *fs, enum cgroupfs_walk_reason reason)
+{
+	int r = 0, step;
+
+	walk_begin(fs, reason);
+	while (fs->walking) {
+		step = walk_step(fs);
+		r = r ? r : step;
+	}
+	return r;
+}
+
+/* ---- pending work, in slices ---- */
+
+/* One step of the work that is pending: a scan, a walk, an event. False: none is. */
+static bool cgroupfs_step(void *ctx)
+{
+	struct cgroupfs *fs = ctx;
+	uint64_t begun_ns;
+	bool more;
+
+	if (fs->walking) {
+		(void)walk_step(fs);
+		return fs->walking || fs->watcher;
+	}
+	if (!fs->watcher)
+		return false;
+	begun_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID);
+	if (fs->scans) {
+		(void)scan_step(fs);
+		more = true;
+	} else {
+		more = watcher_next(fs->watcher) || fs->walking;
+	}
+	watcher_charge(fs->watcher, nsec_read(CLOCK_THREAD_CPUTIME_ID) - begun_ns);
+	return more;
+}
+
+/* A slice now, the rest in later turns. */
+static void run_slice(struct cgroupfs *fs)
+{
+	const uint64_t end_ns = nsec_monotonic() + LOOP_SLICE_NS;
+	bool more;
+
+	do
+		more = cgroupfs_step(fs);
+	while (more && (!fs->steps || nsec_monotonic() < end_ns));
+	if (more)
+		(void)loop_arm(fs->steps, 0, 0);
 }
 
 void cgroupfs_catch_up(struct cgroupfs *fs)
 {
-	if (fs->watcher)
-		watcher_catch_up(fs->watcher);
+	if (fs->watcher && watcher_catch_up(fs->watcher))
+		run_slice(fs);
 }
 
 bool cgroupfs_walk_for_miss(struct cgroupfs *fs)
 {
-	if (nsec_monotonic() - fs->walked_ns < walk_gap(fs, CGROUPFS_WALK_MISS_GAP_NS))
+	if (fs->walking ||
+	    nsec_monotonic() - fs->walked_ns < walk_gap(fs, CGROUPFS_WALK_MISS_GAP_NS))
 		return false;
-	(void)cgroupfs_walk(fs, CGROUPFS_WALK_MISS);
+	walk_begin(fs, CGROUPFS_WALK_MISS);
+	run_slice(fs);
 	return true;
 }
 
@@ -481,8 +664,11 @@ uint64_t cgroupfs_learn(struct cgroupfs *fs, enum hierarchy hierarchy, struct st
 
 static void on_walk_timer(void *ctx)
 {
-	/* after -ENOMEM the table is incomplete; the next walk tries again */
-	(void)cgroupfs_walk(ctx, CGROUPFS_WALK_TIMER);
+	struct cgroupfs *fs = ctx;
+
+	if (!fs->walking)
+		walk_begin(fs, CGROUPFS_WALK_TIMER);
+	(void)loop_arm(fs->steps, 0, 0);
 }
 
 static struct cgroupdir *child_of_name(struct cgroupdir *dir, const char *name)
@@ -495,18 +681,21 @@ static struct cgroupdir *child_of_name(struct cgroupdir *dir, const char *name)
 	return NULL;
 }
 
-/* The subdirectory @name of @dir (open as @fd) was made or removed, or both. */
+/* The subdirectory @name of @dir (open as @fd) was made or removed, or both. Takes @fd. */
 static void scan_name(struct cgroupfs *fs, struct cgroupdir *dir, int fd, const char *name)
 {
-	struct scan scan = {.fs = fs, .dir = dir, .number = fs->scan, .fd = fd};
-	struct cgroupdir *known = child_of_name(dir, name);
+	_cleanup_(close_fdp) int taken = fd;
+	struct cgroupdir *known = child_of_name(dir, name), *found;
 	struct hierarchy_child child;
-	bool there = !hierarchy_stat(fd, name, &child);
+	bool there = !hierarchy_stat(fd, name, &child), was_known;
 
-	if (known && (!there || known->key.id != child.id))
+	was_known = known && there && known->key.id == child.id;
+	if (known && !was_known)
 		cgroupdir_remove(&fs->table, known);
-	if (there)
-		(void)scan_child(&scan, &child);
+	if (!there || see(fs, dir->key.hierarchy, dir, &child, &found))
+		return;
+	if (!was_known || should_watch(fs, found))
+		(void)scan_begin(fs, dir, take_fd(taken), false, child.id);
 }
 
 static void on_changed(void *ctx, void *data, const char *name)
@@ -518,14 +707,21 @@ static void on_changed(void *ctx, void *data, const char *name)
 	if (open_below(fs, dir, &fd))
 		return;
 	if (name)
-		scan_name(fs, dir, fd, name);
+		scan_name(fs, dir, take_fd(fd), name);
 	else
-		(void)scan_dir(fs, dir, fd, false);
+		(void)scan_begin(fs, dir, take_fd(fd), false, 0);
 }
 
 static void on_lost(void *ctx)
 {
-	(void)cgroupfs_walk(ctx, CGROUPFS_WALK_OVERFLOW);
+	walk_begin(ctx, CGROUPFS_WALK_OVERFLOW);
+}
+
+static void on_ready(void *ctx)
+{
+	struct cgroupfs *fs = ctx;
+
+	(void)loop_arm(fs->steps, 0, 0);
 }
 
 /* Without inotify only the walks find changes. */
@@ -534,6 +730,7 @@ static int follow(struct cgroupfs *fs, const struct cgroupfs_opts *opts)
 	struct watcher_opts watcher_opts = {
 		.loop = opts->loop,
 		.proc = opts->proc,
+		.ready = on_ready,
 		.changed = on_changed,
 		.lost = on_lost,
 		.ctx = fs,
@@ -545,7 +742,8 @@ static int follow(struct cgroupfs *fs, const struct cgroupfs_opts *opts)
 		return r;
 	if (r < 0)
 		fs->n_unwatchable++;
-	return loop_add_timer(opts->loop, on_walk_timer, fs, &fs->walk_timer);
+	r = loop_add_steps(opts->loop, cgroupfs_step, fs, &fs->steps);
+	return r ? r : loop_add_timer(opts->loop, on_walk_timer, fs, &fs->walk_timer);
 }
 
 /* ---- the whole ---- */
@@ -581,6 +779,13 @@ void cgroupfs_free(struct cgroupfs *fs)
 {
 	if (!fs)
 		return;
+	while (fs->scans) {
+		struct scan *scan = fs->scans;
+
+		fs->scans = scan->up;
+		scan_free(scan);
+	}
+	loop_remove(fs->steps);
 	loop_remove(fs->walk_timer);
 	watcher_free(fs->watcher);
 	cgroupdir_deinit(&fs->table);
@@ -691,8 +896,9 @@ void cgroupfs_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc walks = {
 		"podprof_cgroup_walks", METRIC_COUNTER,
 		"Walks over all cgroup directories, by reason.", NULL};
-	static const struct metric_family_desc seconds = {
-		"podprof_cgroup_walk_seconds", METRIC_COUNTER, "Time of these walks.", "seconds"};
+	static const struct metric_family_desc seconds = {"podprof_cgroup_walk_seconds",
+							  METRIC_COUNTER,
+							  "CPU time of these walks.", "seconds"};
 	static const struct metric_family_desc events = {"podprof_cgroup_inotify_events",
 							 METRIC_COUNTER, "Inotify events.", NULL};
 	static const struct metric_family_desc scans = {"podprof_cgroup_scans", METRIC_COUNTER,

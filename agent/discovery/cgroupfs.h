@@ -67,6 +67,9 @@ bool cgroupfs_walk_for_miss(struct cgroupfs *fs);
 /* Applies pending inotify events. Repeated calls cost next to nothing. */
 void cgroupfs_catch_up(struct cgroupfs *fs);
 
+/* The largest id of a directory so far; 0: there was none. */
+uint64_t cgroupfs_newest(const struct cgroupfs *fs, enum hierarchy hierarchy);
+
 /* NULL: not in the table. Also finds removed directories in their grace period. */
 struct cgroupdir *cgroupfs_find(struct cgroupfs *fs, enum hierarchy hierarchy, uint64_t id);
 /* Looks up one path, as in /proc/PID/cgroup. The directory and its ancestors enter the table as far

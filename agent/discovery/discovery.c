@@ -42,6 +42,7 @@
 #include "discovery/entity_resolver.h"
 #include "discovery/process_cache.h"
 #include "discovery/cgroup_line.h"
+#include "discovery/unit.h"
 
 /* Period of the sweep that drops unused processes. */
 #define DISCOVERY_SWEEP_NS (30 * NSEC_PER_SEC)
@@ -466,6 +467,11 @@ void discovery_for_each_host_cgroup(struct discovery *d, discovery_cgroup_fn fn,
 			   tree, dir->key.id);
 }
 
+uint64_t discovery_newest_cgroup(const struct discovery *d)
+{
+	return cgroupfs_newest(d->resolver.fs, HIERARCHY_V2);
+}
+
 bool discovery_has_host_processes(const struct discovery *d)
 {
 	return d->host_processes;
@@ -480,6 +486,40 @@ int discovery_list_processes(struct discovery *d, discovery_process_fn fn, void 
 			     struct process_listing **ret)
 {
 	return process_listing_new(&d->process_list, d->host_processes, fn, ctx, ret);
+}
+
+/* The outermost directory of a container or of a unit around @dir; NULL: neither. A user makes any
+ * unit below the user's own systemd, which is a unit. */
+static const struct cgroupdir *owner_dir(const struct cgroupdir *dir)
+{
+	const struct cgroupdir *unit = NULL;
+
+	if (dir->top)
+		return dir->top;
+	for (; dir; dir = dir->parent)
+		if (unit_has_processes(strview_of(dir->name)))
+			unit = dir;
+	return unit;
+}
+
+uint64_t discovery_owner(struct discovery *d, uint64_t cgroup_id, uint64_t cgroup_v1_id)
+{
+	const uint64_t ids[HIERARCHY_MAX] = {
+		[HIERARCHY_V1] = cgroup_v1_id, [HIERARCHY_V2] = cgroup_id};
+	const struct cgroupdir *best = NULL;
+
+	for (enum hierarchy h = 0; d && h < HIERARCHY_MAX; h++) {
+		const struct cgroupdir *dir = ids[h] && cgroupfs_has(d->resolver.fs, h)
+						      ? cgroupfs_find(d->resolver.fs, h, ids[h])
+						      : NULL;
+		const struct cgroupdir *owner = dir ? owner_dir(dir) : NULL;
+
+		if (owner && (!best || (owner->top && !best->top)))
+			best = owner;
+	}
+	if (best)
+		return best->key.id;
+	return cgroup_v1_id ? cgroup_v1_id : cgroup_id;
 }
 
 /* ---- the whole ---- */

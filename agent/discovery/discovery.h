@@ -71,6 +71,11 @@ void discovery_ask(struct discovery *d, discovery_made_fn made, void *ctx);
 struct entity *discovery_entity(struct discovery *d, uint64_t cgroup_id, uint64_t cgroup_v1_id,
 				const struct pid_id *pid, const char *comm);
 
+/* The owner of a sample for shares of ceilings (procmap/share.h): the cgroup id of the outermost
+ * container around the task, or of the outermost systemd unit, so that directories made inside do
+ * not bring more shares. Else, and for unknown ids, the task's own cgroup id. @d may be NULL. */
+uint64_t discovery_owner(struct discovery *d, uint64_t cgroup_id, uint64_t cgroup_v1_id);
+
 /* Iterates over all entities, oldest first: @entity is NULL to start; NULL at the end. Borrowed as
  * above. */
 struct entity *discovery_next_entity(struct discovery *d, const struct entity *entity);
@@ -102,7 +107,7 @@ typedef int (*discovery_process_fn)(void *ctx, const struct pid_id *pid, struct 
 /* Calls @fn once for each process of a container or pod. With host_processes, also for each process
  * of the host with a program (kernel threads have none). 0, the result of @fn, -ENOMEM. */
 int discovery_for_each_process(struct discovery *d, discovery_process_fn fn, void *ctx);
-/* The same in slices, by process_listing_run(): discovery/process_list.h. 0 or -ENOMEM. */
+/* The same in slices, by process_listing_step(): discovery/process_list.h. 0 or -ENOMEM. */
 int discovery_list_processes(struct discovery *d, discovery_process_fn fn, void *ctx,
 			     struct process_listing **ret);
 
@@ -120,6 +125,10 @@ void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void
  * all containers there; in the other hierarchy, tasks of a container may be in a unit's directory.
  * Must not call back into discovery. */
 void discovery_for_each_host_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx);
+
+/* The largest id of a directory of the unified hierarchy so far, and so of the youngest: the kernel
+ * counts upwards. 0 without this hierarchy. */
+uint64_t discovery_newest_cgroup(const struct discovery *d);
 
 /* True if processes outside containers have entities. */
 bool discovery_has_host_processes(const struct discovery *d);

@@ -85,44 +85,52 @@ static int dir_open(int at, const char *name, int *ret)
 	return 0;
 }
 
-/* Outcome of one entry: the result of @fn, or 0 for an entry without a directory, or just removed.
- */
-static int each_entry(int fd, const struct dirent *entry, hierarchy_child_fn fn, void *ctx)
+int hierarchy_list(int fd, DIR **ret)
 {
-	struct hierarchy_child child;
+	int copy = -1, r = dir_open(fd, ".", &copy);
+
+	if (r)
+		return r;
+	*ret = fdopendir(copy);
+	if (*ret)
+		return 0;
+	close(copy);
+	return -ENOMEM;
+}
+
+int hierarchy_next(DIR *dir, struct hierarchy_child *ret)
+{
+	struct dirent *entry;
 	int r;
 
-	if (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)
-		return 0;
-	if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-		return 0;
-	r = hierarchy_stat(fd, entry->d_name, &child);
-	if (r)
-		return r < 0 ? r : 0;
-	return fn(ctx, &child);
+	/* only errno tells the end of readdir() from a failure */
+	while (errno = 0, entry = readdir(dir)) {
+		if (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)
+			continue;
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		r = hierarchy_stat(dirfd(dir), entry->d_name, ret);
+		if (r <= 0)
+			return r;
+		/* no directory, or just removed */
+	}
+	return errno ? root_outcome(errno) : HIERARCHY_END;
 }
 
 int hierarchy_each(int fd, hierarchy_child_fn fn, void *ctx)
 {
 	_cleanup_(closedirp) DIR *dir = NULL;
-	struct dirent *entry;
-	int copy = -1, r;
+	struct hierarchy_child child;
+	int r = hierarchy_list(fd, &dir);
 
-	r = dir_open(fd, ".", &copy);
-	if (r)
-		return r;
-	dir = fdopendir(copy);
-	if (!dir) {
-		close(copy);
-		return -ENOMEM;
+	while (!r) {
+		r = hierarchy_next(dir, &child);
+		if (!r)
+			r = fn(ctx, &child);
+		else if (r == HIERARCHY_END)
+			return 0;
 	}
-	/* only errno tells the end of readdir() from a failure */
-	while (errno = 0, entry = readdir(dir)) {
-		r = each_entry(fd, entry, fn, ctx);
-		if (r)
-			return r;
-	}
-	return errno ? root_outcome(errno) : 0;
+	return r;
 }
 
 /* ---- is a container in there ---- */

@@ -2,6 +2,7 @@
 #ifndef PODPROF_DISCOVERY_HIERARCHY_H
 #define PODPROF_DISCOVERY_HIERARCHY_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -100,5 +101,12 @@ int hierarchy_stat(int fd, const char *name, struct hierarchy_child *ret);
 /* Calls @fn for each subdirectory until a result other than 0, and returns this result. 0,
  * ROOT_GONE, ROOT_DENIED, -errno. */
 int hierarchy_each(int fd, hierarchy_child_fn fn, void *ctx);
+
+/* The same one by one. *@ret: owned, for closedir(). 0, ROOT_GONE, ROOT_DENIED, -errno. */
+int hierarchy_list(int fd, DIR **ret);
+/* The next subdirectory; its name is valid until the next call. 0, HIERARCHY_END after the last,
+ * ROOT_GONE, ROOT_DENIED, -errno. */
+#define HIERARCHY_END ROOT_OUTCOME_MAX
+int hierarchy_next(DIR *dir, struct hierarchy_child *ret);
 
 #endif

@@ -32,8 +32,10 @@
 #include "base/root.h"
 #include "base/strview.h"
 
-/* Bytes of /proc/self/status: 1.5 KB, plus a list of groups and of CPUs. Reached: `--proc-root` is
- * taken for another PID namespace's. */
+/* Bytes of /proc/PID/status: 1.5 KB, plus a list of groups and of CPUs. Reached: of the agent's
+ * own:
+ * `--proc-root` is taken for another PID namespace's; of another process: its code in anonymous
+ * memory has no names. */
 #define PID_STATUS_BYTES_MAX	(64u << 10)
 /* Bytes of /proc/PID/stat: 52 fields of at most 20 digits and a name; a real line has below 1,200.
  * A longer line is PID_ODD. Reached: `PID_ODD`. */
@@ -170,23 +172,56 @@ uint64_t pid_self(const struct root *proc)
 	return pid;
 }
 
+/* The values of the line "@name: ..." of a status file. */
+static bool status_line(const struct buf *status, const char *name, struct strview *ret)
+{
+	struct strview all = strview_of_bytes(status->data ? status->data : "", status->len);
+
+	while (strview_line(&all, ret))
+		if (strview_prefix(ret, name))
+			return true;
+	return false;
+}
+
 /* NSpid in the agent's status lists the pids in each namespace, from the namespace of @proc down to
  * the agent's; since Linux 4.1. */
 bool pid_is_ours(const struct root *proc)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_STATUS_BYTES_MAX);
-	struct strview all, line;
+	struct strview pids;
 	uint64_t pid;
 
-	if (root_read(proc, "self/status", &b) || !b.data)
+	if (root_read(proc, "self/status", &b) || !status_line(&b, "NSpid:", &pids))
 		return false;
-	all = strview_of_bytes(b.data, b.len);
-	while (strview_line(&all, &line))
-		if (strview_prefix(&line, "NSpid:")) {
-			strview_skip_blanks(&line);
-			return strview_only_u64(line, 10, &pid) && pid == (uint64_t)getpid();
-		}
-	return false;
+	strview_skip_blanks(&pids);
+	return strview_only_u64(pids, 10, &pid) && pid == (uint64_t)getpid();
+}
+
+int pid_read_user(const struct root *proc, const struct pid_id *id, struct pid_user *ret)
+{
+	_cleanup_(buf_deinit) struct buf status = BUF_INIT(PID_STATUS_BYTES_MAX);
+	struct strview pids, uids, real, word;
+	struct pid_user user = {0};
+	char path[32];
+	int r;
+
+	snprintf(path, sizeof(path), "%" PRIu64 "/status", id->pid);
+	r = root_read(proc, path, &status);
+	if (r)
+		return pid_outcome(r);
+	if (!status_line(&status, "NSpid:", &pids) || !status_line(&status, "Uid:", &uids) ||
+	    !strview_word(&uids, &real) || !strview_word(&uids, &word) ||
+	    !strview_only_u64(word, 10, &user.uid))
+		return PID_ODD;
+	while (strview_word(&pids, &word)) /* the innermost is the last */
+		if (!strview_only_u64(word, 10, &user.inner_pid))
+			return PID_ODD;
+	if (!user.inner_pid)
+		return PID_ODD;
+	r = pid_check(proc, id);
+	if (!r)
+		*ret = user;
+	return r;
 }
 
 uint32_t pid_namespace(const struct root *proc)

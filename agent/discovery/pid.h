@@ -72,6 +72,18 @@ uint32_t pid_namespace(const struct root *proc);
  * process or a kernel thread, EACCES for missing rights. */
 struct file_id pid_read_exe(const struct root *proc, uint64_t pid);
 
+/**
+ * struct pid_user - a process as its own namespaces and its files see it
+ * @inner_pid: its pid in its own, innermost PID namespace
+ * @uid:       its effective user, as the agent sees users
+ */
+struct pid_user {
+	uint64_t inner_pid;
+	uint64_t uid;
+};
+/* Outcomes as pid_read(). */
+int pid_read_user(const struct root *proc, const struct pid_id *id, struct pid_user *ret);
+
 /* Number of threads, including a dead leader; 0 if there is no such process. */
 size_t pid_n_threads(const struct root *proc, pid_t pid);
 

@@ -598,17 +598,14 @@ void process_listing_free(struct process_listing *run)
 	free(run);
 }
 
-int process_listing_run(struct process_listing *run, uint64_t slice_ns)
+int process_listing_step(struct process_listing *run)
 {
-	uint64_t begun_ns = nsec_monotonic();
-	int r = 0;
+	int r;
 
 	find_dir_again(run);
-	while (!r && run->step != STEP_END) {
-		r = listing_next(run);
-		if (!r && run->step != STEP_END && nsec_monotonic() - begun_ns >= slice_ns)
-			return PROCESS_LISTING_MORE;
-	}
+	r = listing_next(run);
+	if (!r && run->step != STEP_END)
+		return PROCESS_LISTING_MORE;
 	if (run->result)
 		return run->result;
 	return r < 0 ? r : 0;
@@ -619,7 +616,9 @@ int process_list_run(struct process_list *l, bool host_processes, process_list_f
 	_cleanup_(process_listing_freep) struct process_listing *run = NULL;
 	int r = process_listing_new(l, host_processes, fn, ctx, &run);
 
-	return r ? r : process_listing_run(run, UINT64_MAX);
+	while (!r && (r = process_listing_step(run)) == PROCESS_LISTING_MORE)
+		r = 0;
+	return r;
 }
 
 /* ---- metrics ---- */

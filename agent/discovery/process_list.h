@@ -49,20 +49,20 @@ typedef int (*process_list_fn)(void *ctx, const struct pid_id *pid, struct entit
 int process_list_run(struct process_list *l, bool host_processes, process_list_fn fn, void *ctx);
 
 /*
- * The same in slices, for a loop with other work. Processes that begin after process_listing_new()
+ * The same in slices, for a step of the loop. Processes that begin after process_listing_new()
  * may be missing. @l must outlive the listing, and other listings may run meanwhile.
  */
 
-/* Of process_listing_run(), whose @fn must not return this: call again. */
+/* Of process_listing_step(), whose @fn must not return this: call again. */
 #define PROCESS_LISTING_MORE INT_MAX
 
 /* 0 or -ENOMEM. */
 int process_listing_new(struct process_list *l, bool host_processes, process_list_fn fn, void *ctx,
 			struct process_listing **ret);
 void process_listing_free(struct process_listing *run);
-/* Goes on for @slice_ns, and a process or directory more. PROCESS_LISTING_MORE, or the end with the
- * result of process_list_run(). */
-int process_listing_run(struct process_listing *run, uint64_t slice_ns);
+/* One process or directory. PROCESS_LISTING_MORE, or the end with the result of process_list_run().
+ */
+int process_listing_step(struct process_listing *run);
 
 void process_list_collect(const struct process_list *l, struct metric_sink *sink);
 

@@ -57,6 +57,11 @@ bool unit_is_manager(struct strview component, struct strview *ret_user)
 	return has_number(component, "user@", ".service", ret_user);
 }
 
+bool unit_has_processes(struct strview component)
+{
+	return rank_of(component) == 2;
+}
+
 static bool is_session(struct strview component)
 {
 	return strview_prefix(&component, "session-") && strview_suffix(&component, ".scope") &&

@@ -27,6 +27,10 @@ bool unit_of_path(struct strview path, struct unit *ret) STRVIEW_MUST_CHECK;
 /* The same over all lines of /proc/PID/cgroup. */
 bool unit_of_proc(struct strview proc_cgroup, struct unit *ret) STRVIEW_MUST_CHECK;
 
+/* Whether a component is a unit with processes of its own, such as a service or a scope; a slice is
+ * not. */
+bool unit_has_processes(struct strview component) STRVIEW_MUST_CHECK;
+
 /* The uid in "user@1000.service". Below this directory, a user without privileges makes any
  * directory. False for any other component. */
 bool unit_is_manager(struct strview component, struct strview *ret_user) STRVIEW_MUST_CHECK;

@@ -64,10 +64,13 @@ struct watcher {
 	size_t max;
 	uint32_t batch;
 	uint64_t n_events;
-	uint64_t read_ns; /* end of the last batch */
-	uint64_t rest_ns; /* cost of the last batch times WATCHER_SHARE */
+	uint64_t read_ns; /* end of the last batch, or the last watcher_catch_up() */
+	uint64_t rest_ns; /* cost of the batch so far, times WATCHER_SHARE */
+	bool lost;	  /* the batch says so */
+	size_t at, n;	  /* the next event in @bytes, and their end */
 	struct loop_source *source;
 	struct loop_source *gap;
+	_Alignas(struct inotify_event) char bytes[WATCHER_BATCH_BYTES];
 };
 
 int watcher_add(struct watcher *w, int fd, void *data, struct watch **ret)
@@ -107,12 +110,12 @@ void watcher_remove(struct watcher *w, struct watch *watch)
 	free(watch);
 }
 
-static void on_event(struct watcher *w, const struct inotify_event *event, bool *lost)
+static void on_event(struct watcher *w, const struct inotify_event *event)
 {
 	struct watch *watch;
 
 	w->n_events++;
-	*lost |= (event->mask & IN_Q_OVERFLOW) != 0;
+	w->lost |= (event->mask & IN_Q_OVERFLOW) != 0;
 	if (!(event->mask & IN_ISDIR) || event->mask & IN_IGNORED)
 		return;
 	HASH_FIND(hh, w->watches, &event->wd, sizeof(event->wd), watch);
@@ -128,46 +131,71 @@ static void on_event(struct watcher *w, const struct inotify_event *event, bool 
 				watch->n++ < WATCHER_NAMES ? event->name : NULL);
 }
 
-static void read_batch(struct watcher *w)
-{
-	_Alignas(struct inotify_event) char bytes[WATCHER_BATCH_BYTES];
-	const uint64_t start_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID);
-	const struct inotify_event *event;
-	bool lost = false;
-	ssize_t n;
-
-	n = read(w->fd, bytes, sizeof(bytes));
-	if (n > 0)
-		w->batch++;
-	for (const char *p = bytes; p < bytes + n; p += sizeof(*event) + event->len) {
-		event = (const struct inotify_event *)(const void *)p;
-		on_event(w, event, &lost);
-	}
-	if (lost)
-		w->opts.lost(w->opts.ctx);
-	w->read_ns = nsec_monotonic();
-	w->rest_ns = (nsec_read(CLOCK_THREAD_CPUTIME_ID) - start_ns) * WATCHER_SHARE;
-}
-
 static uint64_t max_ns(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
+}
+
+static void end_batch(struct watcher *w)
+{
+	w->at = w->n = 0;
+	w->read_ns = nsec_monotonic();
+	if (w->lost)
+		w->opts.lost(w->opts.ctx);
+	/* without the pause, events are read at once */
+	if (loop_change_fd(w->source, 0) || loop_arm(w->gap, max_ns(WATCHER_GAP_NS, w->rest_ns), 0))
+		(void)loop_change_fd(w->source, EPOLLIN);
+}
+
+/* False if there are no events. */
+static bool read_batch(struct watcher *w)
+{
+	ssize_t n;
+
+	if (w->at < w->n)
+		return true;
+	n = read(w->fd, w->bytes, sizeof(w->bytes));
+	w->at = 0;
+	w->n = n > 0 ? (size_t)n : 0;
+	w->rest_ns = 0;
+	w->lost = false;
+	w->batch += n > 0;
+	return n > 0;
+}
+
+bool watcher_next(struct watcher *w)
+{
+	const struct inotify_event *event = (const void *)(w->bytes + w->at);
+
+	if (w->at < w->n) {
+		w->at += sizeof(*event) + event->len;
+		on_event(w, event);
+		return true;
+	}
+	if (w->n)
+		end_batch(w);
+	return false;
+}
+
+void watcher_charge(struct watcher *w, uint64_t cpu_ns)
+{
+	w->rest_ns += cpu_ns * WATCHER_SHARE;
 }
 
 static void on_readable(void *ctx, int fd, uint32_t events)
 {
 	struct watcher *w = ctx;
 
-	read_batch(w);
-	if (!loop_change_fd(w->source, 0) &&
-	    loop_arm(w->gap, max_ns(WATCHER_GAP_NS, w->rest_ns), 0))
-		(void)loop_change_fd(w->source, EPOLLIN);
+	if (read_batch(w) && !loop_change_fd(w->source, 0))
+		w->opts.ready(w->opts.ctx);
 }
 
-void watcher_catch_up(struct watcher *w)
+bool watcher_catch_up(struct watcher *w)
 {
-	if (nsec_monotonic() - w->read_ns >= max_ns(WATCHER_CATCH_UP_NS, w->rest_ns))
-		read_batch(w);
+	if (nsec_monotonic() - w->read_ns < max_ns(WATCHER_CATCH_UP_NS, w->rest_ns))
+		return false;
+	w->read_ns = nsec_monotonic();
+	return read_batch(w);
 }
 
 static void on_gap_over(void *ctx)

@@ -4,6 +4,7 @@
 
 /* Reports changed directories, by inotify within a budget of watches. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@ struct watcher;
 /**
  * struct watcher_opts
  * @proc:    for the user's limit of watches; used only by watcher_new()
+ * @ready:   events have been read: call watcher_next(), now or later
  * @changed: a subdirectory @name of a watched directory was made, removed or renamed. @name is NULL
  *           after many changes at a time. Calls without a change occur. May add and remove watches.
  * @lost:    events were lost: scan everything
@@ -22,6 +24,7 @@ struct watcher;
 struct watcher_opts {
 	struct loop *loop;
 	const struct root *proc;
+	void (*ready)(void *ctx);
 	void (*changed)(void *ctx, void *data, const char *name);
 	void (*lost)(void *ctx);
 	void *ctx;
@@ -43,8 +46,13 @@ void watcher_free(struct watcher *w);
 int watcher_add(struct watcher *w, int fd, void *data, struct watch **ret);
 void watcher_remove(struct watcher *w, struct watch *watch);
 
-/* Reports pending events at once, with a rate limit. */
-void watcher_catch_up(struct watcher *w);
+/* Reads the events that wait in the kernel, with a rate limit. True: call watcher_next(). */
+bool watcher_catch_up(struct watcher *w);
+/* Reports one event. False: all that were read are reported, and the work that they caused is done.
+ */
+bool watcher_next(struct watcher *w);
+/* Adds to the cost of the events that were read last, in CPU time. */
+void watcher_charge(struct watcher *w, uint64_t cpu_ns);
 
 size_t watcher_n(const struct watcher *w);
 uint64_t watcher_n_events(const struct watcher *w);

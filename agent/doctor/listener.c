@@ -99,7 +99,8 @@ int listener_begin(struct http *http, const struct config *config, struct listen
 {
 	struct listener_trial *trial = calloc(1, sizeof(*trial));
 	_cleanup_(close_fdp) int fd = -1;
-	struct listen_address address;
+	_cleanup_(close_fdp) int ui_fd = -1;
+	struct listen_plan plan;
 	char url[128];
 	const struct http_request request = {
 		.url = url, .connect_ns = LISTENER_TOTAL_NS, .total_ns = LISTENER_TOTAL_NS};
@@ -107,11 +108,13 @@ int listener_begin(struct http *http, const struct config *config, struct listen
 
 	if (!trial)
 		return -ENOMEM;
-	trial->listener.wrong = !listen_parse(config->listen, &address);
-	if (!trial->listener.wrong)
-		trial->listener.result = listen_open(&address, &fd);
+	trial->listener.plan = listen_plan(config->listen, config->ui_listen, &plan);
+	if (!trial->listener.plan)
+		trial->listener.result = listen_open(&plan.metrics, &fd);
+	if (!trial->listener.plan && !plan.is_one)
+		trial->listener.ui_result = listen_open(&plan.ui, &ui_fd);
 	if (trial->listener.result == -EADDRINUSE) {
-		make_url(&address, url, sizeof(url));
+		make_url(&plan.metrics, url, sizeof(url));
 		r = http_start(http, &request, on_reply, trial, &trial->call);
 	}
 	if (r)
@@ -170,17 +173,25 @@ static void check_agent(const struct probe_results *results, struct findings *re
 void listener_check(const struct probe_results *results, struct findings *ret)
 {
 	const struct listener *l = &results->listener;
+	const struct config *c = results->config;
 
 	if (l->agent)
 		check_agent(results, ret);
-	else if (l->wrong)
+	else if (l->plan)
 		finding_say(findings_add(ret, "listen", FINDING_MISSING,
-					 "--listen %s is not an address", results->config->listen),
+					 "--%s %s is not an address",
+					 l->plan == LISTEN_BAD ? "listen" : "ui-listen",
+					 l->plan == LISTEN_BAD ? c->listen : c->ui_listen),
 			    "the agent does not start", "it has to be " CONFIG_LISTEN_FORM);
+	else if (!l->result && l->ui_result)
+		finding_say(findings_add(ret, "listen", FINDING_MISSING, "--ui-listen %s: %s",
+					 c->ui_listen ? c->ui_listen : "(127.0.0.1, the next port)",
+					 strerror(-l->ui_result)),
+			    "the agent does not start", listen_hint(l->ui_result));
 	else if (l->result)
-		finding_say(findings_add(ret, "listen", FINDING_MISSING, "%s: %s",
-					 results->config->listen, strerror(-l->result)),
+		finding_say(findings_add(ret, "listen", FINDING_MISSING, "%s: %s", c->listen,
+					 strerror(-l->result)),
 			    "the agent does not start", listen_hint(l->result));
 	else
-		findings_add(ret, "listen", FINDING_OK, "%s is free", results->config->listen);
+		findings_add(ret, "listen", FINDING_OK, "%s is free", c->listen);
 }

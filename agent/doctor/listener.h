@@ -2,8 +2,8 @@
 #ifndef PODPROF_DOCTOR_LISTENER_H
 #define PODPROF_DOCTOR_LISTENER_H
 
-/* Whether the address of --listen is free; if not, whether an agent uses the address, and that
- * agent's state. */
+/* Whether the addresses of --listen and --ui-listen are free; if not, whether an agent uses the
+ * first one, and that agent's state. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,14 +25,16 @@ struct listener_condition {
 
 /**
  * struct listener
- * @wrong:    --listen is no valid address
+ * @plan:     the flags' values as listen_plan() takes them: 0 or a listen_outcome
  * @result:   of listening: 0 or -errno
+ * @ui_result: the same for the page, if it has an address of its own
  * @agent:    an agent uses the address
  * @ready:    the agent reports itself ready; its conditions are kept in any case
  */
 struct listener {
-	bool wrong;
+	int plan;
 	int result;
+	int ui_result;
 	bool agent;
 	bool ready;
 	struct listener_condition conditions[LISTENER_CONDITIONS_MAX];

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/http.h"
@@ -64,6 +65,15 @@ static void on_reply(void *ctx, const struct http_reply *reply)
 		reached->ahead_s = reply->date_s - (int64_t)(nsec_wall() / NSEC_PER_SEC);
 }
 
+/* The agent creates a missing folder. */
+static void look_at_folder(struct call *call)
+{
+	const bool ok = access(call->destination->url, W_OK | X_OK) == 0 || errno == ENOENT;
+
+	call->reached->refused = ok;
+	say(call->reached, ok ? "" : strerror(errno));
+}
+
 static int begin_call(struct http *http, const char *spec, struct call *call)
 {
 	_cleanup_(freep) char *error = NULL;
@@ -83,6 +93,10 @@ static int begin_call(struct http *http, const char *spec, struct call *call)
 	call->reached->kind = kind = call->destination->kind;
 	snprintf(call->reached->where, sizeof(call->reached->where), "%s %s", kind->name,
 		 call->destination->host);
+	if (kind->folder) {
+		look_at_folder(call);
+		return 0;
+	}
 	push.destination = call->destination;
 	r = kind->encode(NULL, 0, &call->request);
 	if (!r)
@@ -147,6 +161,8 @@ static const char *remedy(const struct reached *reached, char ret[FINDING_TEXT_M
 {
 	if (reached->wrong)
 		return "see 'Destinations' in 'podprof agent --help'";
+	if (reached->kind->folder)
+		return "name a folder that podprof may write to";
 	if (reached->status && reached->verdict == DESTINATION_DENIED)
 		return "give valid credentials: bearer-token-file, basic-auth-user and "
 		       "-password-file, tenant";
@@ -174,7 +190,8 @@ static void check_destination(const struct reached *reached, struct findings *re
 	char status[32] = "", text[FINDING_TEXT_MAX];
 
 	if (ok) {
-		findings_add(ret, "destination", FINDING_OK, "%s answers", reached->where);
+		findings_add(ret, "destination", FINDING_OK, "%s %s", reached->where,
+			     reached->kind->folder ? "is usable" : "answers");
 		return;
 	}
 	if (reached->status)
@@ -183,7 +200,7 @@ static void check_destination(const struct reached *reached, struct findings *re
 			       *reached->where ? ": " : "", status,
 			       reached->done ? reached->why : "no answer in time");
 	finding_say(finding,
-		    reached->wrong	? "the agent does not start"
+		    reached->wrong || reached->kind->folder ? "the agent does not start"
 		    : may_pass(reached) ? "no profile arrives; podprof keeps retrying"
 					: "no profile arrives",
 		    remedy(reached, text));

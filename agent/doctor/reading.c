@@ -19,7 +19,7 @@
 #include "discovery/pid.h"
 #include "doctor/finding.h"
 #include "doctor/probe_results.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 #include "procmap/mapped.h"
 #include "procmap/maps.h"
 #include "symbolize/ksyms.h"

@@ -46,6 +46,8 @@
 /* Bytes of all notes searched in one file; a file can have 9,000 note segments and sections.
  * Reached: no build id. */
 #define ELFFILE_ALL_NOTES_MAX ((uint64_t)1 << 20)
+/* Bytes of a string read at first. */
+#define STRING_STEP	      128
 
 struct named_section {
 	struct elffile_section section;
@@ -82,8 +84,6 @@ static inline void elf_endp(Elf **elf)
 	if (*elf)
 		elf_end(*elf);
 }
-
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 
 const char *elffile_outcome_name(int outcome)
 {
@@ -165,6 +165,27 @@ int elffile_read_section(const struct elffile *ef, const struct elffile_section 
 	if (section->size > max)
 		return ELFFILE_TOO_LARGE;
 	return elffile_read_new(ef, section->off, (size_t)section->size, ret);
+}
+
+bool elffile_read_string(const struct elffile *ef, const struct elffile_section *strings,
+			 uint64_t off, char *ret, size_t size)
+{
+	uint64_t left = strings->size > off ? strings->size - off : 0, at;
+	size_t have = 0, room = left < size - 1 ? (size_t)left : size - 1;
+
+	if (!room || __builtin_add_overflow(strings->off, off, &at))
+		return false;
+	for (size_t step = STRING_STEP; have < room; step *= 4) {
+		size_t n = room - have < step ? room - have : step;
+
+		if (elffile_read(ef, at + have, ret + have, n) != 0)
+			return false;
+		if (memchr(ret + have, '\0', n))
+			return ret[0] != '\0';
+		have += n;
+	}
+	ret[have] = '\0';
+	return true;
 }
 
 /* ---------------------------------------------------------------- the headers, before libelf */
@@ -498,6 +519,11 @@ int elffile_open_process(int fd, uint16_t machine, const struct elffile_segment 
 	return 0;
 }
 
+void elffile_charge(struct elffile *ef, const struct elffile *payer)
+{
+	ef->work = payer->work;
+}
+
 void elffile_free(struct elffile *ef)
 {
 	if (!ef)
@@ -526,6 +552,7 @@ int elffile_budgeted(const struct elffile *ef, struct work_budget *work, struct 
 	*handle = *ef;
 	handle->is_borrowed = true;
 	handle->work = work;
+	work->outer = ef->work;
 	*ret = handle;
 	return 0;
 }
@@ -560,6 +587,11 @@ uint64_t elffile_size(const struct elffile *ef)
 int elffile_stat(const struct elffile *ef, struct stat *ret)
 {
 	return fstat(ef->fd, ret) < 0 ? -errno : 0;
+}
+
+int elffile_fd(const struct elffile *ef)
+{
+	return ef->fd;
 }
 
 const struct elffile_segment *elffile_segments(const struct elffile *ef, size_t *ret_n)
@@ -611,6 +643,21 @@ int elffile_build_id(const struct elffile *ef, uint8_t ret[ELFFILE_BUILD_ID_MAX]
 	memcpy(ret, ef->build_id, ef->n_build_id);
 	*ret_n = ef->n_build_id;
 	return 0;
+}
+
+void elffile_build_id_text(const struct elffile *ef, char ret[ELFFILE_BUILD_ID_TEXT])
+{
+	static const char digits[] = "0123456789abcdef";
+	uint8_t id[ELFFILE_BUILD_ID_MAX];
+	size_t n = 0;
+
+	if (elffile_build_id(ef, id, &n))
+		n = 0;
+	for (size_t i = 0; i < n; i++) {
+		ret[2 * i] = digits[id[i] >> 4];
+		ret[2 * i + 1] = digits[id[i] & 15];
+	}
+	ret[2 * n] = '\0';
 }
 
 /* Linked files give each byte to one segment. If segments overlap, code comes first, because the

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
+
 /* Bytes of a build id; GNU ids have 20, Go's note is separate. Reached: no build id. */
 #define ELFFILE_BUILD_ID_MAX 64
 
@@ -62,9 +64,12 @@ int elffile_open_process(int fd, uint16_t machine, const struct elffile_segment 
 			 struct elffile **ret);
 /* Another handle of @ef: its reads are charged to @work, and are ELFFILE_ABANDONED when @work has
  * ended. Borrows both. For the parsers of one job; @ef stays without a budget, for other threads.
- * 0 or -ENOMEM. */
+ * If @ef has one, it becomes the outer budget of @work. 0 or -ENOMEM. */
 int elffile_budgeted(const struct elffile *ef, struct work_budget *work, struct elffile **ret);
+/* Reads of @ef are charged to the budget of @payer, if it has one: for a file beside a file. */
+void elffile_charge(struct elffile *ef, const struct elffile *payer);
 void elffile_free(struct elffile *ef);
+DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 /* elffile_free() will not close the file: closing may wait for a file system's server. */
 void elffile_leave_open(struct elffile *ef);
 /* Charges work on bytes in memory. False when the budget has ended; always true without one. */
@@ -78,6 +83,9 @@ uint64_t elffile_size(const struct elffile *ef);
 /* fstat() of the opened file, in its present state. 0 or -errno; -EBADF for a program in memory. */
 int elffile_stat(const struct elffile *ef, struct stat *ret);
 
+/* The descriptor, borrowed; -1 for a program in memory. */
+int elffile_fd(const struct elffile *ef);
+
 /* The PT_LOADs in file order, borrowed. */
 const struct elffile_segment *elffile_segments(const struct elffile *ef, size_t *ret_n);
 /* The index of the unwind table, from PT_GNU_EH_FRAME. 0 or ELFFILE_ABSENT. */
@@ -90,6 +98,9 @@ int elffile_section_at(const struct elffile *ef, uint32_t index, struct elffile_
 
 /* The GNU build id's bytes; *@ret_n is their number. 0 or ELFFILE_ABSENT. */
 int elffile_build_id(const struct elffile *ef, uint8_t ret[ELFFILE_BUILD_ID_MAX], size_t *ret_n);
+/* The same in lower-case hex; "" without one. */
+#define ELFFILE_BUILD_ID_TEXT (2 * ELFFILE_BUILD_ID_MAX + 1)
+void elffile_build_id_text(const struct elffile *ef, char ret[ELFFILE_BUILD_ID_TEXT]);
 
 /* All of @n bytes from @off. 0, ELFFILE_TRUNCATED, ELFFILE_ABANDONED, -errno. */
 int elffile_read(const struct elffile *ef, uint64_t off, void *ret, size_t n);
@@ -97,6 +108,11 @@ int elffile_read(const struct elffile *ef, uint64_t off, void *ret, size_t n);
  * bytes in the file (SHT_NOBITS) is ELFFILE_ABSENT. */
 int elffile_read_section(const struct elffile *ef, const struct elffile_section *section,
 			 size_t max, void **ret);
+
+/* The string at @off of a string table, in a few reads: most are short. Cut at @size - 1 bytes, and
+ * at the end of the table. False without one, or if it is empty. */
+bool elffile_read_string(const struct elffile *ef, const struct elffile_section *strings,
+			 uint64_t off, char *ret, size_t size);
 
 /* Converts between file offsets and virtual addresses, by PT_LOAD. False outside all segments. */
 bool elffile_vaddr_of_off(const struct elffile *ef, uint64_t off, uint64_t *ret_vaddr);

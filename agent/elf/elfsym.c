@@ -4,7 +4,8 @@
  * have no hash table for it. A large Go program has 200,000 symbols, 5 MB, and 15 MB of names. So
  * the search does not fetch each symbol's name. It first finds the names in .strtab, and gets a few
  * offsets. Then it finds the symbols in .symtab with such an offset as st_name, by binary search.
- * Both tables are read once, in pieces, front to back.
+ * Both tables are read once, in pieces, front to back. The same search serves .dynsym, whose hash
+ * table is not worth a second search: it has some thousand symbols.
  *
  * A name may be the tail of a longer name: linkers store "b" inside "ab" (ld's string merging). So
  * each occurrence of the name before a NUL counts, with any bytes before the name.
@@ -40,6 +41,7 @@ struct place {
 
 struct search {
 	const struct elffile *file;
+	uint32_t kinds;
 	const char *const *names;
 	size_t n_names;
 	struct place places[ELFSYM_PLACES_MAX];
@@ -121,13 +123,28 @@ static size_t first_place(const struct search *s, uint32_t st_name)
 	return low;
 }
 
+/* The kinds of a symbol's type. */
+static uint32_t is_of_type(unsigned int type)
+{
+	switch (type) {
+	case STT_NOTYPE:
+		return ELFSYM_DATA | ELFSYM_CODE;
+	case STT_OBJECT:
+		return ELFSYM_DATA;
+	case STT_FUNC:
+		return ELFSYM_CODE;
+	default:
+		return 0;
+	}
+}
+
 static void note_symbol(const struct search *s, const Elf64_Sym *sym, struct elfsym *found)
 {
 	unsigned int type = ELF64_ST_TYPE(sym->st_info);
 
 	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx >= SHN_LORESERVE)
 		return;
-	if (type != STT_OBJECT && type != STT_NOTYPE)
+	if (!(is_of_type(type) & s->kinds))
 		return;
 	for (size_t i = first_place(s, sym->st_name);
 	     i < s->n_places && s->places[i].st_name == sym->st_name; i++) {
@@ -162,12 +179,13 @@ static int search_symbols(const struct search *s, const struct elffile_section *
 	return 0;
 }
 
-static int find_tables(const struct elffile *ef, struct elffile_section *ret_symbols,
-		       struct elffile_section *ret_strings)
+static int find_tables(const struct elffile *ef, enum elfsym_table table,
+		       struct elffile_section *ret_symbols, struct elffile_section *ret_strings)
 {
-	int r = elffile_section(ef, ".symtab", ret_symbols);
+	const bool dynamic = table == ELFSYM_DYNSYM;
+	int r = elffile_section(ef, dynamic ? ".dynsym" : ".symtab", ret_symbols);
 
-	if (r == ELFFILE_ABSENT || (!r && ret_symbols->type != SHT_SYMTAB))
+	if (r == ELFFILE_ABSENT || (!r && ret_symbols->type != (dynamic ? SHT_DYNSYM : SHT_SYMTAB)))
 		return ELFSYM_ABSENT;
 	if (!r)
 		r = elffile_section_at(ef, ret_symbols->link, ret_strings);
@@ -179,7 +197,8 @@ static int find_tables(const struct elffile *ef, struct elffile_section *ret_sym
 	return 0;
 }
 
-int elfsym_find(const struct elffile *ef, const char *const *names, size_t n, struct elfsym *ret)
+int elfsym_find(const struct elffile *ef, enum elfsym_table table, uint32_t kinds,
+		const char *const *names, size_t n, struct elfsym *ret)
 {
 	_cleanup_(freep) struct search *s = NULL;
 	_cleanup_(freep) uint8_t *buf = NULL;
@@ -192,7 +211,7 @@ int elfsym_find(const struct elffile *ef, const char *const *names, size_t n, st
 	for (size_t i = 0; i < n; i++)
 		if (strlen(names[i]) >= ELFSYM_NAME_MAX)
 			return -EINVAL;
-	r = find_tables(ef, &symbols, &strings);
+	r = find_tables(ef, table, &symbols, &strings);
 	if (r)
 		return r;
 	s = calloc(1, sizeof(*s));
@@ -200,6 +219,7 @@ int elfsym_find(const struct elffile *ef, const char *const *names, size_t n, st
 	if (!s || !buf)
 		return -ENOMEM;
 	s->file = ef;
+	s->kinds = kinds;
 	s->names = names;
 	s->n_names = n;
 	s->buf = buf;

@@ -13,7 +13,7 @@ struct elffile;
 
 enum elfsym_outcome {
 	ELFSYM_OK = 0,
-	ELFSYM_ABSENT,	  /* the file has no .symtab */
+	ELFSYM_ABSENT,	  /* the file has no such table */
 	ELFSYM_MALFORMED, /* a table leaves the file, or is longer than the ceilings in elfsym.c */
 	ELFSYM_OUTCOME_MAX,
 };
@@ -30,15 +30,26 @@ struct elfsym {
 		       first */
 };
 
+enum elfsym_table {
+	ELFSYM_SYMTAB, /* local symbols included; strip(1) removes it */
+	ELFSYM_DYNSYM, /* of the dynamic linker */
+};
+
+enum elfsym_kind {
+	ELFSYM_DATA = 1,
+	ELFSYM_CODE = 2,
+};
+
 /**
- * elfsym_find() - find variables by name
- * @ret: an entry for each name, in the same order; n is 0 without a match
+ * elfsym_find() - find symbols by name
+ * @kinds: enum elfsym_kind, bits; a symbol without type is of both. Only defined symbols count
+ * @ret:   an entry for each name, in the same order; n is 0 without a match
  *
- * Reads .symtab, local symbols included, and not .dynsym. Only defined data symbols count. The
- * tables are read piece by piece and not kept.
+ * The tables are read piece by piece and not kept.
  *
  * Return: 0, an outcome, -errno. On everything but 0 @ret is not touched.
  */
-int elfsym_find(const struct elffile *ef, const char *const *names, size_t n, struct elfsym *ret);
+int elfsym_find(const struct elffile *ef, enum elfsym_table table, uint32_t kinds,
+		const char *const *names, size_t n, struct elfsym *ret);
 
 #endif

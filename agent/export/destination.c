@@ -22,28 +22,37 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/http.h"
+#include "base/quantity.h"
 #include "base/strview.h"
+#include "export/coroot.h"
+#include "export/file.h"
+#include "export/otlp.h"
+#include "export/parca.h"
 #include "export/pyroscope.h"
 
+/* Bytes of a folder's files if the user gives no number. Reached: the oldest go first. */
+#define DESTINATION_FOLDER_BYTES (256ull << 20)
 /* Bytes of a message about a destination. Reached: cut. */
-#define DESTINATION_ERROR_MAX 1024
+#define DESTINATION_ERROR_MAX	 1024
 
 const struct destination_kind *const destination_kinds[] = {
-	&destination_pyroscope,
-	NULL,
+	&destination_pyroscope, &destination_coroot, &destination_otlp,
+	&destination_parca,	&destination_file,   NULL,
 };
 
 const char destination_help[] =
 	"  KIND=URL[,KEY=VALUE...], for instance\n"
 	"      pyroscope=https://example.org,tenant=team-a,bearer-token-file=/run/token\n"
-	"  KIND is pyroscope. URL is the server's base address, http or https; a comma in it is\n"
-	"  written %2C. The keys:\n"
+	"  KIND is pyroscope, parca, otlp or coroot. URL is the server's base address, http or\n"
+	"  https; a comma in it is written %2C. KIND file has a folder for URL: file=/PATH. The "
+	"keys:\n"
 	"      tenant=NAME                      sent as X-Scope-OrgID\n"
 	"      tenant-file=PATH, tenant-env=VARIABLE\n"
 	"      basic-auth-user=NAME             together with one of the next two\n"
 	"      basic-auth-password-file=PATH, basic-auth-password-env=VARIABLE\n"
-	"      bearer-token-file=PATH, bearer-token-env=VARIABLE\n"
+	"      bearer-token-file=PATH, bearer-token-env=VARIABLE    Coroot: the API key\n"
 	"      ca-file=PATH                     certificates to trust instead of the system's\n"
+	"      bytes=SIZE                       of the files of kind file (256MiB)\n"
 	"  podprof reads the files again for each request, and obeys http_proxy, https_proxy and\n"
 	"  no_proxy.\n";
 
@@ -175,6 +184,19 @@ static int url_host(CURLU *u, char **ret)
 	return asprintf(ret, "%s%s%s", host, port ? ":" : "", port ? port : "") < 0 ? -ENOMEM : 0;
 }
 
+static int destination_set_folder(struct destination *d, struct strview path, char **ret_error)
+{
+	if (!strview_starts(&path, "/"))
+		return wrong(ret_error,
+			     "destination %s: the folder is not an absolute path; write it like "
+			     "%s=/var/lib/podprof/out",
+			     d->kind->name, d->kind->name);
+	d->folder_bytes = DESTINATION_FOLDER_BYTES;
+	d->url = strview_dup(path);
+	d->host = strview_dup(path);
+	return d->url && d->host ? 0 : -ENOMEM;
+}
+
 static int destination_set_url(struct destination *d, struct strview url, char **ret_error)
 {
 	_cleanup_(curlu_freep) CURLU *u = curl_url();
@@ -207,6 +229,7 @@ enum key {
 	KEY_TENANT_FILE,
 	KEY_TENANT_ENV,
 	KEY_CA_FILE,
+	KEY_BYTES,
 	KEY_MAX,
 };
 
@@ -220,6 +243,7 @@ static const char *const key_names[KEY_MAX] = {
 	[KEY_TENANT_FILE] = "tenant-file",
 	[KEY_TENANT_ENV] = "tenant-env",
 	[KEY_CA_FILE] = "ca-file",
+	[KEY_BYTES] = "bytes",
 };
 
 static char **key_place(struct destination *d, enum key key)
@@ -243,6 +267,7 @@ static char **key_place(struct destination *d, enum key key)
 		return &d->tenant.env;
 	case KEY_CA_FILE:
 		return &d->ca_file;
+	case KEY_BYTES:
 	case KEY_MAX:
 		break;
 	}
@@ -265,14 +290,32 @@ static int key_unknown(const struct destination *d, const struct strview *key, c
 		     d->kind->name, (int)strview_len(key), key->p, list.data);
 }
 
+static int destination_set_bytes(struct destination *d, struct strview value, char **ret_error)
+{
+	_cleanup_(freep) char *text = strview_dup(value);
+
+	if (!text)
+		return -ENOMEM;
+	if (!quantity_bytes(text, &d->folder_bytes) || !d->folder_bytes)
+		return wrong(ret_error, "destination %s: bytes is not a size; write bytes=256MiB",
+			     d->kind->name);
+	return 0;
+}
+
 static int destination_set_key(struct destination *d, enum key key, struct strview value,
 			       char **ret_error)
 {
 	char **place = key_place(d, key);
 
+	if (d->kind->folder != (key == KEY_BYTES))
+		return wrong(ret_error, "destination %s: this kind has no %s; remove %s",
+			     d->kind->name, key_names[key], key_names[key]);
+
 	if (strview_empty(&value))
 		return wrong(ret_error, "destination %s: %s has no value; write %s=VALUE",
 			     d->kind->name, key_names[key], key_names[key]);
+	if (!place)
+		return destination_set_bytes(d, value, ret_error);
 	if (*place)
 		return wrong(ret_error, "destination %s: %s is given twice; give it once",
 			     d->kind->name, key_names[key]);
@@ -367,7 +410,8 @@ int destination_new_of(const struct destination_kind *const *kinds, const char *
 		return kind_unknown(kinds, &name, ret_error);
 	if (!strview_until(&rest, ',', &url))
 		url = rest; /* an empty text, reported as no URL */
-	r = destination_set_url(d, url, ret_error);
+	r = d->kind->folder ? destination_set_folder(d, url, ret_error)
+			    : destination_set_url(d, url, ret_error);
 	while (!r && strview_until(&rest, ',', &pair))
 		r = destination_set_pair(d, pair, ret_error);
 	if (!r)

@@ -13,6 +13,7 @@
 #include "export/profile.h"
 
 struct http_reply;
+struct strview;
 
 /* Headers added by a kind, with the final NULL. */
 #define DESTINATION_HEADERS 4
@@ -32,6 +33,8 @@ enum destination_verdict {
  * struct destination_limits - a backend's default limits; the type's maximum for no limit
  * @profile:     samples and bytes of one profile
  * @profiles:    in one request; each is one series
+ * @request:     bytes of compressed pprof in one request; a single profile may have more; 0: the
+ *               sender's own limit
  * @labels:      names of one profile, without the kind's own labels; at least LABELS_MAX
  * @label_bytes: of one label's value; at least LABELS_VALUE_MAX
  * @age_ns:      from the profile's start until its arrival at the backend
@@ -40,6 +43,7 @@ enum destination_verdict {
 struct destination_limits {
 	struct profile_limits profile;
 	size_t profiles;
+	uint64_t request;
 	size_t labels;
 	size_t label_bytes;
 	uint64_t age_ns;
@@ -50,12 +54,14 @@ struct destination_limits {
  * struct destination_profile - one profile for a kind's encoder; borrowed
  * @pprof: gzip, cumulative or with differences, as the kind requires
  * @id:    a UUID, the same for each attempt to send this profile
+ * @part:  number of the request, from 0, if the kind needs several for one profile
  */
 struct destination_profile {
 	const struct profile *profile;
 	const void *pprof;
 	size_t pprof_len;
 	const char *id;
+	unsigned int part;
 };
 
 /**
@@ -75,14 +81,21 @@ void destination_request_deinit(struct destination_request *r);
  * @name:     in --destination and in metrics
  * @title:    the product's name, for people
  * @path:     appended to the user's URL
+ * @folder:   profiles go to a folder of the node: the user gives a path instead of a URL, and there
+ *            are no requests: @headers, @encode and @verdict are absent
  * @headers:  "Name: value" for each request: content type, content encoding, protocol; NULL ends
+ * @token_header: name of the header with the token; NULL: "Authorization: Bearer"
  * @tenant_header: name of the header with the tenant; NULL: the backend has no tenants
  * @types:    the backend's name for each kind of profile; NULL: the kind is not sent
+ * @parts:    requests for one profile of each kind, in the queue one by one; 0 is 1
  * @deltas:   the backend wants alloc values of one window (profile.pprof_delta), not cumulative
  *            values
  * @encode:   makes one request of @n profiles, 0 to limits.profiles. The request of 0 profiles is
- *            the doctor's probe. The caller owns @ret. 0 or -ENOMEM.
+ *            the doctor's probe. The caller owns @ret. 0, -ENOMEM, or -EBADMSG for a profile
+ *            that cannot be encoded.
  * @verdict:  evaluates a reply, or status 0 for none
+ * @rejected: number of profiles that the reply to an accepted request refuses, and the reason;
+ *            foreign, borrows the reply. NULL: such replies do not exist.
  * @probe_ok: whether the reply is the expected refusal of the probe: the backend accepts profiles,
  *            but
  *            not a request without profiles; NULL: no refusal is expected
@@ -95,14 +108,18 @@ struct destination_kind {
 	const char *name;
 	const char *title;
 	const char *path;
+	bool folder;
 	const char *headers[DESTINATION_HEADERS];
+	const char *token_header;
 	const char *tenant_header;
 	const char *types[PROFILE_KIND_MAX];
+	unsigned char parts[PROFILE_KIND_MAX];
 	bool deltas;
 	struct destination_limits limits;
 	int (*encode)(const struct destination_profile *profiles, size_t n,
 		      struct destination_request *ret);
 	enum destination_verdict (*verdict)(const struct http_reply *reply);
+	uint64_t (*rejected)(const struct http_reply *reply, struct strview *ret_message);
 	bool (*probe_ok)(const struct http_reply *reply);
 };
 
@@ -116,9 +133,11 @@ enum destination_verdict destination_verdict_of_status(long status);
 
 struct destination {
 	const struct destination_kind *kind;
-	char *url;  /* with the kind's path */
-	char *host; /* of the URL, with an explicit port: for people and metric labels */
-	char *user; /* basic authentication */
+	char *url;  /* with the kind's path; of a folder: its path */
+	char *host; /* of the URL, with an explicit port: for people and metric labels; or as @url
+		     */
+	uint64_t folder_bytes; /* ceiling of the files in a folder */
+	char *user;	       /* basic authentication */
 	struct secret password;
 	struct secret bearer;
 	struct secret tenant;

@@ -16,6 +16,7 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/worker.h"
 #include "export/destination.h"
 #include "export/outbox.h"
 #include "export/sender.h"
@@ -26,31 +27,42 @@
 /* Lines about the store; the rest is in the metrics. */
 #define EXPORT_LOG_INTERVAL_NS (60 * NSEC_PER_SEC)
 
-/* One destination and its parts. @name is the label of its metrics. */
+/* A store, and whether the log has reported its failure. */
+struct keeper {
+	struct store *store;
+	bool told;
+	struct log_limit log_limit;
+};
+
+/**
+ * struct route - one destination and its parts
+ * @name:   the label of its metrics
+ * @sender: NULL for a folder
+ * @keeper: of a folder
+ */
 struct route {
 	struct destination *destination;
 	char *name;
 	struct outbox box;
 	struct sender *sender;
+	struct keeper keeper;
 };
 
 /**
  * @routes:     does not move: the outboxes are linked
- * @store:      NULL without --store-dir
- * @store_told: the log has reported a failure of the store
+ * @keeper:     of --store-dir
  * @flushed:    callback of the running export_flush(), or NULL
  */
 struct export
 {
 	struct loop *loop;
 	struct http *http;
+	struct worker *encoder; /* of all senders */
 	struct outbox_budget budget;
 	struct route *routes;
 	size_t n_routes;
-	struct store *store;
+	struct keeper keeper;
 	struct loop_source *trim_timer;
-	bool store_told;
-	struct log_limit store_log_limit;
 	struct loop_source *flush_timer;
 	void (*flushed)(void *ctx);
 	void *flush_ctx;
@@ -61,7 +73,7 @@ struct export
 static bool export_is_idle(const struct export *e)
 {
 	for (size_t i = 0; i < e->n_routes; i++)
-		if (!sender_is_idle(e->routes[i].sender))
+		if (e->routes[i].sender && !sender_is_idle(e->routes[i].sender))
 			return false;
 	return true;
 }
@@ -89,7 +101,8 @@ void export_flush(struct export *e, uint64_t timeout_ns, void (*done)(void *ctx)
 	e->flushed = done;
 	e->flush_ctx = ctx;
 	for (size_t i = 0; i < e->n_routes; i++)
-		sender_hurry(e->routes[i].sender);
+		if (e->routes[i].sender)
+			sender_hurry(e->routes[i].sender);
 	(void)loop_arm(e->flush_timer, export_is_idle(e) ? 0 : timeout_ns, 0);
 }
 
@@ -134,19 +147,17 @@ static int route_name(const struct export *e, const struct destination *d, char 
 
 static int route_start(struct export *e, struct route *route)
 {
-	struct sender_opts opts = {
+	const struct sender_opts opts = {
 		.loop = e->loop,
 		.http = e->http,
 		.destination = route->destination,
 		.box = &route->box,
+		.encoder = e->encoder,
 		.idle = route_idle,
+		.name = route->name,
 		.ctx = e,
 	};
-	int r = route_name(e, route->destination, &route->name);
 
-	if (r < 0)
-		return r;
-	opts.name = route->name;
 	return sender_new(&opts, &route->sender);
 }
 
@@ -171,34 +182,29 @@ static int export_read_destinations(struct export *e, const struct export_opts *
 	return 0;
 }
 
-/* After all destinations are known: their names depend on each other. */
-static int export_start_routes(struct export *e)
-{
-	int r = 0;
-
-	for (size_t i = 0; !r && i < e->n_routes; i++)
-		r = route_start(e, &e->routes[i]);
-	return r;
-}
-
 /* ---- the store */
 
 static void trim_due(void *ctx)
 {
 	struct export *e = ctx;
 
-	store_trim(e->store, nsec_wall());
+	store_trim(e->keeper.store, nsec_wall());
 }
 
-static int store_unusable(const char *dir, int outcome, char **ret_error)
+static int keeper_open(struct keeper *k, const struct store_opts *opts, const char *setting,
+		       char **ret_error)
 {
-	int n = asprintf(ret_error,
-			 "cannot use the store's folder '%s' (%s); create this folder, or set "
-			 "--store-dir to "
-			 "another",
-			 dir, store_outcome_name(outcome));
+	int r = store_open(opts, &k->store);
 
-	return n < 0 ? -ENOMEM : 1;
+	k->log_limit.interval_ns = EXPORT_LOG_INTERVAL_NS;
+	if (r <= 0)
+		return r;
+	if (asprintf(ret_error,
+		     "cannot use the store's folder '%s' (%s); create this folder, or set %s to "
+		     "another",
+		     opts->dir, store_outcome_name(r), setting) < 0)
+		return -ENOMEM;
+	return 1;
 }
 
 static int export_open_store(struct export *e, const struct export_opts *opts, char **ret_error)
@@ -212,9 +218,7 @@ static int export_open_store(struct export *e, const struct export_opts *opts, c
 
 	if (!opts->store_dir)
 		return 0;
-	r = store_open(&store_opts, &e->store);
-	if (r > 0)
-		return store_unusable(opts->store_dir, r, ret_error);
+	r = keeper_open(&e->keeper, &store_opts, "--store-dir", ret_error);
 	if (!r)
 		r = loop_add_timer(e->loop, trim_due, e, &e->trim_timer);
 	if (!r)
@@ -222,21 +226,62 @@ static int export_open_store(struct export *e, const struct export_opts *opts, c
 	return r;
 }
 
-/* Logs a failure once, and the recovery once. */
-static void export_keep(struct export *e, const struct profile *profile)
+/* Logs a failure once, and the recovery once. @name: of the store, for people. As store_put(). */
+static int keeper_put(struct keeper *k, const char *name, const struct profile *profile)
 {
 	uint64_t suppressed;
-	int r = store_put(e->store, profile);
+	int r = store_put(k->store, profile);
 
-	if (r && !e->store_told && log_limit_ok(&e->store_log_limit, &suppressed)) {
-		e->store_told = true;
-		log_warn("store fails, dropping profiles",
+	if (r && !k->told && log_limit_ok(&k->log_limit, &suppressed)) {
+		k->told = true;
+		log_warn("store fails, dropping profiles", log_str("store", name),
 			 log_str("err", r < 0 ? strerror(-r) : store_outcome_name(r)),
 			 log_uint("suppressed", suppressed));
-	} else if (!r && e->store_told) {
-		e->store_told = false;
-		log_info("store works again");
+	} else if (!r && k->told) {
+		k->told = false;
+		log_info("store works again", log_str("store", name));
 	}
+	return r;
+}
+
+/* ---- folders of destinations */
+
+static int route_open_folder(struct route *route, char **ret_error)
+{
+	const struct store_opts opts = {
+		.dir = route->destination->url,
+		.max_bytes = route->destination->folder_bytes,
+		.max_age_ns = UINT64_MAX,
+	};
+
+	return keeper_open(&route->keeper, &opts, "--destination", ret_error);
+}
+
+static void route_keep(struct route *route, const struct profile *profile)
+{
+	const int r = keeper_put(&route->keeper, route->name, profile);
+
+	outbox_count(&route->box, profile,
+		     !r			    ? EXPORT_SENT
+		     : r == -ENOMEM	    ? EXPORT_DROPPED_MEMORY
+		     : r == STORE_TOO_LARGE ? EXPORT_DROPPED_TOO_LARGE
+					    : EXPORT_DROPPED_REFUSED);
+}
+
+/* After all destinations are known: their names depend on each other. */
+static int export_start_routes(struct export *e, char **ret_error)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < e->n_routes; i++) {
+		struct route *route = &e->routes[i];
+
+		r = route_name(e, route->destination, &route->name);
+		if (!r)
+			r = route->destination->kind->folder ? route_open_folder(route, ret_error)
+							     : route_start(e, route);
+	}
+	return r;
 }
 
 /* ---- the whole */
@@ -252,14 +297,15 @@ int export_new(const struct export_opts *opts, struct export **ret, char **ret_e
 		return -ENOMEM;
 	e->loop = opts->loop;
 	e->budget.max_bytes = opts->queue_bytes;
-	e->store_log_limit.interval_ns = EXPORT_LOG_INTERVAL_NS;
 	r = export_read_destinations(e, opts, ret_error);
 	if (!r)
 		r = http_new(opts->loop, &e->http);
+	if (!r && e->n_routes)
+		r = worker_new(opts->loop, "encode", e->n_routes * SENDER_FLIGHTS_MAX, &e->encoder);
 	if (!r)
 		r = loop_add_timer(opts->loop, flush_due, e, &e->flush_timer);
 	if (!r)
-		r = export_start_routes(e);
+		r = export_start_routes(e, ret_error);
 	if (!r)
 		r = export_open_store(e, opts, ret_error);
 	if (r)
@@ -272,10 +318,12 @@ void export_free(struct export *e)
 {
 	if (!e)
 		return;
+	worker_free(e->encoder);
 	for (size_t i = 0; i < e->n_routes; i++) {
 		struct route *route = &e->routes[i];
 
 		sender_free(route->sender);
+		store_free(route->keeper.store);
 		outbox_deinit(&route->box);
 		destination_free(route->destination);
 		free(route->name);
@@ -283,7 +331,7 @@ void export_free(struct export *e)
 	free(e->routes);
 	loop_remove(e->flush_timer);
 	loop_remove(e->trim_timer);
-	store_free(e->store);
+	store_free(e->keeper.store);
 	http_free(e->http);
 	free(e);
 }
@@ -308,7 +356,7 @@ static void export_queue(struct export *e, struct queued_profile *queued)
 	for (size_t i = 0; i < e->n_routes; i++) {
 		struct route *route = &e->routes[i];
 
-		if (!route_takes(route, queued->profile))
+		if (!route_takes(route, queued->profile) || !route->sender)
 			continue;
 		outbox_push(&route->box, queued, nsec_wall());
 		sender_wake(route->sender);
@@ -318,16 +366,22 @@ static void export_queue(struct export *e, struct queued_profile *queued)
 void export_submit(struct export *e, struct profile *profile)
 {
 	struct queued_profile *queued;
+	size_t n_senders = 0;
 
-	if (e->store)
-		export_keep(e, profile);
-	if (!e->n_routes) {
+	if (e->keeper.store)
+		(void)keeper_put(&e->keeper, "--store-dir", profile);
+	for (size_t i = 0; i < e->n_routes; i++)
+		if (e->routes[i].keeper.store)
+			route_keep(&e->routes[i], profile);
+		else
+			n_senders++;
+	if (!n_senders) {
 		profile_free(profile);
 		return;
 	}
 	if (queued_profile_new(&e->budget, profile, &queued) < 0) {
 		for (size_t i = 0; i < e->n_routes; i++)
-			if (route_takes(&e->routes[i], profile))
+			if (e->routes[i].sender && route_takes(&e->routes[i], profile))
 				outbox_count(&e->routes[i].box, profile, EXPORT_DROPPED_MEMORY);
 		profile_free(profile);
 		return;
@@ -365,6 +419,11 @@ void export_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc bytes = {"podprof_export_bytes", METRIC_COUNTER,
 							"The same in bytes of compressed pprof.",
 							"bytes"};
+	static const struct metric_family_desc rejected = {
+		"podprof_export_partly_rejected", METRIC_COUNTER,
+		"Profiles that a destination refused inside an accepted request, as it counts "
+		"them.",
+		NULL};
 	static const struct metric_family_desc queue = {
 		"podprof_export_queue_bytes", METRIC_GAUGE,
 		"Memory of profiles in the queue of a destination or in flight.", "bytes"};
@@ -375,17 +434,21 @@ void export_collect(void *ctx, struct metric_sink *sink)
 
 	collect_outcomes(e, sink, &profiles, false);
 	collect_outcomes(e, sink, &bytes, true);
+	metric_family(sink, &rejected);
+	for (size_t i = 0; i < e->n_routes; i++)
+		metric_u64(sink, e->routes[i].box.rejected,
+			   &(struct metric_label){"destination", e->routes[i].name}, 1);
 	metric_family(sink, &queue);
 	for (size_t i = 0; i < e->n_routes; i++)
 		metric_u64(sink, outbox_bytes(&e->routes[i].box),
 			   &(struct metric_label){"destination", e->routes[i].name}, 1);
 	metric_family(sink, &limit);
 	metric_u64(sink, e->budget.max_bytes, NULL, 0);
-	if (e->store)
-		store_collect(e->store, sink);
+	if (e->keeper.store)
+		store_collect(e->keeper.store, sink);
 }
 
 struct store *export_store(struct export *e)
 {
-	return e->store;
+	return e->keeper.store;
 }

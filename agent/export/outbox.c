@@ -15,6 +15,7 @@
 #include <sys/random.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "export/destination.h"
 #include "export/profile.h"
 
@@ -66,15 +67,12 @@ static uint64_t profile_bytes(const struct profile *profile)
 
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
-	do
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3; /* FNV-1a, with the NUL */
-	while (*text++);
-	return hash;
+	return hash_words(hash, hash_bytes(text, strlen(text)));
 }
 
 static uint64_t profile_series(const struct profile *profile)
 {
-	uint64_t hash = hash_text(0xcbf29ce484222325, profile_kind_name(profile->kind));
+	uint64_t hash = hash_text(0, profile_kind_name(profile->kind));
 
 	for (size_t i = 0; i < profile->labels.n; i++) {
 		hash = hash_text(hash, profile->labels.items[i].name);
@@ -103,12 +101,6 @@ int queued_profile_new(struct outbox_budget *budget, struct profile *profile,
 	budget->used_bytes += p->bytes;
 	*ret = take_ptr(p);
 	return 0;
-}
-
-struct queued_profile *queued_profile_ref(struct queued_profile *p)
-{
-	p->refs++;
-	return p;
 }
 
 void queued_profile_unref(struct queued_profile *p)
@@ -254,35 +246,43 @@ static void outbox_expire(struct outbox *box, uint64_t wall_ns)
 		outbox_end_item(box, list_pop(&box->waiting), EXPORT_DROPPED_OLD);
 }
 
+static void outbox_push_part(struct outbox *box, struct queued_profile *p, unsigned int part)
+{
+	struct outbox_item *item = malloc(sizeof(*item));
+
+	if (!item) {
+		outbox_count(box, p->profile, EXPORT_DROPPED_MEMORY);
+		return;
+	}
+	p->refs++;
+	item->queued = p;
+	item->part = part;
+	item->series = part ? hash_words(p->series, part) : p->series;
+	list_append(&box->waiting, item);
+}
+
 void outbox_push(struct outbox *box, struct queued_profile *p, uint64_t wall_ns)
 {
-	struct outbox_item *item;
-
 	if (p->bytes > box->budget->max_bytes) {
 		outbox_count(box, p->profile,
 			     EXPORT_DROPPED_FULL); /* else this profile would push out all others */
 		return;
 	}
-	item = malloc(sizeof(*item));
-	if (!item) {
-		outbox_count(box, p->profile, EXPORT_DROPPED_MEMORY);
-		return;
-	}
-	item->queued = queued_profile_ref(p);
-	list_append(&box->waiting, item);
+	for (unsigned int part = 0; part == 0 || part < box->kind->parts[p->profile->kind]; part++)
+		outbox_push_part(box, p, part);
 	outbox_expire(box, wall_ns);
 	budget_enforce(box->budget);
 }
 
 static struct outbox_item **flying_chain(struct outbox *box, const struct outbox_item *item)
 {
-	return &box->flying[item->queued->series % OUTBOX_FLYING_CHAINS];
+	return &box->flying[item->series % OUTBOX_FLYING_CHAINS];
 }
 
 static bool series_is_flying(struct outbox *box, const struct outbox_item *item)
 {
 	for (const struct outbox_item *at = *flying_chain(box, item); at; at = at->next_flying)
-		if (at->queued->series == item->queued->series)
+		if (at->series == item->series)
 			return true;
 	return false;
 }
@@ -347,7 +347,7 @@ void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_
 		if (!box->waiting.first || ret->n >= max_n ||
 		    series_is_flying(box, box->waiting.first))
 			break;
-		alone = quarantine_find(box, box->waiting.first->queued->series);
+		alone = quarantine_find(box, box->waiting.first->series);
 		if (alone && ret->n)
 			break;
 		(void)outbox_payload(box, box->waiting.first->queued->profile, &len);
@@ -366,6 +366,7 @@ void outbox_profiles(const struct outbox *box, const struct outbox_list *taken,
 		ret->profile = item->queued->profile;
 		ret->pprof = outbox_payload(box, ret->profile, &ret->pprof_len);
 		ret->id = item->queued->id;
+		ret->part = item->part;
 	}
 }
 

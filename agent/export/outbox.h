@@ -61,17 +61,19 @@ struct outbox_budget {
 /* Takes @profile on success. The caller owns one reference. 0 or -errno. */
 int queued_profile_new(struct outbox_budget *budget, struct profile *profile,
 		       struct queued_profile **ret);
-struct queued_profile *queued_profile_ref(struct queued_profile *p);
 void queued_profile_unref(struct queued_profile *p); /* NULL is fine */
 
 /**
- * struct outbox_item - a queued profile in one outbox
+ * struct outbox_item - a queued profile in one outbox, or a part of it
+ * @series: of the queued profile and the part
  * @next_flying: while taken: chain of outbox.flying
  */
 struct outbox_item {
 	struct outbox_item *next;
 	struct outbox_item *next_flying;
 	struct queued_profile *queued;
+	unsigned int part;
+	uint64_t series;
 };
 
 /* Items, oldest first. {0} is empty. */
@@ -93,9 +95,10 @@ struct outbox_list {
  * @waiting:  profiles to send
  * @on_the_way: bytes taken, and neither ended nor put back
  * @flying:   the taken profiles, by series
- * @quarantine: a ring of queued_profile.series, 0 for none; @n_quarantined: entries ever made
+ * @quarantine: a ring of outbox_item.series, 0 for none; @n_quarantined: entries ever made
  * @profiles: ended profiles, by enum export_outcome
  * @payload:  the same in bytes of this destination's pprof
+ * @rejected: profiles refused in replies to accepted requests, in the destination's own count
  */
 struct outbox {
 	struct outbox *next;
@@ -108,6 +111,7 @@ struct outbox {
 	size_t n_quarantined;
 	uint64_t profiles[EXPORT_OUTCOME_MAX];
 	uint64_t payload[EXPORT_OUTCOME_MAX];
+	uint64_t rejected;
 };
 
 /* Joins @budget's list. */
@@ -116,8 +120,8 @@ void outbox_init(struct outbox *box, struct outbox_budget *budget,
 /* Waiting profiles end as "stopped". The caller must have ended or put back all taken profiles. */
 void outbox_deinit(struct outbox *box);
 
-/* Takes a reference of @p. While the ceiling is exceeded, the oldest waiting profile of all
- * outboxes is dropped. */
+/* Takes a reference of @p for each part. While the ceiling is exceeded, the oldest waiting profile
+ * of all outboxes is dropped. */
 void outbox_push(struct outbox *box, struct queued_profile *p, uint64_t wall_ns);
 
 /* Counts an outcome as outbox_end() does; for a profile that never entered the outbox. */
@@ -150,7 +154,8 @@ void outbox_put_back(struct outbox *box, struct outbox_list *taken);
 /* To the end. */
 void outbox_put_last(struct outbox *box, struct outbox_list *taken);
 
-/* After a profile of @series was refused, or accepted: the next ones go alone, or not any more. */
+/* After a refusal for a profile's content: the next profiles of @series are taken alone.
+ * outbox_release() ends this after an accepted profile. */
 void outbox_quarantine(struct outbox *box, uint64_t series);
 void outbox_release(struct outbox *box, uint64_t series);
 

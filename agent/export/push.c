@@ -11,6 +11,9 @@
 #include "base/strview.h"
 #include "export/destination.h"
 
+/* Headers of a request, without the HTTP client's own. Reached: -. */
+#define PUSH_HEADERS_MAX (DESTINATION_HEADERS + 1)
+
 /* The message for a reply without a message of its own. */
 static const char *status_message(long status)
 {
@@ -37,6 +40,7 @@ void push_message(const struct http_reply *reply, char ret[PUSH_MESSAGE_MAX + 1]
 struct credentials {
 	char *password;
 	char *bearer;
+	char *token_header;
 	char *tenant;
 	char *tenant_header;
 };
@@ -45,8 +49,18 @@ static void credentials_deinit(struct credentials *c)
 {
 	secret_forget(c->password);
 	secret_forget(c->bearer);
+	secret_forget(c->token_header);
 	secret_forget(c->tenant);
 	secret_forget(c->tenant_header);
+}
+
+/* The header @name for the secret @value; nothing if one of them is NULL. 0 or -ENOMEM. */
+static int secret_header(const char *name, const char *value, char **ret)
+{
+	if (!name || !value || asprintf(ret, "%s: %s", name, value) >= 0)
+		return 0;
+	*ret = NULL;
+	return -ENOMEM;
 }
 
 /* As secret_read(). */
@@ -58,24 +72,23 @@ static int credentials_read(const struct destination *d, struct credentials *ret
 		r = secret_read(&d->bearer, &ret->bearer);
 	if (!r)
 		r = secret_read(&d->tenant, &ret->tenant);
-	if (!r && ret->tenant &&
-	    asprintf(&ret->tenant_header, "%s: %s", d->kind->tenant_header, ret->tenant) < 0) {
-		ret->tenant_header = NULL;
-		r = -ENOMEM;
-	}
-	return r;
+	if (!r)
+		r = secret_header(d->kind->token_header, ret->bearer, &ret->token_header);
+	return r ? r : secret_header(d->kind->tenant_header, ret->tenant, &ret->tenant_header);
 }
 
-/* The kind's headers and the tenant's. Their number. */
-static size_t add_headers(const struct destination_kind *kind, const char *tenant,
-			  const char *ret[DESTINATION_HEADERS])
+/* The kind's headers, the token's and the tenant's. Their number. */
+static size_t add_headers(const struct destination_kind *kind, const struct credentials *c,
+			  const char *ret[PUSH_HEADERS_MAX])
 {
 	size_t n = 0;
 
 	for (; n < DESTINATION_HEADERS - 1 && kind->headers[n]; n++)
 		ret[n] = kind->headers[n];
-	if (tenant)
-		ret[n++] = tenant;
+	if (c->token_header)
+		ret[n++] = c->token_header;
+	if (c->tenant_header)
+		ret[n++] = c->tenant_header;
 	return n;
 }
 
@@ -85,7 +98,7 @@ int push_start(struct http *http, const struct push *push, http_done_fn done, vo
 	_cleanup_(credentials_deinit) struct credentials c = {0};
 	_cleanup_(freep) char *url = NULL;
 	const struct destination *d = push->destination;
-	const char *headers[DESTINATION_HEADERS];
+	const char *headers[PUSH_HEADERS_MAX];
 	struct http_request request = {
 		.url = d->url,
 		.headers = headers,
@@ -108,8 +121,8 @@ int push_start(struct http *http, const struct push *push, http_done_fn done, vo
 		request.url = url;
 	}
 	request.password = c.password;
-	request.bearer = c.bearer;
-	request.n_headers = add_headers(d->kind, c.tenant_header, headers);
+	request.bearer = c.token_header ? NULL : c.bearer;
+	request.n_headers = add_headers(d->kind, &c, headers);
 	return http_start(http, &request, done, ctx, ret);
 }
 

@@ -10,7 +10,8 @@
  *	backing off	a request failed for a reason that may pass; no other starts meanwhile
  *
  * The destination's kind encodes each request and evaluates each reply (destination.h); the sender
- * is independent of backends. Redirects count as refused: the user should give the final address.
+ * is independent of backends. Encoding can take 0.1 s, so a worker does it. Redirects count as
+ * refused: the user should give the final address.
  *
  * The batch size follows AIMD, additive increase and multiplicative decrease. Backpressure (429) or
  * a time-out halves the number of profiles in a request, and each success adds a constant. After
@@ -42,6 +43,8 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/backoff.h"
+#include "base/strview.h"
+#include "base/worker.h"
 #include "export/destination.h"
 #include "export/outbox.h"
 #include "export/push.h"
@@ -56,9 +59,6 @@
 #define SENDER_BATCH_BYTES	  (4ull << 20)
 /* Halving ends here: less would be requests without end. A 413 below this drops the profile. */
 #define SENDER_BATCH_BYTES_MIN	  (64ull << 10)
-/* Requests under way to one destination. A backend that acknowledges after 0.5 s (Pyroscope 2
- * flushes a segment first) takes 8 requests a second. Reached: profiles wait in the queue. */
-#define SENDER_FLIGHTS_MAX	  4
 /* Profiles added to a batch by each success after backpressure: 256 are reached in 16 requests. */
 #define SENDER_GROWTH		  16
 /* Longest backoff; a node's profiles of half a minute fit into the queue. */
@@ -75,6 +75,7 @@ enum sender_health { SENDER_WORKS, SENDER_FAILS, SENDER_REFUSES };
  * struct flight - profiles taken from the outbox, and the request under way
  * @busy:      has profiles
  * @batch, @request: the current request, and @call its handle
+ * @work:      the encoding of the request, with @profiles and @encoded, its result
  * @rest:      taken profiles behind the batch
  * @suspects:  number of first profiles of @rest, one of which the destination refuses; or 0
  * @max_n:     profiles in the next batch
@@ -86,6 +87,9 @@ struct flight {
 	struct sender *sender;
 	bool busy;
 	struct http_call *call;
+	struct work work;
+	struct destination_profile *profiles;
+	int encoded;
 	struct outbox_list batch;
 	struct outbox_list rest;
 	struct destination_request request;
@@ -271,13 +275,30 @@ static void flight_next(struct flight *f)
 		flight_end(f);
 }
 
-static void flight_sent(struct flight *f)
+/* Profiles refused inside an accepted request. The reply does not name these, and a second request
+ * would send the others twice. */
+static bool flight_rejected(struct flight *f, const struct http_reply *reply)
+{
+	const struct destination_kind *kind = f->sender->opts.destination->kind;
+	char message[PUSH_MESSAGE_MAX + 1];
+	struct strview why;
+	uint64_t n = kind->rejected ? kind->rejected(reply, &why) : 0;
+
+	if (!n)
+		return false;
+	f->sender->opts.box->rejected += n;
+	snprintf(message, sizeof(message), "%.*s", (int)strview_len(&why), why.p);
+	sender_refuses(f->sender, reply->status, message);
+	return true;
+}
+
+static void flight_sent(struct flight *f, const struct http_reply *reply)
 {
 	struct sender *s = f->sender;
 	size_t n = f->batch.n;
 
 	if (n == 1)
-		outbox_release(s->opts.box, f->batch.first->queued->series);
+		outbox_release(s->opts.box, f->batch.first->series);
 	outbox_end(s->opts.box, &f->batch, EXPORT_SENT);
 	if (flight_is_fresh(f)) {
 		size_t limit = s->opts.destination->kind->limits.profiles;
@@ -290,7 +311,8 @@ static void flight_sent(struct flight *f)
 		f->max_n = f->suspects > 1 ? f->suspects / 2 : 1;
 	else if (f->max_n < SIZE_MAX / 2)
 		f->max_n *= 2;
-	sender_works(s);
+	if (!flight_rejected(f, reply))
+		sender_works(s);
 	flight_next(f);
 }
 
@@ -311,7 +333,7 @@ static void flight_refused(struct flight *f, enum destination_verdict verdict,
 
 	push_message(reply, message);
 	if (verdict == DESTINATION_REFUSED_PART)
-		outbox_quarantine(s->opts.box, f->batch.first->queued->series);
+		outbox_quarantine(s->opts.box, f->batch.first->series);
 	outbox_end(s->opts.box, &f->batch, verdict_outcome(verdict));
 	f->suspects = 0;
 	if (flight_is_fresh(f))
@@ -328,6 +350,18 @@ static void flight_search(struct flight *f)
 	outbox_count_retried(f->sender->opts.box, &f->batch);
 	outbox_list_prepend(&f->rest, &f->batch);
 	flight_next(f);
+}
+
+/* A profile of the batch cannot be encoded: dropped without a request. */
+static void flight_unencodable(struct flight *f)
+{
+	if (f->batch.n > 1) {
+		flight_search(f);
+		return;
+	}
+	flight_refused(
+		f, DESTINATION_REFUSED_PART,
+		&(struct http_reply){.body = "the profile cannot be encoded", .body_len = 29});
 }
 
 /* Whether smaller requests than this one are permitted: then all later ones are. */
@@ -369,7 +403,7 @@ static void flight_replied(void *ctx, const struct http_reply *reply)
 
 	f->call = NULL;
 	if (verdict == DESTINATION_SENT)
-		flight_sent(f);
+		flight_sent(f, reply);
 	else if (verdict == DESTINATION_RETRY || verdict == DESTINATION_RETRY_SMALLER)
 		flight_may_pass(f, verdict, reply);
 	else if (verdict == DESTINATION_REFUSED_PART && f->batch.n > 1)
@@ -380,25 +414,51 @@ static void flight_replied(void *ctx, const struct http_reply *reply)
 
 /* ---- requests */
 
-/* Encode the batch and start the request. 0, a secret_outcome or -errno. */
-static int flight_start_call(struct flight *f)
+static void flight_encode(struct work *work)
 {
+	struct flight *f = container_of(work, struct flight, work);
+
+	f->encoded =
+		f->sender->opts.destination->kind->encode(f->profiles, f->batch.n, &f->request);
+}
+
+static void flight_encoded(struct work *work)
+{
+	struct flight *f = container_of(work, struct flight, work);
 	const struct sender_opts *opts = &f->sender->opts;
-	_cleanup_(freep) struct destination_profile *profiles =
-		calloc(f->batch.n, sizeof(*profiles));
 	const struct push push = {
 		.destination = opts->destination,
 		.request = &f->request,
 		.connect_ns = opts->connect_ns,
 		.total_ns = opts->total_ns,
 	};
+	int r = f->encoded;
+
+	free(take_ptr(f->profiles));
+	if (work->cancelled)
+		return; /* the sender ends as well */
+	if (!r)
+		r = push_start(opts->http, &push, flight_replied, f, &f->call);
+	if (r == -EBADMSG)
+		flight_unencodable(f);
+	else if (r)
+		flight_fails(f, false, 0, push_start_error(r), 0);
+}
+
+static int flight_submit(struct flight *f)
+{
+	const struct sender_opts *opts = &f->sender->opts;
 	int r;
 
-	if (!profiles)
+	f->profiles = calloc(f->batch.n, sizeof(*f->profiles));
+	if (!f->profiles)
 		return -ENOMEM;
-	outbox_profiles(opts->box, &f->batch, profiles);
-	r = opts->destination->kind->encode(profiles, f->batch.n, &f->request);
-	return r ? r : push_start(opts->http, &push, flight_replied, f, &f->call);
+	outbox_profiles(opts->box, &f->batch, f->profiles);
+	f->work = (struct work){.run = flight_encode, .done = flight_encoded};
+	r = worker_submit(opts->encoder, &f->work);
+	if (r)
+		free(take_ptr(f->profiles));
+	return r ? -EAGAIN : 0;
 }
 
 static void flight_send(struct flight *f)
@@ -408,7 +468,7 @@ static void flight_send(struct flight *f)
 
 	outbox_list_split(&f->rest, n, &f->batch);
 	f->epoch = f->sender->epoch;
-	r = flight_start_call(f);
+	r = flight_submit(f);
 	if (r)
 		flight_fails(f, false, 0, push_start_error(r), 0);
 }
@@ -477,6 +537,8 @@ int sender_new(const struct sender_opts *opts, struct sender **ret)
 		s->opts.total_ns = SENDER_TOTAL_NS;
 	s->max_n = opts->destination->kind->limits.profiles;
 	s->max_bytes = SENDER_BATCH_BYTES;
+	if (opts->destination->kind->limits.request)
+		s->max_bytes = opts->destination->kind->limits.request;
 	s->backoff.max_ns = SENDER_BACKOFF_NS;
 	s->log_limit.interval_ns = SENDER_LOG_INTERVAL_NS;
 	for (size_t i = 0; i < SENDER_FLIGHTS_MAX; i++)

@@ -12,9 +12,15 @@ struct http;
 struct loop;
 struct outbox;
 struct sender;
+struct worker;
+
+/* Requests under way to one destination. A backend that acknowledges after 0.5 s (Pyroscope 2
+ * flushes a segment first) takes 8 requests a second. Reached: profiles wait in the queue. */
+#define SENDER_FLIGHTS_MAX 4
 
 /**
  * struct sender_opts - everything is borrowed and must outlive the sender
+ * @encoder:    encodes requests, SENDER_FLIGHTS_MAX at a time; freed before the sender
  * @name:       for log lines
  * @connect_ns: time to a connection; 0: SENDER_CONNECT_NS
  * @total_ns:   time for a request; 0: SENDER_TOTAL_NS
@@ -25,6 +31,7 @@ struct sender_opts {
 	struct http *http;
 	const struct destination *destination;
 	struct outbox *box;
+	struct worker *encoder;
 	const char *name;
 	uint64_t connect_ns;
 	uint64_t total_ns;

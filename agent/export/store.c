@@ -58,7 +58,6 @@ struct store {
 };
 
 DEFINE_CLEANUP(struct store *, store_freep, store_free);
-DEFINE_CLEANUP(json_t *, json_freep, json_decref);
 
 /* An errno of the file system; ENOMEM is ours. */
 static int fs_outcome(int err)
@@ -174,7 +173,7 @@ static int write_file(int folder_fd, const char *name, const char *data, size_t 
 
 static int write_labels(int folder_fd, const struct labels *labels)
 {
-	_cleanup_(json_freep) json_t *object = json_object();
+	_cleanup_(json_decrefp) json_t *object = json_object();
 	_cleanup_(buf_deinit) struct buf line = BUF_INIT(LABELS_FILE_SIZE_MAX);
 	_cleanup_(freep) char *text = NULL;
 
@@ -284,7 +283,7 @@ static int labels_of_json(const json_t *object, struct labels *ret)
 static int read_labels(int folder_fd, const char *folder, struct labels *ret)
 {
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(LABELS_FILE_SIZE_MAX);
-	_cleanup_(json_freep) json_t *object = NULL;
+	_cleanup_(json_decrefp) json_t *object = NULL;
 	struct root root = {.fd = folder_fd};
 	int r = root_read(&root, LABELS_FILE, &text);
 
@@ -453,17 +452,6 @@ int store_read_file(const struct store *s, const struct store_file *file, struct
 	if (r == ROOT_TOO_LARGE)
 		return STORE_TOO_LARGE;
 	return r == -ENOMEM ? r : r ? STORE_FAILED : 0;
-}
-
-int store_read(const struct store *s, uint64_t id, struct buf *ret)
-{
-	const struct store_profile *profile = store_find(s, id);
-	struct store_file file;
-
-	if (!profile)
-		return STORE_GONE;
-	store_file_of(profile, &file);
-	return store_read_file(s, &file, ret);
 }
 
 /* ---- metrics */

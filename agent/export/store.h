@@ -86,8 +86,6 @@ size_t store_n_profiles(const struct store *s);
 const struct store_profile *store_at(const struct store *s, size_t i);
 /* NULL if there is none. */
 const struct store_profile *store_find(const struct store *s, uint64_t id);
-/* Append the file's bytes. 0, STORE_GONE, STORE_FAILED, STORE_TOO_LARGE (of @ret), -ENOMEM. */
-int store_read(const struct store *s, uint64_t id, struct buf *ret);
 
 /* The file of a profile, as a value: for reading on another thread, while the store changes. */
 struct store_file {
@@ -96,7 +94,8 @@ struct store_file {
 };
 
 void store_file_of(const struct store_profile *profile, struct store_file *ret);
-/* As store_read(), on any thread while the store lives: uses the directory, not the index. */
+/* Append the file's bytes, on any thread while the store lives: uses the directory, not the index.
+ * 0, STORE_GONE, STORE_FAILED, STORE_TOO_LARGE (of @ret), -ENOMEM. */
 int store_read_file(const struct store *s, const struct store_file *file, struct buf *ret);
 
 /* A metric_collect_fn: podprof_store_bytes, podprof_store_files, podprof_store_profiles_total by

@@ -185,8 +185,3 @@ void gofuncwalk_deinit(struct gofuncwalk *w)
 	elfwindow_deinit(&w->entries);
 	elfwindow_deinit(&w->records);
 }
-
-size_t gofuncwalk_bytes(const struct gofuncwalk *w)
-{
-	return w->entries.room + w->records.room;
-}

@@ -80,8 +80,6 @@ int gofuncwalk_init(struct gofuncwalk *w, const struct elffile *file, const stru
 		    size_t window);
 /* No effect on a walk of all zeros. */
 void gofuncwalk_deinit(struct gofuncwalk *w);
-/* Bytes held. */
-size_t gofuncwalk_bytes(const struct gofuncwalk *w);
 
 /* The next function, without @data. 0; GOMODULE_MALFORMED for a skipped function: call again;
  * GOFUNCWALK_END; -errno. */

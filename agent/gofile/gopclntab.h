@@ -80,6 +80,4 @@ int gopclntab_find(struct gopclntab *t, uint64_t vaddr, struct gopclntab_line *r
  */
 int gopclntab_sp(struct gopclntab *t, uint64_t vaddr, uint32_t *ret);
 
-const char *gopclntab_outcome_name(int outcome);
-
 #endif

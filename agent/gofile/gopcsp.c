@@ -222,9 +222,3 @@ void gopcsp_free(struct gopcsp *p)
 	free(p->steps);
 	free(p);
 }
-
-size_t gopcsp_bytes(const struct gopcsp *p)
-{
-	return sizeof(*p) + gofuncwalk_bytes(&p->walk) + p->names.room + p->n_tables +
-	       p->steps_cap * sizeof(*p->steps);
-}

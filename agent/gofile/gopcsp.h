@@ -34,7 +34,4 @@ void gopcsp_free(struct gopcsp *p);
  * GOPCSP_MALFORMED for a skipped function: call again; GOPCSP_END; -errno. */
 int gopcsp_next(struct gopcsp *p, struct gocode_func *ret);
 
-/* Memory held now. */
-size_t gopcsp_bytes(const struct gopcsp *p);
-
 #endif

@@ -35,7 +35,7 @@
 #include "base/vec.h"
 #include "gofile/goversion.h"
 #include "goheap/counters.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 #include "goheap/memory_windows.h"
 
 /* Newest records that vote on the layout; the runtime has counted each at least once. */

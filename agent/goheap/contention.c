@@ -35,7 +35,7 @@
 #include "gofile/goversion.h"
 #include "goheap/buckets.h"
 #include "goheap/goruntime.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 
 /* Time to measure a tick. Clock reads take less than 100 ns, so the error is 1 in 10^5. */
 #define TICKS_MEASURE_NS (10 * NSEC_PER_MSEC)

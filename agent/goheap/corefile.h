@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 
 struct corefile;
 struct elffile;

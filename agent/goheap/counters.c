@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-size_t counters_words(enum buckets_layout layout)
+static size_t counters_words(enum buckets_layout layout)
 {
 	size_t n_slots = layout == BUCKETS_LAYOUT_CONTENTION ? 1 : BUCKETS_SLOTS;
 

@@ -21,7 +21,6 @@ enum counters_outcome {
 	COUNTERS_DOUBTFUL, /* possible but suspicious: less than before, or a slot counted twice */
 };
 
-size_t counters_words(enum buckets_layout layout);
 size_t counters_bytes(enum buckets_layout layout);
 /* Address of a record's counters in the process. */
 uint64_t counters_addr(const struct bucket *bucket);
@@ -30,7 +29,7 @@ bool counters_add_up(const uint64_t words[COUNTERS_WORDS_MAX], uint64_t size);
 
 /**
  * counters_take() - store counters in the record, if they are plausible
- * @words:  counters_words() words
+ * @words:  counters_bytes() of words
  * @fresh:  the record has no earlier counters
  * @insist: accept doubtful counters, too, because repeated reads agree
  *

@@ -32,7 +32,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "goheap/goruntime.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 #include "procmap/maps.h"
 
 const char *force_outcome_name(int outcome)

@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "goheap/buckets.h"
 #include "goheap/goruntime.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 #include "procmap/maps.h"
 
 /* Bytes of variables searched in a section; programs of 100 MB have 200 KB. Reached: the

@@ -33,7 +33,7 @@
 #include "goheap/goruntimes.h"
 #include "goheap/gototals.h"
 #include "goheap/gounpacked.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 #include "procmap/image.h"
 #include "procmap/maps.h"
 

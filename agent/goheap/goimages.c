@@ -49,11 +49,6 @@ static void forget_last(struct goimages *images)
 	images->last = NULL;
 }
 
-static inline void elffile_freep(struct elffile **ef)
-{
-	elffile_free(*ef);
-}
-
 /* 0 or -errno. */
 static int look(int path_fd, struct goimage *image, struct goruntime_file *ret)
 {

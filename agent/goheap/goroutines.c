@@ -28,7 +28,7 @@
 #include "base/cleanup.h"
 #include "gofile/goversion.h"
 #include "goheap/goruntime.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 
 /* Words read of a description. */
 #define G_WORDS		 (GOVERSION_G_BYTES / 8)

@@ -9,7 +9,7 @@
 
 #include "goheap/buckets.h"
 #include "goheap/force.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 #include "procmap/maps.h"
 
 const char *goruntime_state_name(int state)

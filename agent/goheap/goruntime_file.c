@@ -297,7 +297,7 @@ static int find_symbols(const struct elffile *ef, struct goruntime_file *ret)
 
 	for (size_t i = 0; i < GORUNTIME_VAR_MAX; i++)
 		names[i] = vars[i].name;
-	r = elfsym_find(ef, names, GORUNTIME_VAR_MAX, syms);
+	r = elfsym_find(ef, ELFSYM_SYMTAB, ELFSYM_DATA, names, GORUNTIME_VAR_MAX, syms);
 	if (r)
 		return r < 0 ? r : 0; /* no symbols, or a broken table */
 	for (size_t i = 0; i < GORUNTIME_VAR_MAX; i++)

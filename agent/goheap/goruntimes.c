@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/root.h"
 #include "goheap/goimages.h"
 #include "goheap/goruntime.h"
@@ -70,17 +71,16 @@ static void add_file(struct search *s, size_t entry)
 		s->files[s->n_files++] = entry;
 }
 
-/* FNV-1a over the fields that identify a set of mappings. */
+/* Over the fields that identify a set of mappings. */
 static uint64_t fingerprint(const struct maps *maps)
 {
-	uint64_t hash = 0xcbf29ce484222325ull;
+	uint64_t hash = 0;
 
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct maps_entry *e = &maps->items[i];
 		const uint64_t words[] = {e->start, e->limit, e->offset, e->device, e->inode};
 
-		for (size_t k = 0; k < array_size(words); k++)
-			hash = (hash ^ words[k]) * 0x100000001b3ull;
+		hash = hash_words(hash, hash_bytes(words, sizeof(words)));
 	}
 	return hash ? hash : 1;
 }
@@ -203,11 +203,6 @@ static int add_runtime(struct search *s, const struct maps_entry *first)
 }
 
 /* ---------------------------------------------------------------- out of memory */
-
-static inline void elffile_freep(struct elffile **ef)
-{
-	elffile_free(*ef);
-}
 
 /* Look at the executable itself: the code that unpacked a program may have unmapped itself. */
 static int look_at_exe(struct search *s)

@@ -27,7 +27,7 @@
 #include "base/cleanup.h"
 #include "gofile/goversion.h"
 #include "goheap/goruntime.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 
 #define N_CLASSES   68
 #define N_DELTAS    3
@@ -91,7 +91,7 @@ static bool is_sane(const struct gototals *t)
 	       t->alloc_bytes < UINT64_MAX / 2;
 }
 
-int gototals_outcome(int r)
+static int gototals_outcome(int r)
 {
 	switch (r) {
 	case MEMORY_GONE:
@@ -111,11 +111,6 @@ static bool fits(const uint64_t *words, const uint64_t exact[2],
 {
 	*ret = sum_up(words, layout);
 	return is_sane(ret) && near(ret->alloc_bytes, exact[0]) && near(ret->free_bytes, exact[1]);
-}
-
-static bool is_equal(const struct gototals *sums, const uint64_t exact[2])
-{
-	return sums->alloc_bytes == exact[0] && sums->free_bytes == exact[1];
 }
 
 static bool same_layout(const struct goversion *a, const struct goversion *b)
@@ -139,7 +134,7 @@ static const struct goversion_stats *find_layout(const uint64_t *words, const ui
 			continue;
 		near = &v->stats;
 		n_near++;
-		if (is_equal(&sums, exact)) {
+		if (sums.alloc_bytes == exact[0] && sums.free_bytes == exact[1]) {
 			equal = &v->stats;
 			n_equal++;
 		}

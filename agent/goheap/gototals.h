@@ -47,9 +47,6 @@ struct gototals {
 int gototals_read(const struct goruntime *rt, struct memory *m,
 		  const struct goversion_stats **layout, struct gototals *ret);
 
-/* Translate a result of memory_read() into an outcome. */
-int gototals_outcome(int r);
-
 /* The number of goroutines of a Go program, as runtime.NumGoroutine counts them. Since Go 1.17. */
 
 /* Processors of a program (GOMAXPROCS), by default as many as the machine has. Reached: its

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 
 /* At least three: viewed data must outlive the use of two other windows. */
 #define WINDOWS_FIRST 4

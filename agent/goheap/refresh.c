@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "goheap/counters.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 
 /* Attempts to read a changing record; the change takes some nanoseconds. */
 #define REFRESH_TRIES	    3

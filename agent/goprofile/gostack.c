@@ -354,7 +354,7 @@ static int enter_location(struct gostack *b, size_t first, uint32_t *ret, size_t
 	do {
 		const struct place *place = &b->stack[first + n];
 
-		lines[n++] = (struct pprof_line){place->function, place->line};
+		lines[n++] = (struct pprof_line){.function = place->function, .line = place->line};
 	} while (first + n < b->depth && n < PPROF_LINES_MAX &&
 		 joins(&b->stack[first + n - 1], &b->stack[first + n]));
 	r = enter_mapping(b, &b->stack[first], &mapping);

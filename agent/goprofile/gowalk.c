@@ -107,18 +107,13 @@ static int table_of(struct gowalk *w, struct image *image, struct gopclntab **re
 	return 0;
 }
 
-static bool starts_with(const char *s, const char *prefix)
-{
-	return strncmp(s, prefix, strlen(prefix)) == 0;
-}
-
 /* By the name of the goroutine's first function. Three goroutines of the program begin in the
  * runtime, too: the main goroutine, and the callers of finalizers and of cleanups. The two callers
  * belong to the program only during their work, but the work is not visible here. */
 static bool is_system_name(const char *name)
 {
-	return starts_with(name, "runtime.") && strcmp(name, "runtime.main") != 0 &&
-	       strcmp(name, "runtime.handleAsyncEvent") != 0;
+	return strncmp(name, "runtime.", strlen("runtime.")) == 0 &&
+	       strcmp(name, "runtime.main") != 0 && strcmp(name, "runtime.handleAsyncEvent") != 0;
 }
 
 static int look_up(struct gowalk *w, uint64_t pc, struct place *ret)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The loop finds the processes, a worker reads and encodes, the loop answers. The worker is not
- * that of the windows, so neither waits for the other, and the readers of windows keep their state
- * of the window before. A process that blocks its reader costs only that request.
+ * The loop finds the processes, in slices, a worker reads and encodes, the loop answers. The worker
+ * is not that of the windows, so neither waits for the other, and the readers of windows keep their
+ * state of the window before. A process that blocks its reader costs only that request.
  */
 #include "goprofile/http.h"
 
@@ -12,12 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utlist.h>
+
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/cpu_share.h"
+#include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "discovery/discovery.h"
+#include "discovery/process_list.h"
+#include "discovery/selection.h"
 #include "goprofile/oneshot.h"
 #include "goprofile/worker.h"
 #include "goprofile/heap.h"
@@ -40,6 +45,8 @@ enum pull_outcome {
 struct go_profile_http {
 	struct go_profile_http_opts opts;
 	struct go_profile_worker *worker;
+	struct search *searches; /* the first is under way */
+	struct loop_source *search;
 	struct pull_source source;
 	uint64_t outcomes[PULL_OUTCOME_MAX];
 };
@@ -214,13 +221,29 @@ static void on_stuck(void *ctx, struct go_profile_task *task)
 
 /* ---------------------------------------------------------------- who is asked for */
 
+/**
+ * struct search - for the processes of a request
+ * @pid, @selection: the request's; @pid 0: none
+ * @job:     gets the processes
+ * @listing: NULL before the first step
+ */
 struct search {
+	struct search *prev, *next;
 	struct go_profile_http *pull;
 	struct pull_job *job;
+	struct process_listing *listing;
 	uint64_t pid;
-	char container[CGROUP_ID_MAX];
+	struct selection selection;
 	bool is_refused;
 };
+
+static void search_free(struct search *search)
+{
+	process_listing_free(search->listing);
+	pull_job_free(search->job);
+	selection_deinit(&search->selection);
+	free(search);
+}
 
 static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity)
 {
@@ -229,7 +252,7 @@ static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity
 	const struct go_profile_http_opts *opts = &search->pull->opts;
 
 	if (search->pid ? pid->pid != search->pid
-			: !discovery_in_container(entity, search->container))
+			: !entity || !selection_has(&search->selection, entity))
 		return 0;
 	if (!go_profile_policy_of(opts->mode, opts->wish, opts->ctx, entity).read)
 		search->is_refused = true;
@@ -240,56 +263,105 @@ static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity
 	return 0;
 }
 
-/* Find the requested processes: 0, or an HTTP status with reason and outcome. */
-static unsigned int find(struct go_profile_http *p, const struct pull_ask *ask,
-			 struct pull_job *job, enum pull_outcome *ret_outcome, const char **ret_why)
+/* The search is over: the worker takes the job, or the request gets its answer. @r: of the listing.
+ */
+static void search_end(struct search *search, int r)
 {
-	struct search search = {.pull = p, .job = job, .pid = ask->pid};
-	enum discovery_find found = DISCOVERY_FOUND;
+	struct go_profile_http *p = search->pull;
+	struct pull_job *job = search->job;
 
-	*ret_outcome = PULL_NOTHING;
-	if (ask->container)
-		found = discovery_find_container(p->opts.discovery, ask->container,
-						 search.container);
-	if (found == DISCOVERY_AMBIGUOUS) {
-		*ret_why = "more than one container's id begins like that";
-		return 400;
+	if (r)
+		fail(p, job->later, PULL_FAILED, 500, "out of memory");
+	else if (job->n_ids && go_profile_worker_submit(p->worker, &job->task) == 0)
+		search->job = NULL;
+	else if (job->n_ids)
+		fail(p, job->later, PULL_BUSY, 429, "other requests are waiting; retry later");
+	else if (search->is_refused)
+		fail(p, job->later, PULL_REFUSED, 404,
+		     "not to be profiled: its pod, or a setting of the agent, says so");
+	else
+		fail(p, job->later, PULL_NOTHING, 404,
+		     search->pid ? "no such process is profiled"
+				 : "no such container, pod or service with a process here");
+	search_free(search);
+}
+
+/* One process of the first search. */
+static bool search_step(void *ctx)
+{
+	struct go_profile_http *p = ctx;
+	struct search *search = p->searches;
+	int r = 0;
+
+	if (!search)
+		return false;
+	if (!search->listing)
+		r = discovery_list_processes(p->opts.discovery, on_process, search,
+					     &search->listing);
+	if (!r && !atomic_load(&search->job->is_abandoned))
+		r = process_listing_step(search->listing);
+	if (r == PROCESS_LISTING_MORE)
+		return true;
+	DL_DELETE(p->searches, search);
+	search_end(search, r);
+	return p->searches;
+}
+
+static size_t n_waiting(const struct go_profile_http *p)
+{
+	const struct search *search;
+	size_t n = 0;
+
+	DL_COUNT(p->searches, search, n);
+	return n + go_profile_worker_pending(p->worker);
+}
+
+/* Takes @job and answers @later, now or after the search. */
+static void search_begin(struct go_profile_http *p, const struct pull_ask *ask,
+			 struct pull_job *job)
+{
+	const struct selection_words words = {ask->container, ask->pod, ask->service};
+	struct search *search = calloc(1, sizeof(*search));
+	int r;
+
+	if (!search) {
+		fail(p, job->later, PULL_FAILED, 500, "out of memory");
+		pull_job_free(job);
+		return;
 	}
-	if (found == DISCOVERY_FOUND &&
-	    discovery_for_each_process(p->opts.discovery, on_process, &search)) {
-		*ret_outcome = PULL_FAILED;
-		*ret_why = "out of memory";
-		return 500;
+	search->pull = p;
+	search->job = job;
+	search->pid = ask->pid;
+	r = selection_init(&search->selection, p->opts.discovery, &words);
+	if (!r) {
+		httpd_later_on_gone(job->later, on_gone, job);
+		DL_APPEND(p->searches, search);
+		(void)loop_arm(p->search, 0, 0); /* fails only for an invalid delay */
+		return;
 	}
-	if (job->n_ids)
-		return 0;
-	if (search.is_refused) {
-		*ret_outcome = PULL_REFUSED;
-		*ret_why = "not to be profiled: its pod, or a setting of the agent, says so";
-	} else {
-		*ret_why = ask->container ? "no such container with a process here"
-					  : "no such process is profiled";
-	}
-	return 404;
+	if (r > 0)
+		fail(p, job->later, PULL_NOTHING, 400,
+		     "more than one container's id begins like that");
+	else
+		fail(p, job->later, PULL_FAILED, 500, "out of memory");
+	search_free(search);
 }
 
 /* Checks the ceiling of waiting requests first, because the search of all processes has a cost. */
 static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *later)
 {
-	_cleanup_(pull_job_freep) struct pull_job *job = calloc(1, sizeof(*job));
+	struct pull_job *job = calloc(1, sizeof(*job));
 	struct go_profile_http *p = ctx;
-	enum pull_outcome outcome;
-	const char *why;
-	unsigned int status;
 
 	if (!job) {
 		fail(p, later, PULL_FAILED, 500, "out of memory");
 		return;
 	}
-	if (go_profile_worker_pending(p->worker) > GO_PROFILE_HTTP_QUEUE_MAX ||
+	if (n_waiting(p) > GO_PROFILE_HTTP_QUEUE_MAX ||
 	    (p->opts.share &&
 	     cpu_share_wait_ns(p->opts.share, nsec_monotonic()) > GO_PROFILE_HTTP_DEBT_MAX_NS)) {
-		fail(p, later, PULL_BUSY, 503, "other requests are waiting; retry later");
+		fail(p, later, PULL_BUSY, 429, "other requests are waiting; retry later");
+		pull_job_free(job);
 		return;
 	}
 	job->task =
@@ -299,13 +371,7 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 	job->kind = ask->kind;
 	job->allocs = ask->allocs;
 	buf_init(&job->pprof, GO_PROFILE_HTTP_PPROF_MAX);
-	status = find(p, ask, job, &outcome, &why);
-	if (status)
-		fail(p, later, outcome, status, why);
-	else if (go_profile_worker_submit(p->worker, &job->task))
-		fail(p, later, PULL_BUSY, 503, "other requests are waiting; retry later");
-	else
-		httpd_later_on_gone(later, on_gone, take_ptr(job));
+	search_begin(p, ask, job);
 }
 
 /* ---------------------------------------------------------------- all of it */
@@ -326,7 +392,9 @@ int go_profile_http_new(const struct go_profile_http_opts *opts, struct go_profi
 		return -ENOMEM;
 	p->opts = *opts;
 	p->source = (struct pull_source){p, on_pull};
-	r = go_profile_worker_new(&worker, &p->worker);
+	r = loop_add_steps(opts->loop, search_step, p, &p->search);
+	if (!r)
+		r = go_profile_worker_new(&worker, &p->worker);
 	if (r)
 		go_profile_http_free(p);
 	else
@@ -336,8 +404,15 @@ int go_profile_http_new(const struct go_profile_http_opts *opts, struct go_profi
 
 void go_profile_http_free(struct go_profile_http *p)
 {
+	struct search *search, *next;
+
 	if (!p)
 		return;
+	DL_FOREACH_SAFE(p->searches, search, next) {
+		fail(p, search->job->later, PULL_FAILED, 503, "the agent ends");
+		search_free(search);
+	}
+	loop_remove(p->search);
 	go_profile_worker_free(p->worker);
 	free(p);
 }

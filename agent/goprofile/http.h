@@ -21,9 +21,9 @@ struct loop;
 struct metric_sink;
 struct root;
 
-/* Requests waiting for the worker. Reached: 503; `podprof_go_pulls_total{outcome="busy"}`. */
+/* Requests waiting for the worker. Reached: 429; `podprof_go_pulls_total{outcome="busy"}`. */
 #define GO_PROFILE_HTTP_QUEUE_MAX     4
-/* Nanoseconds of debt of the share of CPU time. Reached: 503;
+/* Nanoseconds of debt of the share of CPU time. Reached: 429;
  * `podprof_go_pulls_total{outcome="busy"}`. */
 #define GO_PROFILE_HTTP_DEBT_MAX_NS   (5 * 1000000000ull)
 /* Processes of a container in an answer. Reached: the others are left out:

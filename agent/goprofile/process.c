@@ -29,7 +29,7 @@
 #include "base/vec.h"
 #include "goheap/goheap.h"
 #include "goheap/goruntimes.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 
 /* Rounds between two looks at the mappings; see GOIMAGES_KEEP_ROUNDS. Reached: -. */
 #define GO_PROCESS_WAIT_MAX    64
@@ -63,7 +63,7 @@ void go_process_deinit(struct go_process *p)
 
 /* ---------------------------------------------------------------- forced */
 
-bool go_process_was_forced(const struct go_process *p, const struct file_id *id)
+static bool go_process_was_forced(const struct go_process *p, const struct file_id *id)
 {
 	for (size_t i = 0; i < p->n_forced; i++)
 		if (file_id_same_inode(&p->forced[i], id))

@@ -86,6 +86,5 @@ void go_process_shed(struct go_process *p, struct go_process_runtime *runtime);
 int go_process_forced(struct go_process *p, const struct go_process_runtime *runtime);
 /* Whether podprof may turn sampling on in another runtime of the process. */
 bool go_process_may_force(const struct go_process *p);
-bool go_process_was_forced(const struct go_process *p, const struct file_id *id);
 
 #endif

@@ -50,8 +50,6 @@
 #define GO_PROFILER_UNNAMED_NS	   (ENTITY_PENDING_NS + 2 * NSEC_PER_SEC)
 /* Interval of the checks for names at the end. */
 #define GO_PROFILER_NAMES_NS	   (250 * NSEC_PER_MSEC)
-/* Time of the loop that a part of the list of processes takes. A process costs 10 to 20 us. */
-#define GO_PROFILER_SLICE_NS	   (5 * NSEC_PER_MSEC)
 
 /* Containers left alone because a process of theirs blocked a reader. Reached: the oldest entry
  * is removed, and the container is tried again. */
@@ -90,8 +88,8 @@ struct go_profiler {
 	uint64_t names_deadline_ns; /* monotonic; 0: not the end, nor the baseline */
 	bool waiting;		    /* for that timer */
 	bool baseline;		    /* the next round is the baseline, or the round under way */
-	struct go_profiler_round *round; /* being collected, slice by slice */
-	struct loop_source *slice;
+	struct go_profiler_round *round; /* being collected, in slices */
+	struct loop_source *list;
 	uint64_t first_ns; /* the first window's start, wall clock; 0 before */
 	uint64_t start_ns;
 	uint64_t duration_ns;
@@ -453,24 +451,19 @@ static bool is_given_up(struct go_profiler *p, const char *key, const struct ent
 
 /* ---------------------------------------------------------------- a round */
 
-/* A round during collection. @entity, @key: of the previous process in this slice, because
- * consecutive processes often have the same. */
+/* A round during collection. @key: of the process that is listed. */
 struct go_profiler_round {
 	struct go_profiler *profiler;
 	struct process_listing *listing;
 	struct go_profiler_job *jobs;
-	const struct entity *entity;
 	char *key;
 };
 
 /* The key of the job: entities with equal labels are one series. */
 static int round_key(struct go_profiler_round *round, const struct entity *entity)
 {
-	if (entity == round->entity)
-		return 0;
 	free(round->key);
 	round->key = labels_key(&entity->labels);
-	round->entity = round->key ? entity : NULL;
 	return round->key ? 0 : -ENOMEM;
 }
 
@@ -579,21 +572,20 @@ static void round_free(struct go_profiler_round *round)
 }
 
 /* Without memory for the whole list, the first processes are read. */
-static void on_slice(void *ctx)
+static bool list_step(void *ctx)
 {
 	struct go_profiler *p = ctx;
 	struct go_profiler_round *round = p->round;
 
-	round->entity = NULL; /* it may have ended since the last slice */
-	if (process_listing_run(round->listing, GO_PROFILER_SLICE_NS) == PROCESS_LISTING_MORE &&
-	    loop_arm(p->slice, GO_PROFILER_SLICE_NS / 4, 0) == 0)
-		return;
+	if (process_listing_step(round->listing) == PROCESS_LISTING_MORE)
+		return true;
 	p->round = NULL;
 	round_submit(round);
 	round_free(round);
 	if (p->baseline)
 		p->names_deadline_ns = 0;
 	p->baseline = false;
+	return false;
 }
 
 static void read_round(struct go_profiler *p)
@@ -606,7 +598,7 @@ static void read_round(struct go_profiler *p)
 		return;
 	}
 	p->round->profiler = p;
-	on_slice(p);
+	(void)loop_arm(p->list, 0, 0); /* fails only for an invalid delay */
 }
 
 /* Whether all entities have their names, or the time is over. */
@@ -701,7 +693,7 @@ int go_profiler_new(const struct go_profiler_opts *opts, struct go_profiler **re
 	if (!r)
 		r = loop_add_timer(opts->loop, on_names, p, &p->timer);
 	if (!r)
-		r = loop_add_timer(opts->loop, on_slice, p, &p->slice);
+		r = loop_add_steps(opts->loop, list_step, p, &p->list);
 	if (!r)
 		r = go_profile_worker_new(&worker, &p->worker);
 	if (r)
@@ -717,7 +709,7 @@ void go_profiler_free(struct go_profiler *p)
 		return;
 	go_profile_worker_free(p->worker);
 	loop_remove(p->timer);
-	loop_remove(p->slice);
+	loop_remove(p->list);
 	round_free(p->round);
 	while (p->given_up)
 		given_up_free(p, p->given_up);

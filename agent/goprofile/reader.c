@@ -542,7 +542,7 @@ struct go_profile_memory go_profile_reader_end_round(struct go_profile_reader *r
 		cached_free(reader, cached);
 	}
 	reader->round++;
-	address_space_cache_sweep(reader->spaces);
+	address_space_cache_sweep(reader->spaces, nsec_boot());
 	goimages_sweep(reader->images);
 	return (struct go_profile_memory){
 		.symbol_bytes = symbolizer_bytes(reader->symbolizer),

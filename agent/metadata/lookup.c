@@ -3,7 +3,9 @@
  * The naming module asks for each container once a second during its life. Unknown containers are
  * tried again after 0.25 s, 0.5 s, 1 s and so on, at most 10 s, as long as requests arrive. The
  * number of attempts has no ceiling: a kubelet may learn of a container some seconds late, and a
- * fixed number would leave such a container without a name for ever.
+ * fixed number would leave such a container without a name for ever. The runtimes' state on disk is
+ * read at growing intervals up to 10 minutes: a node may have any number of containers that no
+ * runtime knows.
  */
 #include "metadata/lookup.h"
 
@@ -47,7 +49,9 @@ static int lookup_new(const char *id, const char *pod_uid, uint64_t now_ns, stru
 	lookup->first_ns = now_ns;
 	lookup->asked_ns = now_ns;
 	lookup->due_ns = now_ns;
+	lookup->read_ns = now_ns;
 	lookup->wait_ns = LOOKUP_FIRST_NS;
+	lookup->read_wait_ns = LOOKUP_FIRST_NS;
 	*ret = lookup;
 	return 0;
 }
@@ -89,12 +93,21 @@ int lookups_ask(struct lookups *lookups, const char *id, const char *pod_uid, ui
 	return LOOKUP_NEW;
 }
 
+static uint64_t doubled(uint64_t wait_ns, uint64_t longest_ns)
+{
+	return wait_ns * 2 < longest_ns ? wait_ns * 2 : longest_ns;
+}
+
 void lookup_tried(struct lookup *lookup, uint64_t now_ns)
 {
 	lookup->due_ns = now_ns + lookup->wait_ns;
-	lookup->wait_ns *= 2;
-	if (lookup->wait_ns > LOOKUP_LONGEST_NS)
-		lookup->wait_ns = LOOKUP_LONGEST_NS;
+	lookup->wait_ns = doubled(lookup->wait_ns, LOOKUP_LONGEST_NS);
+}
+
+void lookup_read(struct lookup *lookup, uint64_t now_ns)
+{
+	lookup->read_ns = now_ns + lookup->read_wait_ns;
+	lookup->read_wait_ns = doubled(lookup->read_wait_ns, LOOKUP_READ_LONGEST_NS);
 }
 
 bool lookup_due(const struct lookup *lookup, uint64_t now_ns)

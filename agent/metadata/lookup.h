@@ -14,12 +14,15 @@
 #include "metadata/container.h"
 
 /* Containers at a time, as many as entities. Reached: only the names from servers. */
-#define LOOKUPS_MAX	  8192
+#define LOOKUPS_MAX	       8192
 /* First and longest interval between attempts. */
-#define LOOKUP_FIRST_NS	  (250 * NSEC_PER_MSEC)
-#define LOOKUP_LONGEST_NS (10 * NSEC_PER_SEC)
+#define LOOKUP_FIRST_NS	       (250 * NSEC_PER_MSEC)
+#define LOOKUP_LONGEST_NS      (10 * NSEC_PER_SEC)
+/* Longest interval between reads of the runtimes' state. This state is there before a container
+ * runs, and a read that finds nothing tries 40 paths. */
+#define LOOKUP_READ_LONGEST_NS (600 * NSEC_PER_SEC)
 /* A container without a request for this long has gone. */
-#define LOOKUP_GONE_NS	  (10 * NSEC_PER_SEC)
+#define LOOKUP_GONE_NS	       (10 * NSEC_PER_SEC)
 
 /**
  * struct lookup - one container
@@ -29,6 +32,7 @@
  * @outcome:      the last answer
  * @first_ns, @asked_ns: monotonic; first and last request
  * @due_ns:       time of the next attempt
+ * @read_ns:      time from which an attempt reads the runtime's state, too
  * @round:        the caller's count at the first request: orders containers by their appearance
  */
 struct lookup {
@@ -40,9 +44,10 @@ struct lookup {
 	uint64_t first_ns;
 	uint64_t asked_ns;
 	uint64_t due_ns;
+	uint64_t read_ns;
 	uint64_t round;
 
-	uint64_t wait_ns;
+	uint64_t wait_ns, read_wait_ns;
 	UT_hash_handle hh;
 	char text[];
 };
@@ -69,6 +74,8 @@ const struct lookup *lookups_find(const struct lookups *lookups, const char *id)
 void lookup_tried(struct lookup *lookup, uint64_t now_ns);
 /* True if an attempt is due. */
 bool lookup_due(const struct lookup *lookup, uint64_t now_ns);
+/* Records a read of the runtime's state: the interval to the next one doubles. */
+void lookup_read(struct lookup *lookup, uint64_t now_ns);
 
 /* Forgets containers without recent requests. */
 void lookups_sweep(struct lookups *lookups, uint64_t now_ns);

@@ -124,16 +124,17 @@ static bool read_state(struct metadata *m, struct lookup *lookup, uint64_t now_n
 	struct container *state;
 	int r;
 
-	if (!m->asks_runtime || is_whole(lookup, lookup->state))
+	if (!m->asks_runtime || is_whole(lookup, lookup->state) || now_ns < lookup->read_ns)
 		return true;
 	/* limits the reads between two timer events */
 	if (m->n_step++ >= READS_STEP) {
 		lookup->due_ns = now_ns + READS_PAUSE_NS;
 		return false;
 	}
+	lookup_read(lookup, now_ns);
 	r = read_here(m, lookup, &state);
 	if (r)
-		return true; /* the next attempt may succeed, also after -ENOMEM */
+		return true; /* a later attempt may succeed, also after -ENOMEM */
 	if (lookup->state && !is_whole(lookup, state))
 		container_free(state); /* no news */
 	else
@@ -272,6 +273,7 @@ enum metadata_outcome metadata_find(struct metadata *m, const char *container_id
 		ret->pod = pods_by_container(servers_pods(m->servers), lookup->id, &ret->container);
 	lookup->outcome = ret->pod ? METADATA_OK : (int)join(m, lookup, ret);
 	lookup->missing = is_missing(m, lookup, ret);
+	ret->missing = lookup->missing;
 	if (lookup->missing)
 		arm(m, lookup->due_ns, now);
 	return (enum metadata_outcome)lookup->outcome;

@@ -83,12 +83,14 @@ enum metadata_outcome {
  *             for METADATA_PLAIN), image; else NULL
  * @partial:   of @pod only name, namespace and UID are known, and perhaps labels; a server may
  *             still add the annotations and the workload
+ * @missing:   the search goes on: a source may still know more
  */
 struct metadata_names {
 	const struct pod *pod;
 	const struct pod_container *container;
 	const struct container *state;
 	bool partial;
+	bool missing;
 };
 
 /* The message of -EDESTADDRREQ below, and its remedy. */

@@ -373,8 +373,3 @@ size_t pods_count(const struct pods *pods)
 {
 	return HASH_COUNT(pods->by_uid);
 }
-
-size_t pods_bytes(const struct pods *pods)
-{
-	return pods->bytes;
-}

@@ -51,6 +51,5 @@ const struct pod *pods_by_uid(const struct pods *pods, const char *uid);
 /* Changes with the table. */
 uint64_t pods_version(const struct pods *pods);
 size_t pods_count(const struct pods *pods);
-size_t pods_bytes(const struct pods *pods);
 
 #endif

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Discovery reports each new entity. From then on, a look visits all living entities once a second,
- * and after each changed list of the metadata. The look compares the entity's metadata, some hash
- * lookups, with the version behind its labels (its stamp), and labels the entity again after a
- * change. The lookups also keep the metadata module searching for unknown containers.
+ * and after each changed list of the metadata, in slices of an entity each. The look compares the
+ * entity's metadata, some hash lookups, with the version behind its labels (its stamp), and labels
+ * the entity again after a change. The lookups also keep the metadata module searching for unknown
+ * containers. While no entity waits for names or labels, only a list can bring news, and there is a
+ * look every five seconds.
  */
 #include "naming/naming.h"
 
@@ -20,8 +22,11 @@
 #include "naming/names.h"
 
 #define NAMING_LOOK_NS	    NSEC_PER_SEC
-/* Budget of CPU time for labels between two looks, because labelling blocks the loop. It suffices
- * for some thousand entities under usual rules. The next look labels the rest. */
+/* Looks of a settled node are fewer by this factor, and still often enough for the metadata not to
+ * forget its containers. */
+#define NAMING_REST	    5
+/* Budget of CPU time for labels in a look. It suffices for some thousand entities under usual
+ * rules. The next look labels the rest. */
 #define NAMING_CPU_NS	    (200 * NSEC_PER_MSEC)
 /* An entity with more expensive labels is labelled only in every sixteenth look. So a pod with
  * constant changes leaves time for the others. */
@@ -50,13 +55,22 @@ static const char *const waited_names[WAITED_MAX] = {
 	[WAITED_GONE] = "gone",
 };
 
+/* Of a look: living containers, and excluded entities. */
+struct look_counts {
+	size_t n_containers[METADATA_OUTCOME_MAX];
+	size_t n_left_out;
+};
+
+/* @counts: of the last look; @counting: of the look under way. */
 struct naming {
 	struct discovery *discovery;
 	struct metadata *metadata;
 	struct labelling labelling;
 	uint64_t generation; /* of labelling: number of the settings */
-	struct loop_source *timer;
-	size_t n_containers[METADATA_OUTCOME_MAX]; /* living containers, at the last look */
+	struct loop_source *look;
+	bool is_looking;
+	struct entity *looked_at; /* in this look, the last; owned */
+	struct look_counts counts, counting;
 	uint64_t n_waited[WAITED_MAX];
 	uint64_t n_labels_left_out;
 	uint64_t n_rules_gave_up;
@@ -64,9 +78,9 @@ struct naming {
 	uint64_t (*cpu_clock)(void);
 	uint64_t cpu_ns; /* for labels since the last look */
 	unsigned int n_looks;
-	uint64_t look_ns;  /* period */
-	bool early;	   /* the next look is for a list and shares the last look's budget */
-	size_t n_left_out; /* excluded entities, at the last look */
+	uint64_t look_ns; /* between two looks */
+	bool early;	  /* the next look is for a list and shares the last look's budget */
+	bool restless;	  /* the next look may find news without a list */
 };
 
 /* The stamp: the version of the inputs of an entity's labels, never 0. It combines the settings'
@@ -195,6 +209,7 @@ static bool is_put_off(const struct naming *naming, const struct entity *entity)
 static void put_off(struct naming *naming, struct entity *entity)
 {
 	naming->n_put_off++;
+	naming->restless = true;
 	if (!entity->stamp)
 		(void)entity_leave_out(entity, "rules not yet applied");
 }
@@ -210,45 +225,84 @@ static void name_entity(struct naming *naming, struct entity *entity, const stru
 			return;
 		}
 		label(naming, entity, names, stamp);
+		naming->restless |= (entity->stamp & ~(uint64_t)STAMP_COSTLY) != stamp;
 	}
 	if (entity->pending && !pending)
 		naming->n_waited[waited(entity, names)]++;
 	entity->pending = pending;
+	naming->restless = naming->restless || pending || names->known.missing;
+}
+
+/* Fails only for an invalid delay. */
+static void arm(struct naming *naming, uint64_t delay_ns)
+{
+	(void)loop_arm(naming->look, delay_ns, 0); /* fails only for an invalid delay */
 }
 
 static void on_entity(void *ctx, struct entity *entity)
 {
 	struct naming *naming = ctx;
+	const bool rested = !naming->restless;
 	struct names names;
 
 	names_find(naming->metadata, entity, &names);
 	name_entity(naming, entity, &names);
+	if (rested && naming->restless && !naming->is_looking)
+		arm(naming, naming->look_ns);
 }
 
-static void look(void *ctx)
+static void look_at(struct naming *naming, struct entity *entity)
 {
-	struct naming *naming = ctx;
-	struct entity *entity = NULL;
+	struct names names;
 
-	memset(naming->n_containers, 0, sizeof(naming->n_containers));
-	naming->n_left_out = 0;
+	/* an ended entity keeps its labels */
+	if (entity_alive(entity) || entity->pending) {
+		names_find(naming->metadata, entity, &names);
+		name_entity(naming, entity, &names);
+		if (entity->kind == ENTITY_CONTAINER && entity_alive(entity))
+			naming->counting.n_containers[names.outcome]++;
+	}
+	naming->counting.n_left_out += entity->left_out != NULL;
+}
+
+static void look_begin(struct naming *naming)
+{
+	naming->counting = (struct look_counts){.n_left_out = 0};
+	naming->restless = false;
 	if (!naming->early) {
 		naming->cpu_ns = 0;
 		naming->n_looks++;
 	}
 	naming->early = false;
-	while ((entity = discovery_next_entity(naming->discovery, entity))) {
-		struct names names;
+	naming->is_looking = true;
+}
 
-		naming->n_left_out += entity->left_out != NULL;
-		if (!entity_alive(entity) && !entity->pending)
-			continue; /* an ended entity keeps its labels */
-		names_find(naming->metadata, entity, &names);
-		name_entity(naming, entity, &names);
-		if (entity->kind != ENTITY_CONTAINER || !entity_alive(entity))
-			continue;
-		naming->n_containers[names.outcome]++;
-	}
+/* A list that has come meanwhile begins the next look at once. */
+static void look_end(struct naming *naming)
+{
+	naming->is_looking = false;
+	naming->counts = naming->counting;
+	arm(naming, naming->early ? 0 : naming->look_ns * (naming->restless ? 1 : NAMING_REST));
+}
+
+/* The next entity. The reference keeps the one before in the list. */
+static bool look(void *ctx)
+{
+	struct naming *naming = ctx;
+	struct entity *entity;
+
+	if (!naming->is_looking)
+		look_begin(naming);
+	entity = discovery_next_entity(naming->discovery, naming->looked_at);
+	if (entity)
+		entity_ref(entity);
+	entity_unref(naming->looked_at);
+	naming->looked_at = entity;
+	if (entity)
+		look_at(naming, entity);
+	else
+		look_end(naming);
+	return entity;
 }
 
 /* Looks at once: an entity may have waited for this list for seconds. */
@@ -257,7 +311,8 @@ static void on_list(void *ctx)
 	struct naming *naming = ctx;
 
 	naming->early = true;
-	(void)loop_arm(naming->timer, 1, naming->look_ns); /* fails only for an invalid delay */
+	if (!naming->is_looking)
+		arm(naming, 0);
 }
 
 static uint64_t thread_cpu_ns(void)
@@ -281,6 +336,9 @@ int naming_configure(struct naming *naming, const struct naming_settings *settin
 	naming->labelling = fresh;
 	naming->generation++;
 	naming->n_looks = NAMING_COSTLY_LOOKS - 1; /* the next look includes costly entities */
+	naming->restless = true;
+	if (naming->look && !naming->is_looking)
+		arm(naming, naming->look_ns);
 	return 0;
 }
 
@@ -303,11 +361,10 @@ int naming_new(const struct naming_opts *opts, struct naming **ret, struct patte
 	if (!r)
 		r = metadata_new(&metadata, &naming->metadata);
 	if (!r)
-		r = loop_add_timer(opts->loop, look, naming, &naming->timer);
-	if (!r)
-		r = loop_arm(naming->timer, naming->look_ns, naming->look_ns);
+		r = loop_add_steps(opts->loop, look, naming, &naming->look);
 	if (r)
 		return r;
+	arm(naming, naming->look_ns);
 	naming->discovery = opts->discovery;
 	discovery_listen(naming->discovery, on_entity, naming);
 	*ret = take_ptr(naming);
@@ -322,7 +379,8 @@ void naming_free(struct naming *naming)
 		discovery_listen(naming->discovery, NULL, NULL);
 	metadata_free(naming->metadata);
 	labelling_deinit(&naming->labelling);
-	loop_remove(naming->timer);
+	loop_remove(naming->look);
+	entity_unref(naming->looked_at);
 	free(naming);
 }
 
@@ -374,7 +432,7 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 	metadata_collect(naming->metadata, sink);
 	metric_by_name(sink, &waits, "outcome", naming->n_waited, waited_names, WAITED_MAX);
 	metric_family(sink, &left_out);
-	metric_u64(sink, naming->n_left_out, NULL, 0);
+	metric_u64(sink, naming->counts.n_left_out, NULL, 0);
 	metric_family(sink, &labels);
 	metric_u64(sink, naming->n_labels_left_out, NULL, 0);
 	metric_family(sink, &gave_up);
@@ -383,6 +441,6 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 	metric_u64(sink, naming->n_put_off, NULL, 0);
 	metric_family(sink, &containers);
 	for (int i = 0; i < METADATA_OUTCOME_MAX; i++)
-		metric_u64(sink, naming->n_containers[i],
+		metric_u64(sink, naming->counts.n_containers[i],
 			   &(struct metric_label){"outcome", metadata_outcome_name(i)}, 1);
 }

@@ -22,17 +22,23 @@
 #include "base/vec.h"
 #include "pprof/intern.h"
 #include "pprof/tables.h"
+#include "pprof/unnamed.h"
 
 /* Bytes of names and node keys; above, flame_add() returns FLAME_FULL. Reached: what was added
  * stays. */
 #define ARENA_BYTES_MAX (64u << 20)
+/* Functions of all stacks of one profile, for each location in them, and more for a small profile:
+ * a location can have as many inlined functions as it likes, in each stack again. Go's deepest have
+ * some 20, most locations have one. Reached: FLAME_FULL, what was added stays. */
+#define LOCATION_STEPS	16u
+#define PROFILE_STEPS	((uint64_t)1 << 16)
 /* "name+0x0123456789abcdef"; a longer name is cut. Reached: cut. */
 #define PLACE_MAX	256
 
 /* The origin of a name's code, shown as a colour. */
-enum name_kind { NAME_UNKNOWN, NAME_NATIVE, NAME_GO, NAME_KERNEL };
+enum name_kind { NAME_UNKNOWN, NAME_NATIVE, NAME_GO, NAME_PYTHON, NAME_KERNEL };
 
-static const char *const name_kinds[] = {"unknown", "native", "go", "kernel"};
+static const char *const name_kinds[] = {"unknown", "native", "go", "python", "kernel"};
 
 struct name {
 	const char *text;
@@ -57,6 +63,12 @@ struct edge {
 	uint32_t name;
 };
 
+/* An image without names, and the value of its samples. */
+struct nameless {
+	struct strview reason, path; /* in the arena */
+	double value;
+};
+
 struct flame {
 	struct arena arena;
 	struct intern name_numbers, edges;
@@ -68,6 +80,8 @@ struct flame {
 	uint64_t n_samples;
 	uint64_t n_profiles;
 	uint64_t n_cut, n_negative;
+	struct nameless nameless[FLAME_UNNAMED_MAX];
+	size_t n_nameless;
 };
 
 /* The state of flame_add() for one profile. */
@@ -75,12 +89,12 @@ struct adding {
 	struct flame *f;
 	const struct pprof_tables *t;
 	size_t type;
+	uint64_t steps;	     /* left */
 	uint32_t *functions; /* their names' numbers by row; 0: not looked up yet */
 	uint32_t *locations; /* the same, for locations without functions */
 };
 
 DEFINE_CLEANUP(struct flame *, flame_freep, flame_free);
-DEFINE_CLEANUP(json_t *, json_freep, json_decref);
 
 int flame_new(struct flame **ret)
 {
@@ -171,6 +185,8 @@ static enum name_kind function_kind(const struct pprof_tables *t,
 
 	if (strview_starts(&path, "[kernel") || strview_suffix(&path, ".ko"))
 		return NAME_KERNEL;
+	if (strview_is(&path, "[python]"))
+		return NAME_PYTHON;
 	if (strview_suffix(&file, ".go") || strview_suffix(&file, ".s"))
 		return NAME_GO;
 	return NAME_NATIVE;
@@ -261,6 +277,9 @@ static int walk_location(struct adding *a, struct walk *w, uint32_t location)
 		r = location_name(a, location, &name);
 		return r ? r : walk_step(a->f, w, name);
 	}
+	if (row->n_lines > a->steps)
+		return FLAME_FULL;
+	a->steps -= row->n_lines;
 	for (size_t i = row->n_lines; i-- > 0;) {
 		r = function_name(a, row->lines[i].function, row->mapping, &name);
 		if (!r)
@@ -321,6 +340,61 @@ static int choose_type(struct flame *f, const struct pprof_tables *t, const char
 	return r ? r : keep_text(f, t->strings[t->types[*ret].unit], &f->unit);
 }
 
+static bool is_same(const struct strview *a, const struct strview *b)
+{
+	return strview_len(a) == strview_len(b) && memcmp(a->p, b->p, strview_len(a)) == 0;
+}
+
+static int copy_view(struct flame *f, const struct strview *from, struct strview *ret)
+{
+	char *to;
+	int r = arena_alloc(&f->arena, strview_len(from) + 1, &to);
+
+	if (!r)
+		*ret = strview_of_bytes(memcpy(to, from->p, strview_len(from)), strview_len(from));
+	return r;
+}
+
+/* @value: of the profile. 0 or -ENOMEM; without room the image is left out. */
+static int add_unnamed(struct flame *f, const struct unnamed *u, int64_t value)
+{
+	const double part = (double)value * u->per_mille / 1000;
+	struct nameless *to;
+	int r;
+
+	for (size_t i = 0; i < f->n_nameless; i++) {
+		to = &f->nameless[i];
+		if (is_same(&to->reason, &u->reason) && is_same(&to->path, &u->path)) {
+			to->value += part;
+			return 0;
+		}
+	}
+	if (f->n_nameless == FLAME_UNNAMED_MAX)
+		return 0;
+	to = &f->nameless[f->n_nameless];
+	r = copy_view(f, &u->reason, &to->reason);
+	if (!r)
+		r = copy_view(f, &u->path, &to->path);
+	to->value = part;
+	f->n_nameless += !r;
+	return r < 0 ? r : 0;
+}
+
+/* The comments are of podprof's own profiles; those of others are nothing to it. */
+static int add_all_unnamed(struct flame *f, const struct pprof_tables *t, size_t type)
+{
+	struct unnamed u;
+	int r = 0;
+
+	for (size_t i = 0, n = 0; i < t->n_comments && n < UNNAMED_COMMENTS_MAX && !r; i++) {
+		if (!unnamed_parse(t->strings[t->comments[i]], &u))
+			continue;
+		n++;
+		r = add_unnamed(f, &u, tables_total(t, type));
+	}
+	return r;
+}
+
 int flame_add(struct flame *f, const struct pprof_tables *t, const char *type)
 {
 	_cleanup_(freep) uint32_t *functions = calloc(t->n_functions + 1, sizeof(*functions));
@@ -334,9 +408,12 @@ int flame_add(struct flame *f, const struct pprof_tables *t, const char *type)
 	if (r)
 		return r;
 	f->n_profiles++;
+	a.steps = PROFILE_STEPS;
+	for (size_t i = 0; i < t->n_samples; i++)
+		a.steps += LOCATION_STEPS * (uint64_t)t->samples[i].n_locations;
 	for (size_t i = 0; !r && i < t->n_samples; i++)
 		r = add_sample(&a, i);
-	return r;
+	return r ? r : add_all_unnamed(f, t, a.type);
 }
 
 /* ---- the visible tree */
@@ -483,26 +560,57 @@ static int put_nodes(struct writer *w, const struct shown *s)
 	return w->failed ? -ENOMEM : 0;
 }
 
+static int by_share(const void *a, const void *b)
+{
+	const struct nameless *x = a, *y = b;
+
+	return x->value > y->value ? -1 : x->value < y->value;
+}
+
+static int put_unnamed(const struct flame *f, json_t *list)
+{
+	struct nameless sorted[FLAME_UNNAMED_MAX];
+
+	memcpy(sorted, f->nameless, f->n_nameless * sizeof(*sorted));
+	qsort(sorted, f->n_nameless, sizeof(*sorted), by_share);
+	for (size_t i = 0; i < f->n_nameless && i < FLAME_UNNAMED_SHOWN; i++) {
+		const struct nameless *n = &sorted[i];
+		const double total = (double)f->nodes[0].value;
+
+		if (json_array_append_new(list,
+					  json_pack("{s:f, s:s%, s:s%}", "share",
+						    total > 0 ? n->value / total : 0, "reason",
+						    n->reason.p, strview_len(&n->reason), "path",
+						    n->path.p, strview_len(&n->path))))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int flame_json(const struct flame *f, size_t max_nodes, json_t **ret)
 {
 	_cleanup_(shown_deinit) struct shown s = {0};
 	_cleanup_(freep) uint32_t *numbers = calloc(f->n_names, sizeof(*numbers));
-	_cleanup_(json_freep) json_t *root = NULL;
+	_cleanup_(json_decrefp) json_t *root = NULL;
 	struct writer w = {.numbers = numbers};
+	json_t *unnamed;
 	int r;
 
 	if (!numbers)
 		return -ENOMEM;
-	root = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:[], s:[], s:{s:[], s:[], s:[], s:[]}}",
-			 "type", f->type, "unit", f->unit, "total", (json_int_t)f->nodes[0].value,
-			 "profiles", (json_int_t)f->n_profiles, "cut", (json_int_t)f->n_cut,
-			 "negative", (json_int_t)f->n_negative, "names", "kinds", "nodes", "name",
-			 "depth", "value", "self");
-	if (!root || json_unpack(root, "{s:o, s:o, s:{s:o, s:o, s:o, s:o}}", "names", &w.names,
-				 "kinds", &w.kinds, "nodes", "name", &w.name, "depth", &w.depth,
-				 "value", &w.value, "self", &w.self))
+	root = json_pack(
+		"{s:s, s:s, s:I, s:I, s:I, s:I, s:[], s:[], s:[], s:{s:[], s:[], s:[], s:[]}}",
+		"type", f->type, "unit", f->unit, "total", (json_int_t)f->nodes[0].value,
+		"profiles", (json_int_t)f->n_profiles, "cut", (json_int_t)f->n_cut, "negative",
+		(json_int_t)f->n_negative, "unnamed", "names", "kinds", "nodes", "name", "depth",
+		"value", "self");
+	if (!root || json_unpack(root, "{s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}}", "unnamed",
+				 &unnamed, "names", &w.names, "kinds", &w.kinds, "nodes", "name",
+				 &w.name, "depth", &w.depth, "value", &w.value, "self", &w.self))
 		return -ENOMEM;
-	r = shown_choose(f, max_nodes, &s);
+	r = put_unnamed(f, unnamed);
+	if (!r)
+		r = shown_choose(f, max_nodes, &s);
 	if (r)
 		return r;
 	/* the root is its own parent 0: not sorted, always in front */

@@ -25,10 +25,14 @@ struct pprof_tables;
  * "(other)". */
 #define FLAME_SHOWN_MAX 4096
 
+/* Images without names that are remembered, and those for the page. Reached: left out. */
+#define FLAME_UNNAMED_MAX   64
+#define FLAME_UNNAMED_SHOWN 3
+
 enum flame_outcome {
 	FLAME_OK = 0,
 	FLAME_NO_TYPE, /* the profile lacks the sample type, or has no types */
-	FLAME_FULL,    /* the names take too much memory; earlier samples stay */
+	FLAME_FULL,    /* too much memory of names, or work; earlier samples stay */
 };
 
 int flame_new(struct flame **ret);
@@ -47,13 +51,16 @@ int flame_add(struct flame *f, const struct pprof_tables *t, const char *type);
  *
  *	{"type": "cpu", "unit": "nanoseconds", "total": 90, "profiles": 1,
  *	 "cut": 0, "negative": 0,
+ *	 "unnamed": [{"share": 0.341, "reason": "stripped_no_debug", "path": "/usr/lib/libfoo.so"}],
  *	 "names": ["", "main", "work", "(other)"],
  *	 "kinds": ["unknown", "native", "go", "unknown"],
  *	 "nodes": {"name": [0, 1, 2, 3], "depth": [0, 1, 2, 2],
  *	           "value": [90, 90, 60, 20], "self": [0, 10, 60, 0]}}
  *
- * A name's kind is the origin of its code: "native", "go", "kernel", or "unknown" without a
- * function. Nodes come in depth-first order, the root first, children by name. The children of a
+ * "unnamed" has the images with the largest shares of samples without names (pprof/unnamed.h).
+ *
+ * A name's kind is the origin of its code: "native", "go", "python", "kernel", or "unknown" without
+ * a function. Nodes come in depth-first order, the root first, children by name. The children of a
  * node follow the node, with its depth + 1. "(other)" is the last of its siblings.
  *
  * Return: 0 or -ENOMEM.

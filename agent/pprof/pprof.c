@@ -7,7 +7,7 @@
  * The builder tracks an upper bound of the message's size, because a backend refuses an oversized
  * profile completely. Leaving out and counting the last stacks is better.
  *
- * Not written: columns, is_folded, drop_frames, keep_frames, doc_url.
+ * Not written: is_folded, drop_frames, keep_frames, doc_url.
  */
 #include "pprof/pprof.h"
 
@@ -105,8 +105,7 @@ static int string_enter(struct pprof *p, const char *s, size_t n, uint32_t *ret)
 	return 0;
 }
 
-/* NULL and "" are number 0. */
-static int string_number(struct pprof *p, const char *s, uint32_t *ret)
+int pprof_string(struct pprof *p, const char *s, uint32_t *ret)
 {
 	_cleanup_(freep) char *repaired = NULL;
 	uint32_t number;
@@ -128,14 +127,14 @@ static int string_number(struct pprof *p, const char *s, uint32_t *ret)
 	if (!repaired)
 		return -ENOMEM;
 	utf8_repair(repaired, n);
-	return string_number(p, repaired, ret);
+	return pprof_string(p, repaired, ret);
 }
 
 static int type_number(struct pprof *p, const struct pprof_type *type, struct pprof_type_row *ret)
 {
-	int r = string_number(p, type->type, &ret->type);
+	int r = pprof_string(p, type->type, &ret->type);
 
-	return r ? r : string_number(p, type->unit, &ret->unit);
+	return r ? r : pprof_string(p, type->unit, &ret->unit);
 }
 
 /* ---- life */
@@ -153,7 +152,7 @@ static int pprof_begin(struct pprof *p, const struct pprof_opts *opts)
 	if (!r)
 		r = type_number(p, &opts->period_type, &p->t.period_type);
 	if (!r)
-		r = string_number(p, opts->default_type, &p->t.default_type);
+		r = pprof_string(p, opts->default_type, &p->t.default_type);
 	p->t.n_types = opts->n_types;
 	p->t.period = opts->period;
 	p->t.time_ns = opts->time_ns;
@@ -234,9 +233,9 @@ int pprof_mapping(struct pprof *p, const struct pprof_mapping *mapping, uint32_t
 	row.has_filenames = mapping->has_filenames;
 	row.has_line_numbers = mapping->has_line_numbers;
 	row.has_inline_frames = mapping->has_inline_frames;
-	r = string_number(p, mapping->path, &row.path);
+	r = pprof_string(p, mapping->path, &row.path);
 	if (!r)
-		r = string_number(p, mapping->build_id, &row.build_id);
+		r = pprof_string(p, mapping->build_id, &row.build_id);
 	if (r)
 		return r;
 	number = intern_find(&p->mappings, &row, sizeof(row));
@@ -266,11 +265,11 @@ int pprof_function(struct pprof *p, const char *name, const char *system_name, c
 	size_t size;
 	int r;
 
-	r = string_number(p, name, &row.name);
+	r = pprof_string(p, name, &row.name);
 	if (!r)
-		r = string_number(p, system_name, &row.system_name);
+		r = pprof_string(p, system_name, &row.system_name);
 	if (!r)
-		r = string_number(p, file, &row.file);
+		r = pprof_string(p, file, &row.file);
 	if (r)
 		return r;
 	number = intern_find(&p->functions, &row, sizeof(row));
@@ -332,9 +331,11 @@ static int location_key(struct pprof *p, uint32_t mapping, uint64_t address,
 	copy = (struct pprof_line *)(void *)(head + 1);
 	for (size_t i = 0; i < n_lines; i++) {
 		copy[i].function = lines[i].function;
+		copy[i].column = lines[i].column;
 		copy[i].line = lines[i].line;
-		size += field_size(2 + varint_size(lines[i].function) +
-				   varint_size((uint64_t)lines[i].line));
+		size += field_size(3 + varint_size(lines[i].function) +
+				   varint_size((uint64_t)lines[i].line) +
+				   varint_size(lines[i].column));
 	}
 	*ret_size = field_size(size);
 	return 0;
@@ -404,12 +405,12 @@ static int labels_key(struct pprof *p, const struct pprof_label *labels, size_t 
 {
 	for (size_t i = 0; i < n_labels; i++) {
 		struct pprof_label_row *row = &rows[i];
-		int r = string_number(p, labels[i].key, &row->key);
+		int r = pprof_string(p, labels[i].key, &row->key);
 
 		if (!r)
-			r = string_number(p, labels[i].str, &row->str);
+			r = pprof_string(p, labels[i].str, &row->str);
 		if (!r)
-			r = string_number(p, labels[i].unit, &row->unit);
+			r = pprof_string(p, labels[i].unit, &row->unit);
 		if (r)
 			return r;
 		row->num = labels[i].str ? 0 : labels[i].num;
@@ -517,7 +518,7 @@ int pprof_comment(struct pprof *p, const char *comment)
 	size_t size;
 	int r;
 
-	r = string_number(p, comment, &number);
+	r = pprof_string(p, comment, &number);
 	if (r)
 		return r;
 	size = field_size(varint_size(number));
@@ -530,11 +531,6 @@ int pprof_comment(struct pprof *p, const char *comment)
 	p->t.comments[p->t.n_comments++] = number;
 	p->bytes += size;
 	return 0;
-}
-
-size_t pprof_n_samples(const struct pprof *p)
-{
-	return p->t.n_samples;
 }
 
 size_t pprof_bytes(const struct pprof *p)

@@ -68,6 +68,7 @@ struct pprof_mapping {
 
 struct pprof_line {
 	uint32_t function;
+	uint32_t column; /* 0: not known */
 	int64_t line;
 };
 
@@ -90,6 +91,7 @@ void pprof_free(struct pprof *p);
 
 /* Each: 0 and *@ret, PPROF_FULL, -ENOMEM, and -EINVAL for an unknown number. Equal arguments give
  * the same number. After a failure nothing in the profile refers to the new row. */
+int pprof_string(struct pprof *p, const char *s, uint32_t *ret); /* NULL and "" are 0 */
 int pprof_mapping(struct pprof *p, const struct pprof_mapping *mapping, uint32_t *ret);
 int pprof_function(struct pprof *p, const char *name, const char *system_name, const char *file,
 		   int64_t start_line, uint32_t *ret);
@@ -102,7 +104,6 @@ int pprof_sample(struct pprof *p, const uint32_t *locations, size_t n_locations,
 		 const int64_t *values, const struct pprof_label *labels, size_t n_labels);
 int pprof_comment(struct pprof *p, const char *comment);
 
-size_t pprof_n_samples(const struct pprof *p);
 /* Size of the message before compression, at most. */
 size_t pprof_bytes(const struct pprof *p);
 /* The profile built so far; borrowed. */

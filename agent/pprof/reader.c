@@ -8,7 +8,7 @@
  * All memory therefore comes from one arena with a ceiling, also protobuf-c's (its allocator is
  * below). The tables borrow their strings from the unpacked message.
  *
- * Left out: columns, is_folded, drop_frames, keep_frames, doc_url (checked to be strings).
+ * Left out: is_folded, drop_frames, keep_frames, doc_url (checked to be strings).
  */
 #include "pprof/reader.h"
 
@@ -65,8 +65,6 @@ struct reader {
 	struct ids mappings, functions, locations;
 	const char *why;
 };
-
-DEFINE_CLEANUP(struct reader *, reader_freep, reader_free);
 
 /* The first reason counts; the caller goes on to the end of the row. */
 static void malformed(struct reader *rd, const char *why)
@@ -299,6 +297,9 @@ static void read_location(struct reader *rd, const location_msg *m, struct pprof
 		lines[i] = (struct pprof_line){
 			.function = ids_find(rd, &rd->functions, m->line[i]->function_id,
 					     "a line names no function"),
+			.column = m->line[i]->column > 0 && m->line[i]->column <= UINT32_MAX
+					  ? (uint32_t)m->line[i]->column
+					  : 0,
 			.line = m->line[i]->line,
 		};
 	*ret = (struct pprof_location_row){

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+#include "base/cleanup.h"
 #include "pprof/tables.h"
 
 struct reader;
@@ -31,6 +32,7 @@ struct reader;
 int reader_new(const void *data, size_t n, size_t max_bytes, struct reader **ret,
 	       const char **ret_why);
 void reader_free(struct reader *r);
+DEFINE_CLEANUP(struct reader *, reader_freep, reader_free);
 /* Borrowed. */
 const struct pprof_tables *reader_tables(const struct reader *r);
 

@@ -252,6 +252,7 @@ static int put_location(struct wire *w, const struct pprof_tables *t, size_t i, 
 		perftools__profiles__line__init(&lines[j]);
 		lines[j].function_id = row->lines[j].function;
 		lines[j].line = row->lines[j].line;
+		lines[j].column = row->lines[j].column;
 	}
 	location.id = i + 1;
 	location.mapping_id = mapping_id(row->mapping, first);

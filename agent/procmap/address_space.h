@@ -27,9 +27,10 @@ int address_space_cache_new(const struct root *proc, struct address_space_cache 
 void address_space_cache_free(struct address_space_cache *cache);
 
 /**
- * struct address_space_files - files are opened on a thread (procmap/opener.h)
- * @opened: some files of @pid are open, or will certainly not be: its address spaces have changed.
- *          Called on the loop
+ * struct address_space_files - files are opened, and mapping lists read, on threads
+ * (procmap/opener.h)
+ * @opened: some files of @pid are open, or its list is read; or will certainly not be: its address
+ *          spaces have changed. Called on the loop
  * @stuck_ns, @hook, @hook_ctx: as in opener_opts
  */
 struct address_space_files {
@@ -37,15 +38,17 @@ struct address_space_files {
 	void (*opened)(void *ctx, uint64_t pid);
 	void *ctx;
 	uint64_t stuck_ns;
-	void (*hook)(void *hook_ctx, const struct maps_entry *entry);
+	void (*hook)(void *hook_ctx, uint64_t pid, const struct maps_entry *entry);
 	void *hook_ctx;
 };
 
-/* Before the first request. A mapping's image is then an image_opening until the thread has opened
- * the file. Without this call the files are opened at once, on the caller's thread. 0 or -errno. */
+/* Before the first request. An address space then has its mappings when a thread has read them
+ * (address_space_reading()), and a mapping's image is an image_opening until another thread has
+ * opened the file. Without this call all this is done at once, on the caller's thread. 0 or -errno.
+ */
 int address_space_cache_open_behind(struct address_space_cache *cache,
 				    const struct address_space_files *files);
-/* Files that are wanted and not opened, of all processes. */
+/* Mapping lists that are not read, and files that are wanted and not opened, of all processes. */
 size_t address_space_cache_opening(const struct address_space_cache *cache);
 /* Waits at most @timeout_ns for some of them. For the end of a program, after its loop. */
 void address_space_cache_wait(struct address_space_cache *cache, uint64_t timeout_ns);
@@ -61,8 +64,8 @@ void address_space_cache_wait(struct address_space_cache *cache, uint64_t timeou
  *            address space. ADDRESS_SPACE_EXEC_ANY selects the current program
  * @pc:       for ADDRESS_SPACE_EXEC_ANY, a sampled pc. It selects among the programs of an ended
  *            process; 0 if there is none
- * @owner:    the process's cgroup, for its share of the ceilings (procmap/share.h); 0: no one's.
- *            It selects nothing
+ * @owner:    the process's container or unit, for its share of the ceilings (procmap/share.h); 0:
+ * no one's. It selects nothing
  */
 struct address_space_who {
 	struct pid_id pid;
@@ -98,6 +101,12 @@ struct address_space_mapping {
 int address_space_cache_get(struct address_space_cache *cache, const struct address_space_who *who,
 			    struct address_space **ret);
 
+typedef void (*address_space_slow_fn)(void *ctx, uint64_t owner, size_t n_files, const char *path);
+/* Calls @fn for each process with files on silent file systems: its cgroup (struct
+ * address_space_who), the number of these files, and the path of one. */
+void address_space_cache_slow(const struct address_space_cache *cache, address_space_slow_fn fn,
+			      void *ctx);
+
 /**
  * address_space_resolve() - the image and vaddr at @pc
  * @ret: always set on 0; owns a reference to the image
@@ -125,10 +134,17 @@ bool address_space_gone(const struct address_space *space);
 /* Whether the process history has the leader's exit; other threads may still run. */
 bool address_space_ended(const struct address_space *space);
 
-/* Whether files of this address space are about to be opened, and nothing is known of some of them
+/* Whether a thread reads the mapping list, and the present mappings must not be used: there are
+ * none, or they are in doubt. Samples then wait for address_space_files.opened(). */
+bool address_space_reading(const struct address_space *space);
+/* Whether the list of @pc, outside all mappings, is read again. May begin that read. */
+bool address_space_seek(struct address_space_cache *cache, struct address_space *space,
+			uint64_t pc);
+/* address_space_reading(), or files are about to be opened, and nothing is known of some of them
  * (image_to_unwind()). */
 bool address_space_opening(const struct address_space *space);
-/* Wants the file around @pc. True if it will be opened and nothing is known of it. */
+/* Wants the file around @pc, or address_space_seek(). True if it will be opened and nothing is
+ * known of it. */
 bool address_space_want(struct address_space_cache *cache, struct address_space *space,
 			uint64_t pc);
 
@@ -137,8 +153,6 @@ int address_space_cache_resolve(struct address_space_cache *cache, const struct 
 				uint64_t pc, struct frame *ret);
 /* The kernel's image with @pc as vaddr; owns a reference. */
 void address_space_cache_kernel(struct address_space_cache *cache, uint64_t pc, struct frame *ret);
-/* Borrowed. */
-struct image *address_space_cache_vdso(const struct address_space_cache *cache);
 
 /* Adds an event of any process (procmap/process_history.h). */
 void address_space_cache_event(struct address_space_cache *cache,
@@ -150,15 +164,14 @@ void address_space_cache_lost(struct address_space_cache *cache, uint64_t since_
 typedef void (*address_space_catch_up_fn)(void *ctx);
 void address_space_cache_follow(struct address_space_cache *cache, address_space_catch_up_fn fn,
 				void *ctx);
-/* All following samples were taken after @since_ns (boot clock). */
-void address_space_cache_since(struct address_space_cache *cache, uint64_t since_ns);
-/* The next sample was taken at @time_ns. */
-void address_space_cache_at(struct address_space_cache *cache, uint64_t time_ns);
+/* The following samples were taken after @since_ns and not after @until_ns (boot clock). */
+void address_space_cache_between(struct address_space_cache *cache, uint64_t since_ns,
+				 uint64_t until_ns);
 /* Forget a target's mappings. */
 void address_space_cache_invalidate(struct address_space_cache *cache, const struct pid_id *id);
-/* Once a window: drops targets without a request since two calls ago, and images without
- * references. */
-void address_space_cache_sweep(struct address_space_cache *cache);
+/* Once a window: drops targets without a request since two calls ago, images without references,
+ * and events that samples after @since_ns (boot clock) do not need. */
+void address_space_cache_sweep(struct address_space_cache *cache, uint64_t since_ns);
 /* A metric_collect_fn: podprof_images by state, podprof_resolved_pcs by outcome,
  * podprof_address_space*. */
 void address_space_cache_collect(void *cache, struct metric_sink *sink);

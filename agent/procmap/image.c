@@ -29,6 +29,8 @@ static void image_free(struct image *image)
 	}
 	free(image->opening);
 	elffile_free(image->file);
+	if (image->perf_map >= 0)
+		close(image->perf_map);
 	free(image->bytes);
 	free((char *)image->function.name);
 	free((char *)image->function.file);
@@ -139,6 +141,7 @@ int image_new(enum image_kind kind, const char *path, struct image **ret)
 		return -ENOMEM;
 	image->kind = kind;
 	image->refs = 1;
+	image->perf_map = -1;
 	image->path = strdup(path);
 	if (!image->path)
 		return -ENOMEM;
@@ -190,24 +193,25 @@ void image_set_opened(struct image *image, struct image *opened)
 	__atomic_store_n(&image->opening->opened, opened, __ATOMIC_RELEASE);
 }
 
-void image_leave_open(struct image *image)
+void image_set_perf_map(struct image *image, int fd)
 {
-	if (image->file)
-		elffile_leave_open(image->file);
+	int none = -1;
+
+	if (!__atomic_compare_exchange_n(&image->perf_map, &none, fd, false, __ATOMIC_RELEASE,
+					 __ATOMIC_RELAXED))
+		close(fd);
 }
 
-static void set_build_id(struct image *image)
+int image_perf_map(const struct image *image)
 {
-	static const char digits[] = "0123456789abcdef";
-	uint8_t id[ELFFILE_BUILD_ID_MAX];
-	size_t n;
+	return __atomic_load_n(&image->perf_map, __ATOMIC_ACQUIRE);
+}
 
-	if (elffile_build_id(image->file, id, &n) != 0)
-		return;
-	for (size_t i = 0; i < n; i++) {
-		image->build_id[2 * i] = digits[id[i] >> 4];
-		image->build_id[2 * i + 1] = digits[id[i] & 15];
-	}
+void image_leave_open(struct image *image)
+{
+	__atomic_store_n(&image->perf_map, -1, __ATOMIC_RELEASE);
+	if (image->file)
+		elffile_leave_open(image->file);
 }
 
 int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf)
@@ -228,7 +232,7 @@ int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf)
 	if (r) /* an I/O error counts as the file's: its disk may be gone */
 		close(fd);
 	else
-		set_build_id(image);
+		elffile_build_id_text(image->file, image->build_id);
 	*ret_elf = r;
 	*ret = take_ptr(image);
 	return 0;
@@ -263,7 +267,7 @@ int image_new_vdso(struct image **ret)
 		if (r < 0)
 			return r;
 		if (!r)
-			set_build_id(image);
+			elffile_build_id_text(image->file, image->build_id);
 	}
 	*ret = take_ptr(image);
 	return 0;

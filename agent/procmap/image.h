@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/file_id.h"
+#include "discovery/pid.h"
 #include "elf/elffile.h"
 
 /* Kinds of code. The kind of a frame is the kind of its image. */
@@ -21,7 +22,7 @@ enum image_kind {
 	IMAGE_FILE,
 	IMAGE_VDSO,    /* bytes copied from the agent's own vDSO */
 	IMAGE_KERNEL,  /* frames' vaddr is the kernel's pc */
-	IMAGE_ANON,    /* code in anonymous memory (JIT); vaddr is the run-time pc */
+	IMAGE_ANON,    /* code in the memory of one process (JIT); vaddr is the run-time pc */
 	IMAGE_UNKNOWN, /* no mapping holds the pc, or the process had gone before we could look */
 	IMAGE_RUNTIME, /* a function of a language runtime (@function); vaddr is the line */
 	IMAGE_BROKEN,  /* unknown frames of a language runtime (@function: why); vaddr is 0 */
@@ -52,7 +53,7 @@ enum image_opening_state {
  * Good enough for unwinding until the file is open, not for names
  * @start:         address of the mapping
  * @offset:        its offset in the file
- * @state:         this and the next members belong to procmap/address_space.c, on the loop
+ * @state:         this and the next members belong to the address space, on the loop
  * @by_record:     the mapping is known from an event alone
  * @until_ns:      monotonic, for IMAGE_SLOW
  * @n_pcs:         resolved pcs without an outcome
@@ -73,29 +74,37 @@ struct image_opening {
 /**
  * struct image - one mapped file or other origin of code
  * @path:     as the target sees it, for people; "[vdso]", "[kernel.kallsyms]", "[anon]",
- *            "[unknown]"; the runtime's, "[python]", for a function
+ *            "[anon:NAME]", "/memfd:NAME", "[unknown]"; the runtime's, "[python]", for a function
  * @build_id: lower-case hex, "" if there is none
+ * @mapped_by: the first process with a mapping of the file, for files beside it; of IMAGE_ANON: the
+ *            process; {0}: not known
  * @file:     NULL unless it is a readable ELF file; reading through it is thread-safe (pread)
  * @bytes:    of the vDSO, read by @file; else NULL
+ * @perf_map: of IMAGE_ANON: the process's perf map, opened while it lived; -1: not seen. Atomic,
+ * set once; reading it may block
  * @function: of IMAGE_RUNTIME and IMAGE_BROKEN; else all NULL
+ * @no_runtime: of IMAGE_FILE: no language runtime is in the file; false: not known. The loop's
  * @opening:  NULL, except for a file that is opened on another thread. Such an image has a path and
  *            no file, its frames' vaddr is the pc, and frame_settle() finds the image of the file
  *
  * The loop and the workers may hold an image at the same time: it is immutable except for its
  * atomic members and @opening. @id is the identity of the opened file. If the file cannot be
  * opened, device and inode come from /proc/PID/maps, where overlayfs and btrfs may show other
- * numbers; the rest is then 0.
+ * numbers; the rest is then 0. The @id of an IMAGE_ANON is of no file, but no other image has it.
  */
 struct image {
 	enum image_kind kind;
 	char *path;
-	char build_id[2 * ELFFILE_BUILD_ID_MAX + 1];
-	struct file_id id; /* zeros for kinds without a file */
+	char build_id[ELFFILE_BUILD_ID_TEXT];
+	struct file_id id; /* zeros for kinds without a file but IMAGE_ANON */
+	struct pid_id mapped_by;
 	struct elffile *file;
 	void *bytes;
+	int perf_map;
 	struct image_function function;
 	uint64_t slow_until_ns; /* atomic; see image_set_slow() */
 	unsigned int n_slow;	/* atomic */
+	bool no_runtime;
 	struct image_opening *opening;
 	int refs;
 };
@@ -116,6 +125,10 @@ int image_new_vdso(struct image **ret);
 int image_new_opening(const char *path, uint64_t start, uint64_t offset, struct image **ret);
 /* The image to unwind with: @image, or the guess; NULL if there is none. Borrowed. */
 struct image *image_to_unwind(struct image *image);
+/* The perf map of the process, found now. Takes @fd. */
+void image_set_perf_map(struct image *image, int fd);
+/* -1: not seen. Borrowed. */
+int image_perf_map(const struct image *image);
 /* The file's image is known. Takes @opened. */
 void image_set_opened(struct image *image, struct image *opened);
 /* The process exits: closing the file may block, and is left to the kernel. */

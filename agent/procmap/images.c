@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@
 #include "base/metric.h"
 #include "base/root.h"
 #include "procmap/mapped.h"
+#include "procmap/perf_map_file.h"
 #include "procmap/share.h"
 
 /* Images, each with an open file; an owner may have a share of them (procmap/share.h). A new file
@@ -36,6 +38,9 @@
 #define IMAGES_MAX	      8192
 /* The vDSO of a 64-bit process is above this; 32-bit processes have another image. */
 #define IMAGES_VDSO_START_MIN (1ull << 32)
+
+/* Of images of memory: no file system has this number. */
+#define IMAGES_MEMORY_DEVICE UINT64_MAX
 
 /* The identity of an image. Compared as bytes. */
 struct image_key {
@@ -48,20 +53,13 @@ struct shown_key {
 	uint64_t inode;
 };
 
-/* The number of an owner's images. An image belongs to its first owner. */
-struct image_owner {
-	uint64_t id;
-	size_t n;
-	UT_hash_handle hh;
-};
-
 struct image_entry {
 	struct image_key key;
 	struct shown_key shown;
 	bool is_shown;	     /* also found by the kernel's numbers: the newest image with these */
 	struct image *image; /* owns a reference */
-	struct image_owner *owner; /* NULL: no one's share */
-	struct image_entry *next;  /* in the list of unused entries */
+	struct share_holder *owner; /* the first one; NULL: no one's share */
+	struct image_entry *next;   /* in the list of unused entries */
 	UT_hash_handle hh;
 	UT_hash_handle hh_shown;
 };
@@ -72,8 +70,8 @@ struct images {
 	pthread_mutex_t lock; /* guards all below but the shared images */
 	struct image_entry *by_key;
 	struct image_entry *by_shown;
-	struct image_entry *unused; /* out of both tables */
-	struct image_owner *owners;
+	struct image_entry *unused;  /* out of both tables */
+	struct share_holder *owners; /* of images */
 	struct image *kernel;
 	struct image *vdso;
 	struct image *anon;
@@ -127,43 +125,14 @@ static void show(struct images *t, struct image_entry *e, const struct maps_entr
 	e->is_shown = !hash_oom;
 }
 
-/* NULL without memory. */
-static struct image_owner *get_owner(struct images *t, uint64_t id)
-{
-	struct image_owner *owner;
-	bool hash_oom = false;
-
-	HASH_FIND(hh, t->owners, &id, sizeof(id), owner);
-	if (owner)
-		return owner;
-	owner = calloc(1, sizeof(*owner));
-	if (!owner)
-		return NULL;
-	owner->id = id;
-	HASH_ADD(hh, t->owners, id, sizeof(id), owner);
-	if (hash_oom) {
-		free(owner);
-		return NULL;
-	}
-	return owner;
-}
-
-static void put_owner(struct images *t, struct image_owner *owner)
-{
-	if (!owner || owner->n)
-		return;
-	HASH_DEL(t->owners, owner);
-	free(owner);
-}
-
 /* Moves @e out of the tables to the unused entries. */
 static void evict(struct images *t, struct image_entry *e)
 {
 	hide(t, e);
 	HASH_DEL(t->by_key, e);
 	if (e->owner) {
-		e->owner->n--;
-		put_owner(t, e->owner);
+		e->owner->held--;
+		share_holder_put(&t->owners, e->owner);
 	}
 	e->owner = NULL;
 	e->next = t->unused;
@@ -172,7 +141,7 @@ static void evict(struct images *t, struct image_entry *e)
 
 /* Evicts all images that only the table holds; of @owner alone if that is not NULL. No one else can
  * take a reference to such an image, except through this module. */
-static void evict_unused(struct images *t, const struct image_owner *owner)
+static void evict_unused(struct images *t, const struct share_holder *owner)
 {
 	struct image_entry *e, *next;
 
@@ -185,7 +154,7 @@ static void evict_unused(struct images *t, const struct image_owner *owner)
 /* Whether the ceiling and the share of @owner_id allow one more image. */
 static bool has_room(struct images *t, uint64_t owner_id)
 {
-	struct image_owner *owner = NULL;
+	struct share_holder *owner = NULL;
 
 	if (HASH_COUNT(t->by_key) >= IMAGES_MAX)
 		evict_unused(t, NULL);
@@ -193,14 +162,14 @@ static bool has_room(struct images *t, uint64_t owner_id)
 		return false;
 	if (owner_id)
 		HASH_FIND(hh, t->owners, &owner_id, sizeof(owner_id), owner);
-	if (!owner || share_allows(IMAGES_MAX, HASH_COUNT(t->by_key), owner->n))
+	if (!owner || share_allows(IMAGES_MAX, HASH_COUNT(t->by_key), owner->held))
 		return true;
-	owner->n++; /* so that it stays */
+	owner->held++; /* so that it stays */
 	evict_unused(t, owner);
-	owner->n--;
-	if (share_allows(IMAGES_MAX, HASH_COUNT(t->by_key), owner->n))
+	owner->held--;
+	if (share_allows(IMAGES_MAX, HASH_COUNT(t->by_key), owner->held))
 		return true;
-	put_owner(t, owner);
+	share_holder_put(&t->owners, owner);
 	return false;
 }
 
@@ -219,9 +188,9 @@ static int add(struct images *t, const struct image_key *key, uint64_t owner, st
 		free(e);
 		return -ENOMEM;
 	}
-	e->owner = owner ? get_owner(t, owner) : NULL;
+	e->owner = owner ? share_holder_get(&t->owners, owner) : NULL;
 	if (e->owner)
-		e->owner->n++;
+		e->owner->held++;
 	e->image = image;
 	*ret = e;
 	return 0;
@@ -279,11 +248,12 @@ struct image *images_take_unused(struct images *t, const uint64_t *devices, size
 
 static int new_image(const struct image_key *key, const char *path, int fd, struct image **ret)
 {
+	bool is_memory = key->id.device == IMAGES_MEMORY_DEVICE;
 	int elf, r;
 
 	if (fd >= 0)
 		return image_new_file(fd, path, ret, &elf);
-	r = image_new(IMAGE_FILE, path, ret);
+	r = image_new(is_memory ? IMAGE_ANON : IMAGE_FILE, path[0] ? path : "[anon]", ret);
 	if (r)
 		return r;
 	(*ret)->id = key->id;
@@ -334,7 +304,7 @@ static int enter(struct images *t, const struct image_key *key, uint64_t owner,
 
 /* A new image for @key, or the stand-in above the limit. Takes @fd; with -1 the image has no
  * file. */
-static int make(struct images *t, const struct image_key *key, uint64_t owner,
+static int make(struct images *t, const struct image_key *key, const struct images_way *way,
 		const struct maps_entry *entry, int fd, struct image **ret)
 {
 	struct image *image;
@@ -342,7 +312,7 @@ static int make(struct images *t, const struct image_key *key, uint64_t owner,
 	int r;
 
 	pthread_mutex_lock(&t->lock);
-	room = has_room(t, owner);
+	room = has_room(t, way->owner);
 	pthread_mutex_unlock(&t->lock);
 	if (!room) {
 		if (fd >= 0)
@@ -356,15 +326,16 @@ static int make(struct images *t, const struct image_key *key, uint64_t owner,
 			close(fd);
 		return r;
 	}
-	r = enter(t, key, owner, entry, image, ret);
+	image->mapped_by = way->pid;
+	r = enter(t, key, way->owner, entry, image, ret);
 	if (r)
 		image_unref(image);
 	return r;
 }
 
 /* The image of a found file. MAPPED_* if opening it fails. */
-static int of_found(struct images *t, int path_fd, uint64_t owner, const struct maps_entry *entry,
-		    struct image **ret)
+static int of_found(struct images *t, int path_fd, const struct images_way *way,
+		    const struct maps_entry *entry, struct image **ret)
 {
 	struct image *known;
 	struct image_key key;
@@ -382,12 +353,12 @@ static int of_found(struct images *t, int path_fd, uint64_t owner, const struct 
 	r = mapped_open(path_fd, &fd);
 	if (r)
 		return r;
-	return make(t, &key, owner, entry, fd, ret);
+	return make(t, &key, way, entry, fd, ret);
 }
 
 /* A file without permission to open still has a name and an offset. */
-static int of_numbers(struct images *t, uint64_t owner, const struct maps_entry *entry,
-		      struct image **ret)
+static int of_numbers(struct images *t, const struct images_way *way,
+		      const struct maps_entry *entry, struct image **ret)
 {
 	struct image_key key = {.id = {.device = entry->device, .inode = entry->inode}};
 	struct image *known = known_image(t, &key, NULL);
@@ -396,7 +367,7 @@ static int of_numbers(struct images *t, uint64_t owner, const struct maps_entry 
 		*ret = known;
 		return 0;
 	}
-	return make(t, &key, owner, entry, -1, ret);
+	return make(t, &key, way, entry, -1, ret);
 }
 
 /* Without free descriptors the file counts as unavailable until the next window. */
@@ -405,25 +376,74 @@ static bool make_do(int r)
 	return r > 0 || r == -EMFILE || r == -ENFILE;
 }
 
-/* Shared memory may hold a program without a file on disk (fexecve of a memfd), or a JIT's code. */
-static struct image *program_or_anon(struct images *t, struct image *image)
-{
-	if (image->file)
-		return image;
-	image_unref(image);
-	return image_ref(t->anon);
-}
-
 bool images_needs_file(const struct maps_entry *entry)
 {
 	return entry->kind == MAPS_FILE || (entry->kind == MAPS_ANON && entry->inode);
 }
 
-struct image *images_of_memory(struct images *t, const struct maps_entry *entry)
+/* An image for each process and name: addresses in memory mean nothing in another process. */
+static struct image_key memory_key(const struct images_way *way, const char *name)
 {
+	return (struct image_key){
+		.id = {.device = IMAGES_MEMORY_DEVICE,
+		       .inode = hash_words(way->pid.pid, way->pid.start_ticks),
+		       .size = way->pid.pid,
+		       .mtime_ns = way->pid.start_ticks,
+		       .ctime_ns = hash_bytes(name, strlen(name))},
+	};
+}
+
+/* Without memory, or above the limit, the image is of no process. */
+static struct image *memory_of(struct images *t, const struct images_way *way,
+			       const struct maps_entry *entry)
+{
+	const char *name = entry->path[0] ? entry->path : t->anon->path;
+	const struct image_key key = memory_key(way, name);
+	struct image *image = known_image(t, &key, NULL);
+
+	if (image)
+		return image;
+	if (make(t, &key, way, entry, -1, &image))
+		return image_ref(t->anon);
+	if (image == t->full) {
+		image_unref(image);
+		image = image_ref(t->anon);
+	}
+	return image;
+}
+
+/* Shared memory may hold a program without a file on disk (fexecve of a memfd), or a JIT's code. */
+static struct image *program_or_memory(struct images *t, const struct images_way *way,
+				       const struct maps_entry *entry, struct image *image)
+{
+	if (image->file)
+		return image;
+	image_unref(image);
+	return memory_of(t, way, entry);
+}
+
+struct image *images_of_memory(struct images *t, const struct images_way *way,
+			       const struct maps_entry *entry)
+{
+	static const struct images_way nobody;
+
 	if (entry->kind == MAPS_VDSO && entry->start >= IMAGES_VDSO_START_MIN)
 		return image_ref(t->vdso);
-	return image_ref(t->anon);
+	/* the kernel's, such as [vsyscall], which each process has */
+	return memory_of(t, entry->kind == MAPS_ANON ? way : &nobody, entry);
+}
+
+void images_open_memory(struct images *t, const struct images_way *way,
+			const struct maps_entry *entry, struct image **ret)
+{
+	struct image *image = memory_of(t, way, entry);
+	int fd;
+
+	/* the symbolizer tells why there is no perf map: it asks again */
+	if (image->mapped_by.pid && image_perf_map(image) < 0 &&
+	    perf_map_file_open(&t->proc, &way->pid, &fd) == 0)
+		image_set_perf_map(image, fd);
+	*ret = image;
 }
 
 /* Through the directory of the process @pid in /proc. */
@@ -436,7 +456,7 @@ static int via(struct images *t, uint64_t pid, const struct images_way *way,
 	/* by now another process may have the pid */
 	if (!r && pid == way->via_pid && way->pid.pid && pid_check(&t->proc, &way->pid))
 		r = MAPPED_GONE;
-	return r ? r : of_found(t, path_fd, way->owner, entry, ret);
+	return r ? r : of_found(t, path_fd, way, entry, ret);
 }
 
 /* The result @r of a search, or a stand-in without a file. */
@@ -444,10 +464,10 @@ static int finish(struct images *t, int r, const struct images_way *way,
 		  const struct maps_entry *entry, struct image *image, struct image **ret)
 {
 	if (make_do(r))
-		r = of_numbers(t, way->owner, entry, &image);
+		r = of_numbers(t, way, entry, &image);
 	if (r)
 		return r;
-	*ret = entry->kind == MAPS_FILE ? image : program_or_anon(t, image);
+	*ret = entry->kind == MAPS_FILE ? image : program_or_memory(t, way, entry, image);
 	return 0;
 }
 
@@ -458,7 +478,7 @@ int images_of_entry(struct images *t, const struct images_way *way, const struct
 	int r;
 
 	if (!images_needs_file(entry)) {
-		*ret = images_of_memory(t, entry);
+		*ret = images_of_memory(t, way, entry);
 		return 0;
 	}
 	r = via(t, way->via_pid, way, entry, &image);
@@ -479,7 +499,7 @@ static int below_roots(struct images *t, const struct images_way *way,
 			continue;
 		r = mapped_find_below(&t->proc, way->likely[i], entry, &path_fd);
 		if (!r)
-			r = of_found(t, path_fd, way->owner, entry, ret);
+			r = of_found(t, path_fd, way, entry, ret);
 	}
 	return r;
 }
@@ -506,7 +526,7 @@ int images_of_record(struct images *t, const struct images_way *way, const struc
 	int r = MAPPED_GONE;
 
 	if (!images_needs_file(entry)) {
-		*ret = images_of_memory(t, entry);
+		*ret = images_of_memory(t, way, entry);
 		return 0;
 	}
 	shown = images_guess(t, entry);
@@ -597,6 +617,11 @@ void images_unref(struct images *t)
 	free(t);
 }
 
+const struct root *images_proc(const struct images *t)
+{
+	return &t->proc;
+}
+
 void images_leave_open(struct images *t)
 {
 	pthread_mutex_lock(&t->lock);
@@ -610,11 +635,6 @@ void images_leave_open(struct images *t)
 struct image *images_kernel(const struct images *t)
 {
 	return t->kernel;
-}
-
-struct image *images_vdso(const struct images *t)
-{
-	return t->vdso;
 }
 
 struct image *images_unknown(const struct images *t)
@@ -633,7 +653,7 @@ size_t images_bytes(struct images *t)
 
 	pthread_mutex_lock(&t->lock);
 	bytes = HASH_COUNT(t->by_key) * (sizeof(struct image_entry) + sizeof(struct image)) +
-		HASH_COUNT(t->owners) * sizeof(struct image_owner) + HASH_OVERHEAD(hh, t->by_key) +
+		HASH_COUNT(t->owners) * sizeof(struct share_holder) + HASH_OVERHEAD(hh, t->by_key) +
 		HASH_OVERHEAD(hh, t->owners) + HASH_OVERHEAD(hh_shown, t->by_shown);
 	pthread_mutex_unlock(&t->lock);
 	return bytes;
@@ -643,12 +663,12 @@ void images_collect(struct images *t, uint64_t n_opening, uint64_t n_slow, struc
 {
 	static const struct metric_family_desc family = {"podprof_images", METRIC_GAUGE,
 							 "Known mapped files, by state.", NULL};
-	static const char *const states[] = {"elf", "not_elf", "opening", "slow"};
-	uint64_t counts[] = {0, 0, n_opening, n_slow};
+	static const char *const states[] = {"elf", "not_elf", "opening", "slow", "memory"};
+	uint64_t counts[] = {0, 0, n_opening, n_slow, 0};
 
 	pthread_mutex_lock(&t->lock);
 	for (const struct image_entry *e = t->by_key; e; e = e->hh.next)
-		counts[e->image->file ? 0 : 1]++;
+		counts[e->image->kind == IMAGE_ANON ? 4 : e->image->file ? 0 : 1]++;
 	pthread_mutex_unlock(&t->lock);
 	metric_by_name(sink, &family, "state", counts, states, array_size(states));
 }

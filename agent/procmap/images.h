@@ -22,6 +22,8 @@ int images_new(const struct root *proc, struct images **ret);
 struct images *images_ref(struct images *table);
 /* Frees the table with the last reference. NULL is fine. */
 void images_unref(struct images *table);
+/* As long as the table lives. Borrowed. */
+const struct root *images_proc(const struct images *table);
 /* The process exits: no file is closed any more (image_leave_open()). */
 void images_leave_open(struct images *table);
 
@@ -35,7 +37,7 @@ void images_leave_open(struct images *table);
  * @pid:     its identity, checked again after its file was found; {0}: unchecked
  * @parent:  a process that has the same mappings: a parent older than all events; 0: none
  * @likely:  processes that are likely to have the same root, if they live; 0 is none
- * @owner:   the process's cgroup: whose share of the images is used; 0: no share
+ * @owner:   the process's owner: whose share of the images is used; 0: no share
  */
 struct images_way {
 	uint64_t via_pid;
@@ -47,8 +49,6 @@ struct images_way {
 
 /* Whether the image of a mapping requires a file. */
 bool images_needs_file(const struct maps_entry *entry);
-/* The image of a mapping without a file; owns a reference. */
-struct image *images_of_memory(struct images *table, const struct maps_entry *entry);
 
 /**
  * images_of_entry() - the image behind a mapping of a living process
@@ -69,6 +69,16 @@ int images_of_entry(struct images *table, const struct images_way *way,
 int images_of_record(struct images *table, const struct images_way *way,
 		     const struct maps_entry *entry, struct image **ret);
 
+/* The image of a mapping without a file (images_needs_file()): the vDSO, or the memory of the
+ * process way->pid under the mapping's name. Without a known process it is no one's. A reference.
+ */
+struct image *images_of_memory(struct images *table, const struct images_way *way,
+			       const struct maps_entry *entry);
+/* The same for any MAPS_ANON mapping of a living process. Opens the process's perf map, which may
+ * block. @ret: a reference. */
+void images_open_memory(struct images *table, const struct images_way *way,
+			const struct maps_entry *entry, struct image **ret);
+
 /* As images_of_entry(). If the process has ended, as images_of_record(). */
 int images_find(struct images *table, const struct images_way *way, const struct maps_entry *entry,
 		struct image **ret);
@@ -79,7 +89,6 @@ struct image *images_guess(struct images *table, const struct maps_entry *entry)
 
 /* The shared images of their kinds. Borrowed. */
 struct image *images_kernel(const struct images *table);
-struct image *images_vdso(const struct images *table);
 struct image *images_unknown(const struct images *table);
 /* Stands for every file above the limit of images; of kind IMAGE_UNKNOWN. */
 struct image *images_full(const struct images *table);

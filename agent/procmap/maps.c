@@ -28,6 +28,7 @@
 
 #include "base/cleanup.h"
 #include "base/line_reader.h"
+#include "base/nsec.h"
 #include "base/root.h"
 #include "base/strview.h"
 #include "base/vec.h"
@@ -39,10 +40,9 @@
 const char *maps_outcome_name(int outcome)
 {
 	static const char *const names[MAPS_OUTCOME_MAX] = {
-		[MAPS_OK] = "ok",
-		[MAPS_GONE] = "gone",
-		[MAPS_DENIED] = "denied",
-		[MAPS_TOO_LARGE] = "too_large",
+		[MAPS_OK] = "ok",	  [MAPS_GONE] = "gone",
+		[MAPS_DENIED] = "denied", [MAPS_TOO_LARGE] = "too_large",
+		[MAPS_SLOW] = "slow",
 	};
 
 	return outcome >= 0 && outcome < MAPS_OUTCOME_MAX ? names[outcome] : "error";
@@ -273,12 +273,16 @@ static int check_identity(const struct root *proc, const struct pid_id *id)
 
 int maps_read(const struct root *proc, const struct pid_id *id, struct maps *ret)
 {
-	int r = read_via(proc, id->pid, ret);
+	uint64_t begin_cpu_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID);
+	int r;
 
+	ret->begin_ns = nsec_boot();
+	r = read_via(proc, id->pid, ret);
 	if (!r && !ret->n)
 		r = read_via_threads(proc, id->pid, ret);
 	if (!r)
 		r = check_identity(proc, id);
+	ret->cpu_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - begin_cpu_ns;
 	if (r)
 		maps_deinit(ret);
 	return r;

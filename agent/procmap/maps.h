@@ -43,11 +43,15 @@ struct maps_entry {
 /**
  * struct maps - the entries of one process; {0} is empty
  * @only_prot: set before reading: keep only entries with one of these bits; 0 keeps all
+ * @begin_ns:  boot clock, before the read
+ * @cpu_ns:    CPU time of the read
  * @via_pid:   the directory in /proc that was read: the process's own, or that of a living thread
  *             if the leader is dead ("/proc/TID" works for threads too)
  */
 struct maps {
 	uint32_t only_prot;
+	uint64_t begin_ns;
+	uint64_t cpu_ns;
 	uint64_t via_pid;
 	struct maps_entry *items; /* ascending, not overlapping */
 	size_t n;
@@ -61,6 +65,7 @@ enum maps_outcome {
 	MAPS_GONE, /* the process has ended, or the pid belongs to another process */
 	MAPS_DENIED,
 	MAPS_TOO_LARGE,
+	MAPS_SLOW, /* blocks its reader: not from maps_read() (procmap/opener.h) */
 	MAPS_OUTCOME_MAX,
 };
 

@@ -5,6 +5,11 @@
  * cannot be interrupted, and not even be killed once the server has the request
  * (request_wait_answer() in fs/fuse/dev.c).
  *
+ * /proc/PID/maps is read under the lock of the process's address space. A writer that waits for
+ * this lock, behind a page fault without an answer, holds up all later readers. So another thread
+ * of the same kind reads the lists, and no file delays a list. There the process takes the place of
+ * the file system.
+ *
  * The loop looks at the thread's progress. A thread without progress is abandoned with the one file
  * that blocks it; another thread continues with the other files of the batch. The file system then
  * has a cooldown. A thread that returns ends the first cooldown at once: a disk under load, too,
@@ -20,7 +25,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -36,18 +40,20 @@
 #define OPENER_SLOTS	(OPENER_BLOCKED_MAX + 1)
 /* At the end: the longest wait for the running batch. */
 #define OPENER_END_NS	NSEC_PER_SEC
-#define OPENER_PAUSE_NS (NSEC_PER_MSEC)
 /* Delay of the next attempt where no time is known. */
 #define OPENER_AGAIN_NS NSEC_PER_SEC
 
-static const char *const outcome_names[OPENER_OUTCOME_MAX] = {
-	[OPENER_OK] = "ok",
-	[OPENER_UNREADABLE] = "unreadable",
+static const char *const file_outcome_names[OPENER_OUTCOME_MAX] = {
+	[OPENER_OK] = "ok",	  [OPENER_UNREADABLE] = "unreadable",
+	[OPENER_HUNG] = "hung",	  [OPENER_ORIGIN] = "device",
+	[OPENER_OWNER] = "owner", [OPENER_THREADS] = "threads_full",
 	[OPENER_FULL] = "full",
-	[OPENER_HUNG] = "hung",
-	[OPENER_DEVICE] = "device",
-	[OPENER_OWNER] = "owner",
-	[OPENER_THREADS] = "threads_full",
+};
+
+static const char *const list_outcome_names[OPENER_FULL] = {
+	[OPENER_OK] = "ok",	  [OPENER_UNREADABLE] = "unreadable",
+	[OPENER_HUNG] = "hung",	  [OPENER_ORIGIN] = "process",
+	[OPENER_OWNER] = "owner", [OPENER_THREADS] = "threads_full",
 };
 
 /* The slots of blocked threads; shared with these. */
@@ -56,14 +62,14 @@ struct blocked {
 	_Atomic bool busy[OPENER_SLOTS];
 };
 
-enum culprit_kind { CULPRIT_DEVICE, CULPRIT_OWNER, CULPRIT_MAX };
+enum culprit_kind { CULPRIT_ORIGIN, CULPRIT_OWNER, CULPRIT_MAX };
 
 struct culprit_key {
 	uint64_t kind;
 	uint64_t id;
 };
 
-/* A file system or an owner that has blocked a thread. */
+/* A file system, a process or an owner that has blocked a thread. */
 struct culprit {
 	struct culprit_key key;
 	uint64_t n;	   /* blocks */
@@ -111,6 +117,9 @@ void open_batch_free(struct open_batch *b)
 		image_unref(b->items[i].opened);
 		image_unref(b->items[i].image);
 	}
+	for (size_t i = 0; i < b->list.n_memory; i++)
+		image_unref(b->list.memory[i]);
+	maps_deinit(&b->list.maps);
 	images_unref(b->images);
 	blocked_unref(b->blocked);
 	pthread_mutex_destroy(&b->lock);
@@ -118,14 +127,14 @@ void open_batch_free(struct open_batch *b)
 }
 
 /* False if the batch is abandoned: then its requests belong to another batch. */
-static bool begin(struct open_batch *b, size_t at, uint64_t device)
+static bool begin(struct open_batch *b, size_t at, uint64_t origin)
 {
 	bool mine;
 
 	pthread_mutex_lock(&b->lock);
 	mine = !b->abandoned;
 	b->at = at;
-	b->device = device;
+	b->origin = origin;
 	pthread_mutex_unlock(&b->lock);
 	return mine;
 }
@@ -149,7 +158,7 @@ static struct image *open_one(struct open_batch *b, const struct open_request *r
 	int r;
 
 	if (b->hook)
-		b->hook(b->hook_ctx, &request->entry);
+		b->hook(b->hook_ctx, b->way.pid.pid, &request->entry);
 	if (request->image->opening->by_record)
 		r = images_of_record(b->images, &b->way, &request->entry, &image);
 	else
@@ -192,6 +201,50 @@ static void close_unused(struct open_batch *b, uint64_t end_ns)
 	}
 }
 
+/* Images of the anonymous code in the list. */
+static void open_memory(struct open_batch *b, const struct maps *maps)
+{
+	const struct images_way way = {
+		.via_pid = maps->via_pid, .pid = b->list.of, .owner = b->way.owner};
+	struct open_list *list = &b->list;
+
+	for (size_t i = 0; i < maps->n && list->n_memory < OPENER_MEMORY_MAX; i++) {
+		const struct maps_entry *e = &maps->items[i];
+		bool known = false;
+
+		if (e->kind != MAPS_ANON)
+			continue;
+		for (size_t k = 0; k < list->n_memory && !known; k++)
+			known = strcmp(list->memory[k]->path, e->path[0] ? e->path : "[anon]") == 0;
+		if (known)
+			continue;
+		images_open_memory(b->images, &way, e, &list->memory[list->n_memory++]);
+		work_alive(&b->work);
+	}
+}
+
+static void read_list(struct open_batch *b)
+{
+	struct maps maps = {.only_prot = b->list.maps.only_prot};
+	int r;
+
+	(void)begin(b, 0, b->list.of.pid);
+	if (b->hook)
+		b->hook(b->hook_ctx, b->list.of.pid, NULL);
+	r = maps_read(images_proc(b->images), &b->list.of, &maps);
+	if (!r)
+		open_memory(b, &maps);
+	pthread_mutex_lock(&b->lock);
+	if (!b->abandoned) {
+		b->list.maps = maps;
+		b->list.outcome = r;
+		b->list.done = true;
+		maps = (struct maps){0};
+	}
+	pthread_mutex_unlock(&b->lock);
+	maps_deinit(&maps);
+}
+
 static void on_run(struct work *work)
 {
 	struct open_batch *b = container_of(work, struct open_batch, work);
@@ -199,7 +252,9 @@ static void on_run(struct work *work)
 
 	if (b->is_sweep)
 		images_evict_unused(b->images);
-	if (open_files(b, begin_ns + OPENER_BATCH_NS))
+	if (b->list.is_wanted)
+		read_list(b);
+	else if (open_files(b, begin_ns + OPENER_BATCH_NS))
 		close_unused(b, begin_ns + 2 * OPENER_BATCH_NS);
 	b->took_ns = nsec_monotonic() - begin_ns;
 }
@@ -215,6 +270,11 @@ static void on_orphan(void *ctx, struct work *work)
 }
 
 /* ---------------------------------------------------------------- culprits */
+
+size_t opener_pending(const struct opener *o)
+{
+	return worker_pending(o->worker);
+}
 
 unsigned int opener_n_blocked(const struct opener *o)
 {
@@ -290,19 +350,19 @@ static bool is_refused(struct opener *o, enum culprit_kind kind, uint64_t id,
 	if (n >= OPENER_BLOCKED_EACH_MAX)
 		return true;
 	if (now_ns < culprit->until_ns)
-		return culprit->n > 1 || (kind == CULPRIT_DEVICE && n);
+		return culprit->n > 1 || (kind == CULPRIT_ORIGIN && n);
 	if (!n && now_ns - culprit->until_ns > OPENER_COOLDOWN_LONG_NS)
 		forget_culprit(o, culprit);
 	return false;
 }
 
-enum opener_outcome opener_refuses(struct opener *o, uint64_t owner, uint64_t device,
+enum opener_outcome opener_refuses(struct opener *o, uint64_t owner, uint64_t origin,
 				   uint64_t *ret_until_ns)
 {
 	enum opener_outcome outcome = OPENER_OK;
 
-	if (is_refused(o, CULPRIT_DEVICE, device, ret_until_ns))
-		outcome = OPENER_DEVICE;
+	if (is_refused(o, CULPRIT_ORIGIN, origin, ret_until_ns))
+		outcome = OPENER_ORIGIN;
 	else if (owner && is_refused(o, CULPRIT_OWNER, owner, ret_until_ns))
 		outcome = OPENER_OWNER;
 	if (outcome)
@@ -322,6 +382,8 @@ static void take_requests(struct open_batch *from, struct open_batch *to)
 	to->is_sweep = from->is_sweep;
 	to->n = from->n;
 	to->took_ns = OPENER_STUCK_NS;
+	to->list.is_wanted = to->list.slow = from->list.is_wanted;
+	to->list.of = from->list.of;
 	for (size_t i = 0; i < from->n; i++) {
 		to->items[i] = from->items[i];
 		from->items[i].opened = NULL;
@@ -358,7 +420,7 @@ static void on_seen(void *ctx, struct work *work)
 	b->slot = g->slot;
 	b->blocked = o->blocked;
 	atomic_fetch_add(&o->blocked->refs, 1);
-	o->ids[g->slot][CULPRIT_DEVICE] = b->device;
+	o->ids[g->slot][CULPRIT_ORIGIN] = b->origin;
 	o->ids[g->slot][CULPRIT_OWNER] = b->way.owner;
 	atomic_store(&o->blocked->busy[g->slot], true);
 }
@@ -390,12 +452,20 @@ static void give_up(struct opener *o, size_t most)
 		return;
 	}
 	/* from here on the thread may free its batch */
-	blame(o, CULPRIT_DEVICE, o->ids[g.slot][CULPRIT_DEVICE]);
+	blame(o, CULPRIT_ORIGIN, o->ids[g.slot][CULPRIT_ORIGIN]);
 	blame(o, CULPRIT_OWNER, o->ids[g.slot][CULPRIT_OWNER]);
 	pass_back(o, g.rest);
 }
 
 /* ---------------------------------------------------------------- batches */
+
+static void count_list(struct opener *o, const struct open_list *list)
+{
+	if (list->slow)
+		o->outcomes[OPENER_HUNG]++;
+	else if (list->done)
+		o->outcomes[list->outcome ? OPENER_UNREADABLE : OPENER_OK]++;
+}
 
 static void count(struct opener *o, const struct open_request *request)
 {
@@ -413,6 +483,7 @@ static void pass_back(struct opener *o, struct open_batch *b)
 {
 	for (size_t i = 0; i < b->n; i++)
 		count(o, &b->items[i]);
+	count_list(o, &b->list);
 	if (b->is_sweep) {
 		o->swept = false;
 		open_batch_free(b);
@@ -428,8 +499,6 @@ static void on_done(struct work *work)
 	unlist(b->opener, b);
 	pass_back(b->opener, b);
 }
-
-static void on_timer(void *ctx);
 
 static void arm(struct opener *o)
 {
@@ -458,14 +527,19 @@ static void set_skip(const struct opener *o, struct open_batch *b)
 	const struct culprit *culprit;
 
 	for (culprit = o->culprits; culprit; culprit = culprit->hh.next)
-		if (culprit->key.kind == CULPRIT_DEVICE && b->n_skip < array_size(b->skip) &&
-		    n_blocked_by(o, CULPRIT_DEVICE, culprit->key.id))
+		if (culprit->key.kind == CULPRIT_ORIGIN && b->n_skip < array_size(b->skip) &&
+		    n_blocked_by(o, CULPRIT_ORIGIN, culprit->key.id))
 			b->skip[b->n_skip++] = culprit->key.id;
+}
+
+static size_t queue_max(const struct opener_opts *opts)
+{
+	return opts->lists ? OPENER_LISTS_MAX : OPENER_QUEUE_MAX;
 }
 
 bool opener_has_room(const struct opener *o)
 {
-	return worker_pending(o->worker) < OPENER_QUEUE_MAX;
+	return worker_pending(o->worker) < queue_max(&o->opts);
 }
 
 int opener_submit(struct opener *o, struct open_batch *b)
@@ -509,11 +583,6 @@ void opener_wait(struct opener *o, uint64_t timeout_ns)
 	look(o);
 }
 
-size_t opener_pending(const struct opener *o)
-{
-	return worker_pending(o->worker);
-}
-
 /* ---------------------------------------------------------------- life */
 
 int opener_new(const struct opener_opts *opts, struct opener **ret)
@@ -535,25 +604,13 @@ int opener_new(const struct opener_opts *opts, struct opener **ret)
 	if (!r)
 		r = loop_add_timer(opts->loop, on_timer, o, &o->timer);
 	if (!r)
-		r = worker_new(opts->loop, "open", OPENER_QUEUE_MAX + 1, &o->worker);
+		r = worker_new(opts->loop, opts->lists ? "maps" : "open", queue_max(opts) + 1,
+			       &o->worker);
 	if (r)
 		opener_free(o);
 	else
 		*ret = o;
 	return r;
-}
-
-/* Waits a moment for the running batch; then abandons it. */
-static void wait_for_end(struct opener *o)
-{
-	const struct timespec pause = {.tv_nsec = OPENER_PAUSE_NS};
-	uint64_t end_ns = nsec_monotonic() + OPENER_END_NS;
-
-	worker_stop(o->worker);
-	while (worker_busy_ns(o->worker) && nsec_monotonic() < end_ns)
-		nanosleep(&pause, NULL);
-	if (worker_busy_ns(o->worker))
-		give_up(o, OPENER_SLOTS);
 }
 
 void opener_free(struct opener *o)
@@ -563,8 +620,8 @@ void opener_free(struct opener *o)
 	if (!o)
 		return;
 	loop_remove(o->timer);
-	if (o->worker)
-		wait_for_end(o);
+	if (o->worker && !worker_stop(o->worker, OPENER_END_NS))
+		give_up(o, OPENER_SLOTS);
 	worker_free(o->worker);
 	HASH_ITER(hh, o->culprits, culprit, next)
 		forget_culprit(o, culprit);
@@ -575,14 +632,20 @@ void opener_free(struct opener *o)
 
 void opener_collect(const struct opener *o, struct metric_sink *sink)
 {
-	static const struct metric_family_desc opens = {
-		"podprof_file_opens", METRIC_COUNTER,
-		"Mapped files to be opened, by what came of it.", NULL};
-	static const struct metric_family_desc blocked = {
-		"podprof_file_threads_blocked", METRIC_GAUGE,
-		"Threads that wait for a file system without an answer.", NULL};
+	static const struct metric_family_desc outcomes[] = {
+		{"podprof_file_opens", METRIC_COUNTER,
+		 "Mapped files to be opened, by what came of it.", NULL},
+		{"podprof_mapping_list_reads", METRIC_COUNTER,
+		 "Mapping lists to be read, by what came of it.", NULL}};
+	static const struct metric_family_desc blocked[] = {
+		{"podprof_file_threads_blocked", METRIC_GAUGE,
+		 "Threads that wait for a file system without an answer.", NULL},
+		{"podprof_mapping_list_threads_blocked", METRIC_GAUGE,
+		 "Threads that wait for the lock of a process's address space.", NULL}};
 
-	metric_by_name(sink, &opens, "outcome", o->outcomes, outcome_names, OPENER_OUTCOME_MAX);
-	metric_family(sink, &blocked);
+	metric_by_name(sink, &outcomes[o->opts.lists], "outcome", o->outcomes,
+		       o->opts.lists ? list_outcome_names : file_outcome_names,
+		       o->opts.lists ? OPENER_FULL : OPENER_OUTCOME_MAX);
+	metric_family(sink, &blocked[o->opts.lists]);
 	metric_u64(sink, opener_n_blocked(o), NULL, 0);
 }

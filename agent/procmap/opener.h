@@ -3,9 +3,10 @@
 #define PODPROF_PROCMAP_OPENER_H
 
 /*
- * A thread that opens the files of sampled processes, in batches, and closes them. A file system
- * without an answer (FUSE, NFS) can block it forever. Then the thread is abandoned, and another
- * continues without that file system.
+ * A thread that opens the files of sampled processes, in batches, and closes them; or one that
+ * reads the mapping lists of processes. A file system without an answer (FUSE, NFS), or a process
+ * that does not release the lock of its address space, can block the thread forever. Then the
+ * thread is abandoned, and another continues without that file system or process.
  */
 
 #include <pthread.h>
@@ -27,33 +28,42 @@ struct opener;
 #define OPENER_BATCH_MAX	64
 /* Nanoseconds of one batch, between two files. Reached: the others come with a later batch. */
 #define OPENER_BATCH_NS		(50 * 1000000ull)
-/* Batches with the thread: one runs, one waits, so the thread does not wait for the loop. Reached:
- * the owners' queues hold the others. */
+/* Batches of files with the thread: one runs, one waits, so the thread does not wait for the loop.
+ * Reached: the owners' queues hold the others. */
 #define OPENER_QUEUE_MAX	2
+/* The same for mapping lists, shared by owner: a list takes 100 us, and a turn of the loop 20 ms.
+ * Reached: the owners' queues hold the others. */
+#define OPENER_LISTS_MAX	32
+/* Names of a process's anonymous code. A process has one or two. Reached: code under a further name
+ * has no names of functions if the process ends before the profile does. */
+#define OPENER_MEMORY_MAX	8
 /* Nanoseconds without progress before the thread is abandoned. A local file takes 20 us, the first
  * block of a file on a busy disk 100 ms, and a thread among 40 runnable ones gets the CPU within
  * 200 ms. */
 #define OPENER_STUCK_NS		(2 * 1000000000ull)
-/* Blocked threads at a time. Each keeps a kernel stack and 8 MiB of address space. Reached: all
- * files are slow until a thread returns, `podprof_file_opens_total{outcome="threads_full"}`. */
+/* Blocked threads of one opener. Each keeps a kernel stack and 8 MiB of address space. Reached: all
+ * files are slow until a thread returns, `podprof_file_opens_total{outcome="threads_full"}`; or all
+ * lists, `podprof_mapping_list_reads_total{outcome="threads_full"}`. */
 #define OPENER_BLOCKED_MAX	16
-/* ... by one file system, and by one owner, so eight owners cannot stop the others. Reached: their
- * files are slow, `podprof_file_opens_total{outcome="device"}` and `{outcome="owner"}`. */
+/* ... by one file system or process, and by one owner, so eight owners cannot stop the others.
+ * Reached: their files are slow, `podprof_file_opens_total{outcome="device"}` and
+ * `{outcome="owner"}`; or their lists, `podprof_mapping_list_reads_total{outcome="process"}`. */
 #define OPENER_BLOCKED_EACH_MAX 2
-/* Nanoseconds without another attempt on a file system after a block; doubled with each block. */
+/* Nanoseconds without another attempt on a file system or process after a block; doubled with each
+ * block. */
 #define OPENER_COOLDOWN_NS	(30 * 1000000000ull)
 #define OPENER_COOLDOWN_LONG_NS (600 * 1000000000ull)
-/* File systems and owners with a cooldown. Reached: the oldest is forgotten. */
+/* File systems, processes and owners with a cooldown. Reached: the oldest is forgotten. */
 #define OPENER_CULPRITS_MAX	256
 
 enum opener_outcome {
 	OPENER_OK,
 	OPENER_UNREADABLE, /* not ELF, gone or without rights */
-	OPENER_FULL,	   /* no room for the image */
-	OPENER_HUNG,	   /* the thread was blocked by this file */
-	OPENER_DEVICE,	   /* its file system has a cooldown */
+	OPENER_HUNG,	   /* the thread was blocked by this file or list */
+	OPENER_ORIGIN,	   /* its file system, or its process, has a cooldown */
 	OPENER_OWNER,	   /* its owner has blocked too many threads */
 	OPENER_THREADS,	   /* too many threads are blocked */
+	OPENER_FULL,	   /* no room for the image; not for lists */
 	OPENER_OUTCOME_MAX,
 };
 
@@ -62,7 +72,7 @@ enum opener_outcome {
  * @image:   with an image_opening; a reference. Its path is the entry's
  * @entry:   the mapping
  * @opened:  NULL if not done; else the result, a reference
- * @slow:    it blocked the thread
+ * @slow:    the file blocked the thread
  */
 struct open_request {
 	struct image *image;
@@ -72,8 +82,29 @@ struct open_request {
 };
 
 /**
- * struct open_batch - files of one process
- * @way: how to reach the process's files
+ * struct open_list - the mapping list of one process
+ * @is_wanted: read it, instead of files
+ * @of:        the process
+ * @maps:      the result, owned. maps.only_prot is set by the caller
+ * @memory:    @n_memory images of the process's anonymous code, with its perf map; references
+ * @outcome:   of maps_read()
+ * @done:      else it was not read
+ * @slow:      it blocked the thread
+ */
+struct open_list {
+	bool is_wanted;
+	struct pid_id of;
+	struct maps maps;
+	struct image *memory[OPENER_MEMORY_MAX];
+	size_t n_memory;
+	int outcome;
+	bool done;
+	bool slow;
+};
+
+/**
+ * struct open_batch - files of one process, or one list
+ * @way: how to reach the process's files; for a list only the owner
  * @tag: the caller's
  * @n:   requests
  * @took_ns: set for done()
@@ -85,13 +116,14 @@ struct open_batch {
 	uint64_t took_ns;
 	size_t n;
 	struct open_request items[OPENER_BATCH_MAX];
+	struct open_list list;
 	bool is_sweep;
 	struct work work;
 	struct opener *opener;
 	struct images *images; /* a reference */
 	uint64_t skip[OPENER_BLOCKED_MAX];
 	size_t n_skip;
-	void (*hook)(void *hook_ctx, const struct maps_entry *entry);
+	void (*hook)(void *hook_ctx, uint64_t pid, const struct maps_entry *entry);
 	void *hook_ctx;
 	struct open_batch *next;
 	struct blocked *blocked;
@@ -99,7 +131,7 @@ struct open_batch {
 	pthread_mutex_t lock; /* guards the members below, and the results of the requests */
 	bool abandoned;
 	size_t at;	 /* the request in progress; n: none, a file is being closed */
-	uint64_t device; /* the file system in use */
+	uint64_t origin; /* the file system in use, or the process */
 };
 
 /* NULL without memory. */
@@ -109,17 +141,20 @@ void open_batch_free(struct open_batch *batch);
 
 /**
  * struct opener_opts - borrowed pointers must outlive the opener
+ * @lists:    for mapping lists, not files
  * @images:   the opener and its threads have references
  * @stuck_ns: 0: OPENER_STUCK_NS
  * @done:     called on the loop with a batch; the caller frees it. Some requests may be undone
- * @hook:     for tests: called on the thread before each file
+ * @hook:     for tests: called on the thread before each file, and before a list of @pid, without
+ *            an entry
  */
 struct opener_opts {
 	struct loop *loop;
+	bool lists;
 	struct images *images;
 	uint64_t stuck_ns;
 	void (*done)(void *ctx, struct open_batch *batch);
-	void (*hook)(void *hook_ctx, const struct maps_entry *entry);
+	void (*hook)(void *hook_ctx, uint64_t pid, const struct maps_entry *entry);
 	void *hook_ctx;
 	void *ctx;
 };
@@ -133,9 +168,9 @@ void opener_free(struct opener *opener);
 bool opener_has_room(const struct opener *opener);
 /* Takes @batch on 0. WORKER_FULL. */
 int opener_submit(struct opener *opener, struct open_batch *batch);
-/* Whether a file must not be opened now: returns OPENER_OK, or the reason, with the end of that
- * state (monotonic). Counted. */
-enum opener_outcome opener_refuses(struct opener *opener, uint64_t owner, uint64_t device,
+/* Whether a file of the file system @origin, or the list of the process @origin, must wait: returns
+ * OPENER_OK, or the reason, with the end of that state (monotonic). Counted. */
+enum opener_outcome opener_refuses(struct opener *opener, uint64_t owner, uint64_t origin,
 				   uint64_t *ret_until_ns);
 /* Drops and closes the unused images. */
 void opener_sweep(struct opener *opener);
@@ -143,9 +178,10 @@ void opener_sweep(struct opener *opener);
 void opener_wait(struct opener *opener, uint64_t timeout_ns);
 /* Batches with the thread. */
 size_t opener_pending(const struct opener *opener);
-/* Threads blocked by a file system. */
+/* Threads blocked by a file system or a process. */
 unsigned int opener_n_blocked(const struct opener *opener);
-/* podprof_file_opens by outcome, podprof_file_threads_blocked. */
+/* podprof_file_opens by outcome and podprof_file_threads_blocked; or podprof_mapping_list_reads and
+ * podprof_mapping_list_threads_blocked. */
 void opener_collect(const struct opener *opener, struct metric_sink *sink);
 
 #endif

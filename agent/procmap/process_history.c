@@ -7,7 +7,8 @@
  *
  * Pids are reused. The records of one pid are a list, newest first. A birth ends the record before,
  * in case the exit was lost. A process's start time is shortly before the event about its birth and
- * after every earlier birth with that pid. So the start time belongs to the first birth after it.
+ * after every earlier birth with that pid. So the start time belongs to the first birth after it,
+ * if that birth's record has not been dropped.
  *
  * A loss of events starts a new epoch: the history is discarded, and events of the old epoch are
  * ignored, because they are incomplete. A record that does not begin with a birth belongs to a
@@ -69,9 +70,10 @@ struct history_record {
 	uint64_t changed_ns;
 	uint64_t epoch_ns; /* the program at the time when the exec id became known */
 	uint32_t program;
-	bool counted;  /* the next is known */
-	bool learned;  /* ... from a sample */
-	uint64_t base; /* difference of exec id and program number, for executed programs */
+	bool counted;	   /* the next is known */
+	bool learned;	   /* ... from a sample */
+	uint64_t start_ns; /* of the process of that sample; 0: not known */
+	uint64_t base;	   /* difference of exec id and program number, for executed programs */
 	uint64_t exec_ns[HISTORY_RECORD_PROGRAMS]; /* of program i at i % HISTORY_RECORD_PROGRAMS;
 						      [0] of birth */
 	struct history_record_map *maps;	   /* in the order of time */
@@ -86,6 +88,7 @@ TAILQ_HEAD(history_list, history_record);
 
 struct pid_slot {
 	uint32_t pid;
+	uint64_t dropped_ns; /* birth of the last dropped record */
 	struct history_record *newest;
 	UT_hash_handle hh;
 };
@@ -192,6 +195,8 @@ static void unlink_record(struct process_history *history, struct history_record
 	while (*at != record)
 		at = &(*at)->older;
 	*at = record->older;
+	if (record->birth_ns > slot->dropped_ns)
+		slot->dropped_ns = record->birth_ns;
 	if (!slot->newest) {
 		HASH_DEL(history->pids, slot);
 		free(slot);
@@ -459,9 +464,13 @@ static bool is_birth_of(const struct history_record *record, uint64_t start_ns)
 	       start_ns > record->epoch_ns;
 }
 
-/* At the line, or, where none was drawn, before we listened. */
+/* Whether a record without a birth may be that of the process: at the time of the loss, or before
+ * the log. Several processes with this pid may have started before, until a sample tells which one
+ * it is. */
 static bool was_there(const struct history_record *record, uint64_t start_ns)
 {
+	if (record->start_ns)
+		return record->start_ns == start_ns;
 	return (!record->epoch_ns || start_ns <= record->epoch_ns) &&
 	       (!record->exit_ns || start_ns <= record->exit_ns);
 }
@@ -475,7 +484,8 @@ const struct history_record *process_history_find(const struct process_history *
 	if (!slot || !start_ns)
 		return slot ? slot->newest : NULL;
 	for (const struct history_record *record = slot->newest; record; record = record->older)
-		if (record->birth_ns ? is_birth_of(record, start_ns) : was_there(record, start_ns))
+		if (record->birth_ns ? start_ns > slot->dropped_ns && is_birth_of(record, start_ns)
+				     : was_there(record, start_ns))
 			best = record;
 	return best;
 }
@@ -525,7 +535,7 @@ bool history_record_program_of(const struct history_record *record, uint64_t exe
 
 /* The list and its records belong to this module. */
 void process_history_learn(struct process_history *history, const struct history_record *record,
-			   uint32_t program, uint64_t exec_id)
+			   uint32_t program, uint64_t exec_id, uint64_t start_ns)
 {
 	struct history_record *own = find_pid(history, record->pid)->newest;
 
@@ -536,6 +546,7 @@ void process_history_learn(struct process_history *history, const struct history
 	own->base = exec_id - program;
 	own->counted = true;
 	own->learned = exec_id > 0;
+	own->start_ns = start_ns;
 }
 
 bool history_record_is_learned(const struct history_record *record)

@@ -59,7 +59,7 @@ bool process_history_add(struct process_history *history, const struct process_e
  * incomplete. It is discarded, and later events with a time before @now_ns are ignored. */
 void process_history_lost(struct process_history *history, uint64_t since_ns, uint64_t now_ns);
 /* Drops records of processes that ended more than PROCESS_HISTORY_KEEP_NS before @now_ns (boot
- * clock). */
+ * clock): the present, or the time of the oldest sample to come. */
 void process_history_sweep(struct process_history *history, uint64_t now_ns);
 
 /**
@@ -85,9 +85,10 @@ uint64_t history_record_exec_id(const struct history_record *record);
 /* The program of a sample with @exec_id. False if unknown. */
 bool history_record_program_of(const struct history_record *record, uint64_t exec_id,
 			       uint32_t *ret);
-/* Records that @program has @exec_id. The exec ids of other programs follow by counting. */
+/* Records that @program has @exec_id, in a process with this start time (boot clock; 0: not known).
+ * The exec ids of other programs follow by counting. */
 void process_history_learn(struct process_history *history, const struct history_record *record,
-			   uint32_t program, uint64_t exec_id);
+			   uint32_t program, uint64_t exec_id, uint64_t start_ns);
 /* Whether a sample has confirmed the exec id of an executed program. Counting from the inherited
  * program is right without a confirmation, except after clone(CLONE_PARENT): the count then
  * continues from the maker's (lib/task.bpf.h). */

@@ -7,12 +7,15 @@
  * thresholds", 1998): an owner may hold a quarter of the free part. One greedy owner gets a fifth
  * of the whole, N get 1 / (4 + N) each, and 4 / (4 + N) stay free for the others.
  *
- * The owner of a process is its cgroup, by id.
+ * The owner of a process is its container, or its systemd unit, or else its cgroup: by the id of
+ * the outermost cgroup of these (discovery_owner()).
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/hash.h"
 
 #define SHARE_OF_FREE 4
 
@@ -21,5 +24,18 @@ static inline bool share_allows(size_t max, size_t total, size_t own)
 {
 	return total < max && own < (max - total + SHARE_OF_FREE - 1) / SHARE_OF_FREE;
 }
+
+/* What one owner holds, in a table by id. It is there as long as it holds something. */
+struct share_holder {
+	uint64_t id;
+	size_t held;
+	UT_hash_handle hh;
+};
+
+/* The entry of @id in the table *@holders (NULL: empty), made if it is not there. NULL without
+ * memory. The caller then adds to @held, or calls share_holder_put(). */
+struct share_holder *share_holder_get(struct share_holder **holders, uint64_t id);
+/* Removes the entry if it holds nothing. NULL is fine. */
+void share_holder_put(struct share_holder **holders, struct share_holder *h);
 
 #endif

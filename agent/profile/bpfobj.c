@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The programs of bpf/ are compiled into a skeleton, which holds the ELF object as bytes: nothing
- * is read from disk. Libbpf fits it to the running kernel by BTF.
+ * The programs of bpf/ are compiled into a skeleton. The skeleton contains the ELF object, so
+ * podprof reads no file. Libbpf adapts the object to the running kernel by BTF.
  *
- * Locked memory: kernels before 5.11 charge maps to RLIMIT_MEMLOCK, later ones to the memory
- * cgroup. Libbpf 1.x asks which it is and raises the limit only on the old ones; a refusal (no
- * CAP_SYS_RESOURCE) is not an error there, the maps may still fit.
+ * Locked memory: kernels before 5.11 charge maps to RLIMIT_MEMLOCK, later kernels to the memory
+ * cgroup. Libbpf 1.x tests for this and raises the limit only on the old kernels. A refusal (no
+ * CAP_SYS_RESOURCE) is not an error there, because the maps may still fit.
  *
- * Capabilities: CAP_BPF for maps and programs, CAP_PERFMON for reading memory in them and for
- * events on all CPUs (both since 5.8). Nothing here asks for CAP_SYS_ADMIN.
+ * Capabilities: CAP_BPF for maps and programs, CAP_PERFMON for memory reads in programs and for
+ * events on all CPUs (both since 5.8). Nothing requires CAP_SYS_ADMIN.
  */
 #include "profile/bpfobj.h"
 
@@ -43,6 +43,7 @@ struct bpfobj {
 	bool has_loop; /* the walk is bpf_loop()'s */
 	bool left_out[FRAME_RUNTIME_MAX];
 	struct bpfobj_lacks lacks;
+	struct kernel_version version;
 };
 
 DEFINE_CLEANUP(struct bpfobj *, bpfobj_freep, bpfobj_free);
@@ -121,7 +122,8 @@ static const char *reason(enum bpfobj_step step, int err, const struct bpfobj_fa
 	}
 }
 
-/* Whatever the error was: with this kernel nothing can be loaded. False: it is not that. */
+/* Explain if the kernel itself cannot load the programs, whatever the error. False: the kernel can.
+ */
 static bool say_unfit(const struct bpfobj_facts *facts, char *ret, size_t size)
 {
 	const struct kernel_version *v = &facts->version;
@@ -171,8 +173,8 @@ static bool lockdown_confidentiality(const struct root *sys)
 	struct buf b = BUF_INIT(256);
 	bool in = false;
 
-	/* "none [integrity] confidentiality": the brackets say which. Absent where there is none.
-	 */
+	/* "none [integrity] confidentiality": the brackets mark the present mode. The file is
+	 * missing without the lockdown module. */
 	if (root_read(sys, "kernel/security/lockdown", &b) == 0 && b.data)
 		in = strstr(b.data, "[confidentiality]");
 	buf_deinit(&b);
@@ -214,25 +216,27 @@ void bpfobj_explain_here(enum bpfobj_step step, int err, const struct root *sys,
 
 /* ---------------------------------------------------------------- loading */
 
-/* Arrays of windows, so that each CPU has one. */
-static uint32_t window_slabs(const struct bpfobj_opts *opts)
-{
-	return (opts->n_cpus + SETTINGS_WINDOWS - 1) / SETTINGS_WINDOWS;
-}
+/* A map and its size; 0: the map is not made. */
+struct map_size {
+	struct bpf_map *map;
+	uint32_t entries;
+};
 
-/* What is not used is made all the same, as small as can be. */
-static uint32_t at_least_one(uint32_t n)
+static int set_sizes_of(const struct map_size *sizes, size_t n)
 {
-	return n ? n : 1;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = sizes[i].entries ? bpf_map__set_max_entries(sizes[i].map, sizes[i].entries)
+				     : bpf_map__set_autocreate(sizes[i].map, false);
+	return r;
 }
 
 static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 {
 	const struct bpfobj_sizes *off = &opts->offcpu;
-	const struct {
-		struct bpf_map *map;
-		uint32_t entries;
-	} sizes[] = {
+	const uint32_t off_one = off->small ? 1 : 0;
+	const struct map_size sizes[] = {
 		{skel->maps.oncpu_small_0, opts->oncpu.small},
 		{skel->maps.oncpu_small_1, opts->oncpu.small},
 		{skel->maps.oncpu_large_0, opts->oncpu.large},
@@ -243,33 +247,38 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		 opts->settings.scope == SETTINGS_SCOPE_PROCESSES ? PID_FILTER_ENTRIES : 1},
 		{skel->maps.oncpu_deep_0, opts->oncpu.deep},
 		{skel->maps.oncpu_deep_1, opts->oncpu.deep},
-		{skel->maps.oncpu_windows, window_slabs(opts)},
+		{skel->maps.oncpu_rooms, opts->n_cpus},
 		/* kernels want whole pages */
 		{skel->maps.stack_dumps,
 		 opts->stack_dump_bytes ? opts->stack_dump_bytes : (uint32_t)sysconf(_SC_PAGESIZE)},
 		{skel->maps.stack_dump_processes,
 		 opts->stack_dump_bytes ? STACK_DUMP_PROCESS_SLOTS : 1},
-		{skel->maps.offcpu_small_0, at_least_one(off->small)},
-		{skel->maps.offcpu_small_1, at_least_one(off->small)},
-		{skel->maps.offcpu_large_0, at_least_one(off->large)},
-		{skel->maps.offcpu_large_1, at_least_one(off->large)},
-		{skel->maps.offcpu_deep_0, at_least_one(off->deep)},
-		{skel->maps.offcpu_deep_1, at_least_one(off->deep)},
-		{skel->maps.off_cpu_small, at_least_one(off->small)},
-		{skel->maps.off_cpu_large, at_least_one(off->large)},
-		{skel->maps.off_cpu_counts, off->small ? OFF_CPU_SLOTS : 1},
-		{skel->maps.offcpu_windows, off->small ? window_slabs(opts) : 1},
+		{skel->maps.offcpu_small_0, off->small},
+		{skel->maps.offcpu_small_1, off->small},
+		{skel->maps.offcpu_large_0, off->large},
+		{skel->maps.offcpu_large_1, off->large},
+		{skel->maps.offcpu_deep_0, off->deep},
+		{skel->maps.offcpu_deep_1, off->deep},
+		{skel->maps.off_cpu_small, off->small},
+		{skel->maps.off_cpu_large, off->large},
+		{skel->maps.off_cpu_counts, off_one * OFF_CPU_SLOTS},
+		{skel->maps.offcpu_rooms, off_one * opts->n_cpus},
+		{skel->maps.offcpu_stats, off_one},
+		{skel->maps.offcpu_scratch, off_one},
+		{skel->maps.offcpu_samplers, off_one},
+		{skel->maps.offcpu_programs, off_one * SETTINGS_PROGRAMS},
+		{skel->maps.offcpu_dump_scratch, opts->stack_dump_bytes ? off_one : 0},
 	};
-	int r;
 
-	for (size_t i = 0; i < array_size(sizes); i++) {
-		r = bpf_map__set_max_entries(sizes[i].map, sizes[i].entries);
-		if (r < 0)
-			return r;
-	}
-	/* 17 KB for each CPU */
-	return bpf_map__set_autocreate(skel->maps.offcpu_dump_scratch,
-				       off->small && opts->stack_dump_bytes);
+	return set_sizes_of(sizes, array_size(sizes));
+}
+
+/* Since 6.1 (ee53cbfb1ebf) programs of interrupts may read a hash with memory on demand. */
+static int set_on_demand(const struct podprof_bpf *skel, const struct kernel_version *v)
+{
+	if (!v->major || kernel_is_before(v, 6, 1))
+		return 0;
+	return bpf_map__set_map_flags(skel->maps.python_processes, BPF_F_NO_PREALLOC);
 }
 
 /* A walk with the step of a language runtime. */
@@ -291,10 +300,7 @@ static struct runtime_walks runtime_walks(const struct podprof_bpf *skel)
 		{FRAME_RUNTIME_##NAME, skel->progs.oncpu_part_##name, false, false}, \
 		{FRAME_RUNTIME_##NAME, skel->progs.offcpu_walk_##name, true, true},  \
 		{FRAME_RUNTIME_##NAME, skel->progs.offcpu_part_##name, false, true},
-	const struct runtime_walks walks = {{FRAME_RUNTIMES(WALKS_OF){0}}};
-
-	(void)skel; /* while there is no runtime */
-	return walks;
+	return (struct runtime_walks){{FRAME_RUNTIMES(WALKS_OF){0}}};
 }
 
 static bool is_loaded(const struct bpfobj *obj, const struct runtime_walk *walk,
@@ -304,7 +310,7 @@ static bool is_loaded(const struct bpfobj *obj, const struct runtime_walk *walk,
 	       (!walk->offcpu || opts->offcpu.small);
 }
 
-/* Programs that are not wanted are not even loaded; nor are those for the other kind of kernel. */
+/* Unused programs are not loaded, including those for the other kind of kernel. */
 static int set_programs(const struct bpfobj *obj, const struct bpfobj_opts *opts, bool has_loop)
 {
 	const struct podprof_bpf *skel = obj->skel;
@@ -341,26 +347,45 @@ static int set_programs(const struct bpfobj *obj, const struct bpfobj_opts *opts
 	return 0;
 }
 
-/* Give each CPU its window. The arrays live on in @windows, the array of them. */
-static int make_windows(const struct bpf_map *windows, uint32_t n_slabs)
+/* The kernel waits for running programs after each call, some 10 ms: one call for all CPUs, where
+ * the kernel has it for arrays of maps. */
+static int put_rooms(const struct bpf_map *rooms, const uint32_t *keys, const int *fds, uint32_t n)
 {
-	int r;
+	uint32_t n_done = n;
+	int r = 0;
 
-	for (uint32_t i = 0; i < n_slabs; i++) {
-		_cleanup_(close_fdp) int fd =
-			bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(uint32_t),
-				       SETTINGS_WINDOW_SIZE, SETTINGS_WINDOWS, NULL);
-
-		if (fd < 0)
-			return fd;
-		r = bpf_map_update_elem(bpf_map__fd(windows), &i, &fd, BPF_ANY);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	if (bpf_map_update_batch(bpf_map__fd(rooms), keys, fds, &n_done, NULL) == 0)
+		return 0;
+	for (uint32_t i = 0; !r && i < n; i++)
+		r = bpf_map_update_elem(bpf_map__fd(rooms), &keys[i], &fds[i], BPF_ANY);
+	return r;
 }
 
-/* A program that programs go on in. */
+/* Give each CPU its room for walks. @rooms, the array of arrays, keeps references. */
+static int make_rooms(const struct bpf_map *rooms, uint32_t n_cpus)
+{
+	_cleanup_(freep) uint32_t *keys = calloc(n_cpus, sizeof(*keys));
+	_cleanup_(freep) int *fds = calloc(n_cpus, sizeof(*fds));
+	uint32_t n = 0;
+	int r = keys && fds ? 0 : -ENOMEM;
+
+	for (; !r && n < n_cpus; n++) {
+		keys[n] = n;
+		fds[n] = bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(uint32_t),
+					SETTINGS_ROOM_BYTES, 1, NULL);
+		if (fds[n] < 0) {
+			r = fds[n];
+			break;
+		}
+	}
+	if (!r)
+		r = put_rooms(rooms, keys, fds, n);
+	for (uint32_t i = 0; i < n; i++)
+		close(fds[i]);
+	return r;
+}
+
+/* A target of tail calls. */
 static int chain(const struct bpf_map *programs, uint32_t slot, const struct bpf_program *to)
 {
 	const int fd = bpf_program__fd(to);
@@ -368,7 +393,7 @@ static int chain(const struct bpf_map *programs, uint32_t slot, const struct bpf
 	return bpf_map_update_elem(bpf_map__fd(programs), &slot, &fd, BPF_ANY);
 }
 
-/* Put into the arrays of programs what walks here, and what copies. */
+/* Fill the program arrays with the walks and dumps for this kernel. */
 static int chain_all(const struct bpfobj *obj, const struct bpfobj_opts *opts, bool has_loop)
 {
 	const struct podprof_bpf *skel = obj->skel;
@@ -397,13 +422,16 @@ static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool ha
 {
 	int r;
 
-	/* Its warnings are pages of verifier log; what a person can act on is in the sentence. */
+	/* Discard libbpf's warnings, pages of verifier log; the sentence tells the user what to do.
+	 */
 	libbpf_set_print(NULL);
 	obj->skel = podprof_bpf__open();
 	if (!obj->skel)
 		return -errno;
 	obj->skel->rodata->cfg = opts->settings;
 	r = set_sizes(obj->skel, opts);
+	if (!r)
+		r = set_on_demand(obj->skel, &obj->version);
 	if (!r)
 		r = set_programs(obj, opts, has_loop);
 	if (r < 0)
@@ -418,9 +446,9 @@ static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool ha
 	obj->load_ns = nsec_monotonic() - obj->load_ns;
 	obj->has_loop = has_loop;
 	verifier_done(&obj->verifier);
-	r = make_windows(obj->skel->maps.oncpu_windows, window_slabs(opts));
+	r = make_rooms(obj->skel->maps.oncpu_rooms, opts->n_cpus);
 	if (r >= 0 && opts->offcpu.small)
-		r = make_windows(obj->skel->maps.offcpu_windows, window_slabs(opts));
+		r = make_rooms(obj->skel->maps.offcpu_rooms, opts->n_cpus);
 	return r < 0 ? r : chain_all(obj, opts, has_loop);
 }
 
@@ -461,10 +489,10 @@ static void leave_none_out(struct bpfobj *obj)
 	obj->lacks.n_runtimes = 0;
 }
 
-/* Kernels without bpf_loop(), before 5.17, refuse the programs that call it; so do those that do
- * not compile BPF (net.core.bpf_jit_enable=0). Both take the others. A refused program of a runtime
- * is left out with its runtime: the tail call to it fails, and the native walk follows. So there
- * are at most two loads for each runtime and two more. */
+/* Kernels before 5.17 have no bpf_loop() and refuse programs with it, and so do kernels without a
+ * JIT compiler (net.core.bpf_jit_enable=0). Both load the walk in parts. If the program of a
+ * runtime is refused, the runtime is left out: the tail call fails, and the native walk follows. So
+ * there are at most two loads for each runtime and two more. */
 static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
 {
 	bool has_loop = true;
@@ -502,6 +530,7 @@ int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struc
 	r = bpfobj_permit(&facts, opts->unsafe_kernel, ret_why);
 	if (r < 0)
 		return r;
+	obj->version = facts.version;
 	obj->lacks.dumps = opts->stack_dump_bytes && kernel_ring_may_sleep(&facts.version);
 	if (obj->lacks.dumps) {
 		possible.stack_dump_bytes = 0;
@@ -591,6 +620,7 @@ struct bpfobj_cgroup_sampling bpfobj_cgroup_sampling(const struct bpfobj *obj)
 	return (struct bpfobj_cgroup_sampling){
 		.cgroup_sampling = bpf_map__fd(skel->maps.cgroup_sampling),
 		.in_use = &skel->bss->cgroup_sampling_in_use,
+		.newest = (volatile uint64_t *)&skel->bss->cgroup_sampling_newest,
 	};
 }
 
@@ -621,6 +651,7 @@ struct bpfobj_unwind bpfobj_unwind(const struct bpfobj *obj)
 
 	return (struct bpfobj_unwind){
 		.records = bpf_map__fd(skel->maps.process_records),
+		.python = bpf_map__fd(skel->maps.python_processes),
 		.slabs = bpf_map__fd(skel->maps.table_slabs),
 		.exes = bpf_map__fd(skel->maps.table_exes),
 		.uses = bpf_map__fd(skel->maps.table_uses),
@@ -640,7 +671,7 @@ int bpfobj_cost(int program, struct bpfobj_cost *ret)
 	r = bpf_obj_get_info_by_fd(program, &info, &n);
 	if (r < 0)
 		return r;
-	/* A kernel that knows less fills less: the rest stays 0. */
+	/* An older kernel fills fewer fields; the rest stays 0. */
 	*ret = (struct bpfobj_cost){
 		.runs = info.run_cnt,
 		.run_ns = info.run_time_ns,

@@ -133,6 +133,7 @@ struct bpfobj_pid_filter bpfobj_pid_filter(const struct bpfobj *obj);
 struct bpfobj_cgroup_sampling {
 	int cgroup_sampling;
 	volatile uint32_t *in_use;
+	volatile uint64_t *newest;
 };
 
 struct bpfobj_cgroup_sampling bpfobj_cgroup_sampling(const struct bpfobj *obj);
@@ -157,6 +158,7 @@ struct bpfobj_stack_dumps bpfobj_stack_dumps(const struct bpfobj *obj);
 /* The unwind maps of the walk. */
 struct bpfobj_unwind {
 	int records; /* processes */
+	int python;  /* processes with CPython (lib/runtime_python.bpf.h) */
 	int slabs;
 	int exes;
 	int uses;

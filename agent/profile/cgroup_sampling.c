@@ -35,6 +35,7 @@ struct cgroup_sampling {
 	struct bpfobj_cgroup_sampling bpf;
 	struct cgroup_entry *entries; /* what the kernel has */
 	uint64_t round;
+	uint64_t newest; /* of the last round */
 	uint64_t n_refused;
 };
 
@@ -146,6 +147,13 @@ int cgroup_sampling_set(struct cgroup_sampling *s, enum hierarchy hierarchy, uin
 	if (!r)
 		*s->bpf.in_use = 1;
 	return r;
+}
+
+/* When the caller knows a directory, it may not know an older one yet. A round later it does. */
+void cgroup_sampling_know(struct cgroup_sampling *s, uint64_t newest)
+{
+	*s->bpf.newest = newest && s->newest ? s->newest : newest;
+	s->newest = newest;
 }
 
 int cgroup_sampling_end(struct cgroup_sampling *s)

@@ -40,6 +40,12 @@ void cgroup_sampling_begin(struct cgroup_sampling *s);
 int cgroup_sampling_set(struct cgroup_sampling *s, enum hierarchy hierarchy, uint64_t id,
 			unsigned int part, unsigned int whole);
 
+/* Before the end of a round whose directories are of both hierarchies. @newest: the largest id that
+ * the caller knows in the unified hierarchy; 0: the younger directories are as all others. Tasks in
+ * directories that were made since the last round but one have the full share, whatever their
+ * directories in the other hierarchy have. */
+void cgroup_sampling_know(struct cgroup_sampling *s, uint64_t newest);
+
 /* 0 or -errno. */
 int cgroup_sampling_end(struct cgroup_sampling *s);
 

@@ -26,6 +26,7 @@
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
+#include "profile/sideband.h"
 
 /* The scheduler's slice, ns: the smallest that Linux accepts. Its usual slice is 3 ms. */
 #define DRAIN_SLICE_NS 100000
@@ -47,11 +48,15 @@ _Static_assert(sizeof(struct slice_attr) == 48, "SCHED_ATTR_SIZE_VER0");
 
 struct drain {
 	struct drain_opts opts;
-	uint64_t due_ns[DRAIN_KINDS]; /* monotonic; the thread's */
+	uint64_t due_ns[DRAIN_KINDS];	  /* monotonic; the thread's */
+	uint64_t fetched_ns[DRAIN_KINDS]; /* the last drain; monotonic; the thread's */
+	_Atomic bool busy;
+	_Atomic bool now;
 	pthread_t thread;
 	bool started;
 	_Atomic int error;
 	int stop_fd;
+	int now_fd; /* wakes the thread after a change of @now */
 	int ready_fd;
 };
 
@@ -74,53 +79,81 @@ static void note(struct drain *d, int r)
 		d->error = r;
 }
 
+/* True if the drain can wait: nothing is stored, and nobody waits for it. */
+static bool may_wait(struct drain *d, size_t i)
+{
+	return !d->busy && nsec_monotonic() - d->fetched_ns[i] < d->opts.idle_ns &&
+	       stacks_idle(d->opts.stacks[i]);
+}
+
 /* Dumps come after the stacks: an off-CPU sample and its dump are in both, and the dump is older.
  */
 static void fetch(struct drain *d, bool woken)
 {
-	bool fetched = woken;
+	bool fetched = woken, now = atomic_exchange(&d->now, false);
 
 	for (size_t i = 0; i < d->opts.n; i++) {
-		int r;
+		int r = 0;
 
-		if (nsec_monotonic() < d->due_ns[i])
+		if (!now && nsec_monotonic() < d->due_ns[i])
 			continue;
-		r = stacks_fetch(d->opts.stacks[i]);
+		if (now || !may_wait(d, i))
+			r = stacks_fetch(d->opts.stacks[i]);
 		note(d, r);
 		fetched = fetched || r; /* an error is for the loop, too */
+		if (r)
+			d->fetched_ns[i] = nsec_monotonic();
 		d->due_ns[i] = nsec_monotonic() + stacks_interval_ns(d->opts.stacks[i]);
 	}
-	if (d->opts.dumps)
+	if (d->opts.dumps) {
 		note(d, stack_dumps_fetch(d->opts.dumps));
+		fetched = fetched || stack_dumps_waiting(d->opts.dumps);
+	}
 	if (fetched)
 		drain_again(d);
 }
 
-/* Until the next drain is due, or the ring needs room (@ret_woken). False: the end. */
-static bool wait_for_work(struct drain *d, bool *ret_woken)
+/* What the thread waits for; the numbers of its descriptors. */
+enum wait { WAIT_STOP, WAIT_NOW, WAIT_DUMPS, WAIT_SIDEBAND, WAIT_MAX };
+
+/* Until the next drain is due, or a ring needs room (@ret_woken). False: the end. */
+static bool wait_for_work(struct drain *d, bool ret_woken[WAIT_MAX])
 {
-	struct pollfd fds[2] = {{.fd = d->stop_fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
-	uint64_t now_ns = nsec_monotonic(), next_ns = now_ns + NSEC_PER_SEC;
+	struct pollfd fds[WAIT_MAX] = {
+		[WAIT_STOP] = {.fd = d->stop_fd, .events = POLLIN},
+		[WAIT_NOW] = {.fd = d->now_fd, .events = POLLIN},
+		[WAIT_DUMPS] = {.fd = -1, .events = POLLIN},
+		[WAIT_SIDEBAND] = {.fd = -1, .events = POLLIN},
+	};
+	uint64_t now_ns = nsec_monotonic(), next_ns = now_ns + NSEC_PER_SEC, count;
 
 	for (size_t i = 0; i < d->opts.n; i++)
 		if (d->due_ns[i] < next_ns)
 			next_ns = d->due_ns[i];
 	if (d->opts.dumps && !stack_dumps_full(d->opts.dumps)) /* else it would not wait */
-		fds[1].fd = stack_dumps_fd(d->opts.dumps);
+		fds[WAIT_DUMPS].fd = stack_dumps_fd(d->opts.dumps);
+	if (d->opts.sideband)
+		fds[WAIT_SIDEBAND].fd = sideband_fd(d->opts.sideband);
 	next_ns = next_ns > now_ns ? next_ns - now_ns : 0;
-	(void)poll(fds, 2, (int)((next_ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC));
-	*ret_woken = fds[1].revents != 0;
-	return !fds[0].revents;
+	(void)poll(fds, WAIT_MAX, (int)((next_ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC));
+	for (int i = 0; i < WAIT_MAX; i++)
+		ret_woken[i] = fds[i].revents != 0;
+	if (ret_woken[WAIT_NOW])
+		(void)!read(d->now_fd, &count, sizeof(count));
+	return !ret_woken[WAIT_STOP];
 }
 
 static void *drain_main(void *arg)
 {
 	struct drain *d = arg;
-	bool woken;
+	bool woken[WAIT_MAX];
 
 	ask_for_short_slices();
-	while (wait_for_work(d, &woken))
-		fetch(d, woken);
+	while (wait_for_work(d, woken)) {
+		if (woken[WAIT_SIDEBAND] && sideband_fetch(d->opts.sideband))
+			drain_again(d);
+		fetch(d, woken[WAIT_DUMPS]);
+	}
 	return NULL;
 }
 
@@ -149,9 +182,12 @@ int drain_new(const struct drain_opts *opts, struct drain **ret)
 	if (!d)
 		return -ENOMEM;
 	d->opts = *opts;
-	d->ready_fd = -1;
+	d->ready_fd = d->now_fd = -1;
 	d->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (d->stop_fd < 0)
+		return -errno;
+	d->now_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (d->now_fd < 0)
 		return -errno;
 	d->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (d->ready_fd < 0)
@@ -176,6 +212,7 @@ void drain_free(struct drain *d)
 		pthread_join(d->thread, NULL);
 	}
 	close_fdp(&d->stop_fd);
+	close_fdp(&d->now_fd);
 	close_fdp(&d->ready_fd);
 	free(d);
 }
@@ -191,6 +228,19 @@ void drain_again(struct drain *d)
 
 	/* cannot fail: the counter would have to reach 2^64-1 */
 	(void)!write(d->ready_fd, &one, sizeof(one));
+}
+
+void drain_now(struct drain *d)
+{
+	uint64_t one = 1;
+
+	d->now = true;
+	(void)!write(d->now_fd, &one, sizeof(one));
+}
+
+void drain_set_busy(struct drain *d, bool busy)
+{
+	d->busy = busy;
 }
 
 int drain_error(struct drain *d)

@@ -3,17 +3,20 @@
 #define PODPROF_PROFILE_DRAIN_H
 
 /*
- * A thread that copies samples out of the kernel in time. The loop may be late: it reads files of
- * processes, and on a busy node it waits long for a CPU. The maps and the ring in the kernel hold
- * the samples of about two seconds. The copies hold those of minutes.
+ * A thread that copies samples and process records out of the kernel in time. The loop may be late:
+ * on a busy node it waits long for a CPU. The maps and the ring in the kernel hold the samples of
+ * about two seconds. The copies hold those of minutes.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "profile/stack_dump.h"
 #include "profile/stacks.h"
 
 struct drain;
+struct sideband;
 
 /* On-CPU and off-CPU samples. */
 #define DRAIN_KINDS 2
@@ -22,11 +25,15 @@ struct drain;
  * struct drain_opts - borrowed until drain_free()
  * @stacks: the first @n are drained; nobody else may call stacks_fetch()
  * @dumps:  NULL: none
+ * @sideband: its full rings are fetched; NULL: none
+ * @idle_ns: longest time between two drains while no sample is stored; 0: always an interval
  */
 struct drain_opts {
 	struct stacks *stacks[DRAIN_KINDS];
 	size_t n;
 	struct stack_dumps *dumps;
+	struct sideband *sideband;
+	uint64_t idle_ns;
 };
 
 /* Start the thread. 0 or -errno. */
@@ -34,10 +41,15 @@ int drain_new(const struct drain_opts *opts, struct drain **ret);
 /* Stop it. What it has fetched stays with the stacks and dumps. NULL: does nothing. */
 void drain_free(struct drain *d);
 
-/* An eventfd, readable when something is fetched. */
+/* An eventfd, readable when something is fetched that the owner should take now. */
 int drain_fd(const struct drain *d);
 /* Make it readable again, for a caller that leaves something for the next turn. */
 void drain_again(struct drain *d);
+/* @busy: the caller waits for the next drain, so there is one also without samples. */
+void drain_set_busy(struct drain *d, bool busy);
+/* Drain now instead of after the interval, also without samples: a caller wants the samples up to
+ * this moment, and a span that begins with it. */
+void drain_now(struct drain *d);
 /* The last error of a fetch since the last call, -errno; 0: none. */
 int drain_error(struct drain *d);
 

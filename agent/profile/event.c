@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The software event cpu-clock is a high-resolution timer on its CPU. With a sample period (and not
- * a frequency, which the kernel would adjust) each interrupt stands for exactly that much CPU time.
- * A hardware event (cycles) would say more about some programs, but virtual machines often have
- * none.
+ * The software event cpu-clock is a high-resolution timer on its CPU. With a sample period, each
+ * interrupt stands for exactly this much CPU time; with a frequency the kernel would adjust the
+ * period. A hardware event (cycles) would reveal more about some programs, but virtual machines
+ * often have none.
  *
- * The others have a period, too, and no frequency, for the same reason: samples times period is
- * what was counted. The usual periods are chosen for some hundred samples a second on a busy CPU,
- * and are primes, which do not fall into step with a loop that causes so many each round. What is
- * rare is taken each time.
+ * The other events have a period instead of a frequency for the same reason: samples times period
+ * is the count. The default periods give some hundred samples a second on a busy CPU. They are
+ * primes, so they do not synchronise with a loop that causes a fixed number of events each round.
+ * Rare events have a period of 1.
  */
 #include "profile/event.h"
 

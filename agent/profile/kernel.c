@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Some kernels may hang when a BPF program reads user memory. A copy from user space checks its
- * destination (CONFIG_HARDENED_USERCOPY, which all distributions have); since 5.19 (0aef499f3172)
- * it looks up the area of a destination in vmalloc memory, under a spin lock that is taken without
- * turning interrupts off. A sample comes as an interrupt: if the code that it interrupts holds that
- * lock, its CPU waits for ever. Mended in 6.4 (d319f344561d: not looked up where page faults are
- * off), 6.3.10 and 6.1.36; 5.19, 6.0 and 6.2 had no further release.
+ * destination (CONFIG_HARDENED_USERCOPY, set in all distributions). Since 5.19 (0aef499f3172) the
+ * check looks up a destination in vmalloc memory, under a spin lock taken with interrupts on. A
+ * sample is an interrupt: if the interrupted code holds the lock, the CPU hangs. Fixed in 6.4
+ * (d319f344561d: no lookup with page faults off), 6.3.10 and 6.1.36; 5.19, 6.0 and 6.2 had no
+ * further release.
  *
  * Our programs read into kmalloc memory (bpf/lib/stack.bpf.h), for which the check takes no lock.
- * That makes the hang unlikely and does not rule it out: where kmalloc has no room the kernel takes
- * vmalloc memory for a map without saying so. Therefore these kernels are refused, unless the user
- * insists.
+ * The hang becomes unlikely but not impossible: without room for kmalloc, the kernel silently uses
+ * vmalloc memory for a map. So podprof refuses these kernels unless the user insists.
  *
- * A write to a ring buffer takes a spin lock. With PREEMPT_RT that lock sleeps, and a sample comes
- * as an interrupt, where no code may sleep. With 8b62645b09f8 the lock spins there too: in
- * 6.13 for certain.
+ * A write to a ring buffer takes a spin lock. With PREEMPT_RT the lock sleeps, which is forbidden
+ * in the sample's interrupt. Since 8b62645b09f8 the lock spins there, too: certainly in 6.13.
  *
- * By version: what a distribution mended by a patch of its own is refused, too. Whether the patch
- * is in cannot be seen from outside: it is a condition within one function.
+ * The decision is by version, so a kernel that a distribution has fixed by its own patch is
+ * refused, too. The fix is one condition inside a function, and is not visible from outside.
  */
 #include "profile/kernel.h"
 

@@ -2,10 +2,10 @@
 /*
  * The user-space half of bpf/offcpu.bpf.c.
  *
- * The number of switches to pass over before one that a coin of probability p would choose is k
- * with probability p (1-p)^k. BPF has no logarithm, so it draws from a list of OFFCPU_PLAN_DRAWS
- * quantiles of that distribution, each as likely. Rounded and cut, their mean is not quite 1/p - 1;
- * the weight of a sample is what their own mean makes it, so that sums stay unbiased.
+ * If a coin with probability p chose each switch, the number of switches skipped before a choice
+ * would be k with probability p (1-p)^k. BPF has no logarithm, so the program draws from a list of
+ * OFFCPU_PLAN_DRAWS equally likely quantiles of this distribution. Rounding changes their mean from
+ * 1/p - 1. The weight of a sample comes from the mean of the list itself, so sums are unbiased.
  */
 #include "profile/offcpu.h"
 
@@ -33,8 +33,8 @@ struct offcpu {
 
 DEFINE_CLEANUP(struct offcpu *, offcpu_freep, offcpu_free);
 
-/* Whole switches for a weight, so the sum of the list has to be a multiple of its length: what is
- * missing goes to its last numbers, which are the largest. */
+/* The weight is a whole number of switches, so the sum of the list must be a multiple of its
+ * length. The last numbers, which are the largest, absorb the difference. */
 void offplan_make(double share, uint64_t stack_ns, volatile struct offcpu_plan *ret)
 {
 	uint64_t sum = 0;
@@ -111,7 +111,7 @@ int offcpu_tick(struct offcpu *oc, sample_fn fn, void *ctx)
 
 void offcpu_stop(struct offcpu *oc)
 {
-	/* Closing does not wait for those that run. They take microseconds. */
+	/* Closing does not wait for running programs; these take microseconds. */
 	close_fdp(&oc->link);
 	oc->link = -1;
 	usleep(OFFCPU_LAST_US);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The user-space half of bpf/oncpu.bpf.c: loads it, gives every CPU a clock, and lets the maps be
- * emptied (stacks.c).
+ * The user-space half of bpf/oncpu.bpf.c: loading, a clock for each CPU, and access to the maps
+ * (stacks.c).
  */
 #include "profile/oncpu.h"
 
@@ -26,8 +26,8 @@
 #include "profile/stacks.h"
 #include "shared/sample.h"
 
-/* Stacks in one generation. As many samples as an interval has can all be different ones; beyond
- * the ceilings the interval becomes shorter, and what finds no room is counted as lost_full. Kernel
+/* Stacks in one generation. All samples of an interval may have different stacks. Above the
+ * ceilings the interval becomes shorter, and stacks without room are counted as lost_full. Kernel
  * memory at the ceilings: 2 x (16384 x 0.44 + 2048 x 1.4 + 256 x 5.2) KB = 23 MB. */
 #define ONCPU_SMALL_MIN 256
 /* Stacks of up to 40 frames between two drains. Reached:
@@ -75,8 +75,8 @@ static uint64_t samples_in(const struct oncpu_opts *opts, size_t n_cpus, uint64_
 	return samples_per_second(opts, n_cpus) * (interval_ns / NSEC_PER_MSEC) / 1000 + n_cpus;
 }
 
-/* Twice what one interval can fill in the small class, since a tick may come late. Returns the
- * interval, which is less than was asked for if the maps would be too small. */
+/* Entries of the small class: twice the samples of an interval, since a tick may be late. Returns
+ * the interval, shorter than requested if the maps would be too small. */
 static uint64_t choose_sizes(const struct oncpu_opts *opts, size_t n_cpus, struct bpfobj_sizes *ret)
 {
 	uint64_t interval_ns = opts->interval_ns ? opts->interval_ns : ONCPU_INTERVAL_NS;
@@ -100,7 +100,7 @@ static uint64_t choose_sizes(const struct oncpu_opts *opts, size_t n_cpus, struc
 
 _Static_assert(SETTINGS_PIDNS_INIT == PID_NAMESPACE_FIRST, "the same namespace");
 
-/* Where it cannot be told it is taken for the first one: a /proc that is not ours is the node's. */
+/* If the namespace is unknown, assume the first one: a foreign /proc is the node's. */
 static uint32_t pidns_of(const struct root *proc)
 {
 	const uint32_t inum = pid_namespace(proc);
@@ -162,7 +162,7 @@ static void note_failure(struct oncpu *oc)
 				    oc->perf_events.error, oc->perf_events.sys, &oc->why);
 }
 
-/* The clocks of all CPUs; without a single one there is no profiling. */
+/* Open the clocks of all CPUs. Profiling requires at least one. */
 static int start(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_why *ret_why)
 {
 	int r;
@@ -201,7 +201,7 @@ static int start_pid_filter(struct oncpu *oc, const struct oncpu_opts *opts,
 	return r;
 }
 
-/* Without it containers that live for milliseconds are not known: no reason not to sample. */
+/* Without this program, containers that live for milliseconds stay unknown. Sampling continues. */
 static int start_cgroup_events(struct oncpu *oc, const struct oncpu_opts *opts)
 {
 	const struct bpfobj_cgroup_events parts = bpfobj_cgroup_events(oc->obj);
@@ -267,6 +267,11 @@ int oncpu_follow(struct oncpu *oc)
 		return r;
 	note_failure(oc);
 	return 0;
+}
+
+bool oncpu_whole(const struct oncpu *oc)
+{
+	return perf_events_whole(&oc->perf_events);
 }
 
 int oncpu_tick(struct oncpu *oc, sample_fn fn, void *ctx)

@@ -64,8 +64,11 @@ struct oncpu_opts {
 int oncpu_new(const struct oncpu_opts *opts, struct bpfobj_why *ret_why, struct oncpu **ret);
 void oncpu_free(struct oncpu *oc);
 
-/* Follow CPU hot-plug, about once a second. 0 or -errno. */
+/* Follow CPU hot-plug: call after a CPU came or went, and once more a second later. It reads each
+ * event, which interrupts all CPUs. 0 or -errno. */
 int oncpu_follow(struct oncpu *oc);
+/* Whether each online CPU of the last look has its event. */
+bool oncpu_whole(const struct oncpu *oc);
 /**
  * oncpu_tick() - oncpu_follow(), and half a drain of the counted stacks, on one thread
  * @fn: called for each distinct stack, with its count since the last drain

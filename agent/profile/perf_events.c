@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Hot-plug. When a CPU goes away the kernel takes its events out for good: reads of the descriptor
- * go on giving the last count, and nothing says so. Without a watch, a CPU that came back would be
- * silent. So the list of CPUs is compared with what is open, and each event's count with the one
- * before: cpu-clock counts the CPU's time, idle or not, so a count that stands still from one look
- * to the next is an event that died (before the first of the two). Other events may stand still for
- * other reasons; one that died is seen if the CPU is away at the time of a look.
+ * Hot-plug. When a CPU goes offline, the kernel removes its events for good. A read of the
+ * descriptor still returns the last count, without an error, so a CPU that comes back would be
+ * silent. Therefore podprof compares the kernel's list of CPUs with the open events, and each count
+ * with the previous count. cpu-clock counts the CPU's time, idle or not, so an unchanged count
+ * means that the event died before the previous check. The counts of other events may stand still
+ * for other reasons; a dead event of these is found if the CPU is offline during a check.
  */
 #include "profile/perf_events.h"
 
@@ -22,7 +22,7 @@
 #include "profile/event.h"
 
 /* Bytes of the kernel's list of CPUs: 8192 single numbers with commas have 40 KB. Reached: the list
- * is odd: CPU profiling does not start. */
+ * is malformed: CPU profiling does not start. */
 #define PERF_EVENTS_LIST_MAX 65536
 
 void perf_events_init(struct perf_events *c, const struct event *event, uint64_t period,
@@ -35,7 +35,7 @@ static void cpu_event_close(struct cpu_event *cpu_event)
 {
 	if (cpu_event->fd < 0)
 		return;
-	/* Waits for a handler that is running on that CPU. */
+	/* waits for a handler running on the CPU */
 	ioctl(cpu_event->fd, PERF_EVENT_IOC_DISABLE, 0);
 	close(cpu_event->fd);
 	cpu_event->fd = -1;
@@ -115,7 +115,7 @@ int perf_events_for_each_online(const struct root *sys, void (*fn)(void *ctx, un
 	return read_list(sys, "devices/system/cpu/online", fn, ctx);
 }
 
-/* Sets @online of each CPU; what it says counts only if it returns 0. */
+/* Set @online of each CPU; valid only after a return value of 0. */
 static int read_online(struct perf_events *c)
 {
 	struct marking marking = {.perf_events = c};
@@ -142,8 +142,8 @@ unsigned int perf_events_possible(const struct root *sys)
 	return read_list(sys, "devices/system/cpu/possible", note_highest, &limit) ? 0 : limit;
 }
 
-/* Open a CPU's event and let it run. One that is not to be had is counted, not an error: the other
- * CPUs are sampled all the same. */
+/* Open and enable the event of a CPU. A failure is counted and is no error: the other CPUs are
+ * still sampled. */
 static void cpu_event_open(struct perf_events *c, size_t cpu)
 {
 	_cleanup_(close_fdp) int fd = event_open(c->event, c->period, (int)cpu);
@@ -197,6 +197,14 @@ int perf_events_follow(struct perf_events *c)
 			cpu_event_open(c, cpu);
 	}
 	return 0;
+}
+
+bool perf_events_whole(const struct perf_events *c)
+{
+	for (size_t cpu = 0; cpu < c->n; cpu++)
+		if (c->items[cpu].online && c->items[cpu].fd < 0)
+			return false;
+	return true;
 }
 
 size_t perf_events_n_open(const struct perf_events *c)

@@ -71,13 +71,16 @@ void perf_events_deinit(struct perf_events *c);
  * perf_events_follow() - open events on all online CPUs and close the others
  *
  * The first call opens the events. An event dies when its CPU goes offline, and stays dead when the
- * CPU returns. The function closes a dead event and opens a new one.
+ * CPU returns. The function closes a dead event and opens a new one. A dead clock is recognised in
+ * the second call after its death.
  *
  * Return: 0 (@failed counts failures of single CPUs), an outcome, -errno.
  */
 int perf_events_follow(struct perf_events *c);
 /* The highest possible CPU number of this machine, now or later, plus one; 0 if /sys lacks it. */
 unsigned int perf_events_possible(const struct root *sys);
+/* Whether each online CPU of the last look has an event. */
+bool perf_events_whole(const struct perf_events *c);
 /* Number of CPUs with an event. */
 size_t perf_events_n_open(const struct perf_events *c);
 

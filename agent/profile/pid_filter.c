@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Why the filter is in the kernel, on events that count for the whole CPU. The other way is an
- * event for each process (perf_event_open(2) with a pid, and inherit for what it makes later): it
- * only fires for that process. But each thread that is there already needs one of its own, and
- * makes others while they are being listed and opened; the kernel makes one more for each thread
- * and child that comes, and changes them at each context switch of the target; and there are none
- * for a container. Events that fire for everybody cost what is not wanted an interrupt and a look
- * into a hash. To throw samples away in user space costs a walked stack each, and room in the maps
- * that the wanted ones need.
+ * The filter runs in the kernel, on events that count for the whole CPU. There are two
+ * alternatives.
+ *
+ * One event for each process (perf_event_open(2) with a pid, inherited by later threads and
+ * children) fires only for the process. But each existing thread needs an event, and new threads
+ * appear while podprof lists and opens the old ones. The kernel creates one more event for each new
+ * thread and child, and switches events at each context switch of the target. Containers have no
+ * such event.
+ *
+ * Filtering in user space costs a walked stack for each unwanted sample, and room in the maps. In
+ * the kernel an unwanted sample costs an interrupt and one hash lookup.
  */
 #include "profile/pid_filter.h"
 
@@ -24,7 +27,7 @@ struct pid_filter {
 	struct bpfobj_pid_filter bpf;
 	int fork_link;
 	int exit_link;
-	uint64_t *ended; /* processes that had at the last sweep; they are kept until this one */
+	uint64_t *ended; /* processes that had ended at the last sweep; kept until this sweep */
 	size_t n_ended;
 };
 
@@ -66,13 +69,13 @@ int pid_filter_add(struct pid_filter *set, pid_t pid)
 {
 	const struct pid_filter_entry value = {0};
 	const uint64_t id = (uint64_t)pid;
-	/* one that its parent's fork has entered already is known better than we do */
+	/* an entry made by the parent's fork has better information */
 	int r = bpf_map_update_elem(set->bpf.ids, &id, &value, BPF_NOEXIST);
 
 	return r == -EEXIST ? 0 : r;
 }
 
-/* Those of the last sweep; a number that lives again by now is another process. */
+/* Drop the entries of the last sweep, unless the pid belongs to a new process by now. */
 static void drop_ended(struct pid_filter *set)
 {
 	struct pid_filter_entry value;

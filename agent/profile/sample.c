@@ -14,22 +14,25 @@ _Static_assert(sizeof(((struct sample_head *)0)->comm) == PID_COMM_MAX, "TASK_CO
 
 int sample_set_user(struct sample *sample, const uint64_t *words, size_t n_words, size_t n_rows)
 {
-	size_t n_native = 0, n_runtime = 0;
+	size_t n_native = 0, n_runtime = 0, n_innermost = 0;
 	struct frame_record frame;
 	uint32_t n;
 
 	for (size_t i = 0; i < n_words; i += n) {
 		n = frame_decode((const __u64 *)words + i, n_words - i, &frame);
-		if (!n || (!i && frame.kind != FRAME_NATIVE))
+		if (!n)
 			return SAMPLE_ODD;
+		n_innermost += !i && frame.kind == FRAME_NATIVE;
 		*(frame.kind == FRAME_NATIVE ? &n_native : &n_runtime) += 1;
 	}
-	if (n_rows && n_rows >= n_native)
+	/* frames found by the walk: all native ones but the innermost */
+	if (n_rows > n_native - n_innermost)
 		return SAMPLE_ODD;
 	sample->user = words;
 	sample->n_user = n_words;
 	sample->n_rows = n_rows;
 	sample->n_native = n_native;
+	sample->n_walked = n_native - n_innermost;
 	sample->n_runtime = n_runtime;
 	return SAMPLE_OK;
 }

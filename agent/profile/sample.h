@@ -25,11 +25,11 @@
  * @flags:        SAMPLE_FLAG_*
  * @n_rows:       native user frames found by unwind table rows
  * @n_native:     native user frames
+ * @n_walked:     those without an innermost one, which is where the walk began
  * @n_runtime:    frames of language runtimes, broken ones included
  * @kernel:       pcs, innermost first; [0] is the task's pc, the others are return addresses
  * @user:         well-formed words of frames (bpf/shared/frame.h), for sample_user_next(); pcs as
- * in
- *                @kernel. [0] is a pc, and without runtime frames each word is a pc
+ *                in @kernel. Without runtime frames each word is a pc
  *
  * The callee borrows a sample for the length of the call.
  */
@@ -49,16 +49,11 @@ struct sample {
 	size_t n_kernel;
 	size_t n_rows;
 	size_t n_native;
+	size_t n_walked;
 	size_t n_runtime;
 	const uint64_t *user;
 	const uint64_t *kernel;
 };
-
-/* The task's cgroup, for shares of ceilings (procmap/share.h). */
-static inline uint64_t sample_owner(const struct sample *sample)
-{
-	return sample->cgroup_v1_id ? sample->cgroup_v1_id : sample->cgroup_id;
-}
 
 typedef void (*sample_fn)(void *ctx, const struct sample *sample);
 

@@ -1,31 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The software event "dummy" counts nothing and never fires. Its purpose is its ring: the kernel
- * writes a record for every fork, exec, executable mapping and exit on the event's CPU, of any
- * process. No BPF program runs. A half full ring wakes the agent; otherwise the owner drains the
- * rings just before the samples.
+ * A ring (sideband_ring.h) holds the records of some ten milliseconds where processes make them as
+ * fast as they can, and the loop may be late by seconds. So the drain thread copies the records out
+ * of a half full ring into a queue of the ring's CPU; the owner takes the queues just before the
+ * samples. The lock guards rings and queues. Nobody holds it for longer than such a copy takes.
  *
- * What is not asked for: build ids in the records (PERF_RECORD_MISC_MMAP_BUILD_ID, Linux 5.12). The
- * kernel then reads the file's notes at every mapping and leaves out device and inode, which is
- * what images that are known already are found by. Data mappings: twenty for each program.
+ * Order. Each ring is ordered by time, and a heap of CPUs merges the queues. The time is the boot
+ * clock, the clock of process start times.
  *
- * Order. Each ring is in the order of time, so they are merged by a heap of CPUs. Time is the boot
- * clock, in which processes' start times are.
- *
- * Hot-plug is as in perf_events.c, and a CPU that has come may have told nobody what happened
- * there; but a dummy event has no count that grows: the time that it was enabled does, as long as
- * its CPU is there.
+ * CPU hot-plug is handled as in perf_events.c, with one difference: a CPU that comes online may
+ * have run unnoticed for a while, so its earlier events count as lost.
  */
 #include "profile/sideband.h"
 
 #include <errno.h>
-#include <linux/perf_event.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -33,146 +24,137 @@
 #include "base/nsec.h"
 #include "base/vec.h"
 #include "profile/perf_events.h"
+#include "profile/sideband_ring.h"
 
-/* From the moment whose time is in a record to its being in the ring. Measured: below 100 us; a
- * virtual CPU that is taken away in between makes it longer, and the order wrong, which whoever
- * takes the records must bear anyway where some were lost. */
+/* From the time stamp of a record to its arrival in the ring. Measured: below 100 us. A descheduled
+ * virtual CPU takes longer, and the record then arrives out of order. Receivers accept such records
+ * anyway, because losses have the same effect. */
 #define SIDEBAND_ARRIVAL_NS NSEC_PER_MSEC
 
-/* A ring with less room than this may have had none for the last record: the kernel tells that with
- * the next one that finds some. The longest has a path of PATH_MAX bytes, others have 150. */
-#define SIDEBAND_ROOM 4352
-
-/* The kernel's length field has 16 bits. Reached: -. */
-#define SIDEBAND_RECORD_MAX 65536
+/* From this part of the ceiling on the owner takes the queues at once. */
+#define SIDEBAND_QUEUES_WAKE 8
+/* An empty queue above this gives its memory back. */
+#define SIDEBAND_QUEUE_KEEP  ((size_t)64 << 10)
 
 /**
- * struct lane - one CPU's event
- * @fd:         -1 while there is none
- * @page:       the ring's first page; behind it @bytes of data
- * @tail, @head: next byte to be read, and behind the last one that may be
- * @begun:      @tail when the drain began
- * @time_ns:    of the record at @tail
- * @size:       of the same
- * @enabled_ns: time that the event had been enabled at the last look
+ * struct queue - copied records
+ * @at:  the next one
+ * @len: end of the last one
+ */
+struct queue {
+	uint8_t *data;
+	size_t at;
+	size_t len;
+	size_t cap;
+};
+
+/**
+ * struct lane - one CPU
+ * @in:  fetched records
+ * @out: records under delivery, older than those of @in; the owner's
  */
 struct lane {
-	int fd;
+	struct sideband_ring ring;
 	bool online;
-	struct perf_event_mmap_page *page;
-	const uint8_t *data;
-	uint64_t tail;
-	uint64_t head;
-	uint64_t begun;
-	uint64_t time_ns;
-	uint16_t size;
-	uint64_t enabled_ns;
+	struct queue in;
+	struct queue out;
+};
+
+/**
+ * struct loss - missing records
+ * @is:       there are some
+ * @since_ns: they are not older
+ */
+struct loss {
+	bool is;
+	uint64_t since_ns;
 };
 
 struct sideband {
 	const struct root *sys;
 	size_t ring_bytes;
+	size_t queue_bytes;
 	int epoll;
+	pthread_mutex_t lock;
 	struct lane *lanes; /* by CPU number */
 	size_t n_lanes;
 	size_t lanes_cap;
-	uint32_t *heap; /* lanes that have a record, the oldest first; as large as @lanes */
+	uint32_t *heap; /* lanes with a record, the oldest first; as large as @lanes */
 	size_t n_heap;
 	size_t heap_cap;
-	uint8_t *linear;      /* a record that runs around the ring's end, in one piece */
-	bool full;	      /* some ring is, or was since the last drain, or made no sense */
-	bool deaf;	      /* a CPU had no ring for a while */
-	uint64_t last_ns;     /* of the record handed over last */
-	uint64_t begun_ns[2]; /* when this drain and the one before it began */
-	int error;	      /* of the last event that could not be opened */
+	size_t queued;		/* bytes of @in and @out of all lanes */
+	struct loss loss;	/* of the fetches since the last delivery */
+	struct loss untold;	/* the owner's: to be told after the queues */
+	uint64_t last_ns;	/* of the last delivered record */
+	uint64_t fetched_ns[2]; /* start of the last fetch and of the one before */
+	int error;		/* of the last failure to open an event */
 	uint64_t kinds[SIDEBAND_KIND_MAX];
 	uint64_t outside;
 	uint64_t odd;
 	uint64_t lost;
+	uint64_t n_full; /* records for which the queues had no room */
 };
 
 DEFINE_CLEANUP(struct sideband *, sideband_freep, sideband_free);
 
+static void lose(struct loss *loss, uint64_t since_ns)
+{
+	if (!loss->is || since_ns < loss->since_ns)
+		loss->since_ns = since_ns;
+	loss->is = true;
+}
+
+/* ---------------------------------------------------------------- queues */
+
+/* The bytes of a record at the end of @q, which does not count them yet. NULL without memory. */
+static uint8_t *queue_room(struct queue *q, size_t n)
+{
+	if (vec_grow(&q->data, &q->cap, q->len + n, 1, 2 * SIDEBAND_QUEUES_MAX))
+		return NULL;
+	return q->data + q->len;
+}
+
+static uint16_t queue_size(const struct queue *q)
+{
+	uint16_t size;
+
+	memcpy(&size, q->data + q->at + 6, sizeof(size)); /* behind type and misc */
+	return size;
+}
+
+static uint64_t queue_time(const struct queue *q)
+{
+	uint64_t time_ns;
+
+	memcpy(&time_ns, q->data + q->at + queue_size(q) - sizeof(time_ns), sizeof(time_ns));
+	return time_ns;
+}
+
+static void queue_reset(struct queue *q)
+{
+	q->at = q->len = 0;
+	if (q->cap <= SIDEBAND_QUEUE_KEEP)
+		return;
+	free(q->data);
+	*q = (struct queue){0};
+}
+
 /* ---------------------------------------------------------------- events */
-
-static size_t page_bytes(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static int event_open(const struct sideband *sb, int cpu)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-		.size = sizeof(attr),
-		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
-		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED,
-		.sample_id_all = 1,
-		.exclude_kernel = 1,
-		.mmap = 1,
-		.mmap2 = 1,
-		.comm = 1,
-		.comm_exec = 1,
-		.task = 1,
-		.watermark = 1,
-		.wakeup_watermark = (uint32_t)(sb->ring_bytes / 2),
-		.use_clockid = 1,
-		.clockid = CLOCK_BOOTTIME,
-	};
-	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : (int)fd;
-}
-
-static void lane_close(struct sideband *sb, struct lane *lane)
-{
-	if (lane->page)
-		munmap(lane->page, page_bytes() + sb->ring_bytes);
-	if (lane->fd >= 0)
-		close(lane->fd);
-	*lane = (struct lane){.fd = -1, .online = lane->online};
-}
-
-static int lane_map(struct sideband *sb, struct lane *lane)
-{
-	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
-	void *page = mmap(NULL, page_bytes() + sb->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-			  lane->fd, 0);
-
-	if (page == MAP_FAILED)
-		return -errno;
-	lane->page = page;
-	lane->data = (const uint8_t *)page + page_bytes();
-	return epoll_ctl(sb->epoll, EPOLL_CTL_ADD, lane->fd, &event) < 0 ? -errno : 0;
-}
 
 static void lane_open(struct sideband *sb, size_t cpu)
 {
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 	struct lane *lane = &sb->lanes[cpu];
-	int fd = event_open(sb, (int)cpu), r = fd;
+	int r = sideband_ring_open(&lane->ring, (int)cpu, sb->ring_bytes);
 
-	if (fd == -ENODEV || fd == -ENXIO)
+	if (r == -ENODEV || r == -ENXIO)
 		return; /* it went offline after we read the list */
-	if (fd >= 0) {
-		lane->fd = fd;
-		r = lane_map(sb, lane);
+	if (!r && epoll_ctl(sb->epoll, EPOLL_CTL_ADD, lane->ring.fd, &event) < 0) {
+		r = -errno;
+		sideband_ring_close(&lane->ring);
 	}
-	if (r < 0) {
+	if (r)
 		sb->error = r;
-		lane_close(sb, lane);
-	}
-}
-
-static bool lane_alive(struct lane *lane)
-{
-	uint64_t counted[2]; /* value, time enabled */
-
-	if (read(lane->fd, counted, sizeof(counted)) != sizeof(counted) ||
-	    counted[1] == lane->enabled_ns)
-		return false;
-	lane->enabled_ns = counted[1];
-	return true;
 }
 
 static void mark_online(void *ctx, unsigned int cpu)
@@ -186,11 +168,16 @@ static void mark_online(void *ctx, unsigned int cpu)
 		return;
 	}
 	for (; sb->n_lanes < n; sb->n_lanes++)
-		sb->lanes[sb->n_lanes] = (struct lane){.fd = -1};
+		sb->lanes[sb->n_lanes] = (struct lane){.ring = {.fd = -1}};
 	sb->lanes[cpu].online = true;
 }
 
-int sideband_follow(struct sideband *sb)
+static bool has_event(const struct lane *lane)
+{
+	return lane->ring.fd >= 0;
+}
+
+static int follow(struct sideband *sb)
 {
 	int r;
 
@@ -202,14 +189,33 @@ int sideband_follow(struct sideband *sb)
 	for (size_t cpu = 0; cpu < sb->n_lanes; cpu++) {
 		struct lane *lane = &sb->lanes[cpu];
 
-		if (lane->fd >= 0 && (!lane->online || !lane_alive(lane)))
-			lane_close(sb, lane);
-		if (lane->fd < 0 && lane->online) {
+		if (has_event(lane) && (!lane->online || !sideband_ring_alive(&lane->ring)))
+			sideband_ring_close(&lane->ring);
+		if (!has_event(lane) && lane->online) {
 			lane_open(sb, cpu);
-			sb->deaf = true; /* it may have been there for a second */
+			lose(&sb->loss, 0); /* the CPU may have been online for a second */
 		}
 	}
 	return 0;
+}
+
+int sideband_follow(struct sideband *sb)
+{
+	int r;
+
+	pthread_mutex_lock(&sb->lock);
+	r = follow(sb);
+	pthread_mutex_unlock(&sb->lock);
+	return r;
+}
+
+/* Only the owner opens and closes events, so its looks at them need no lock. */
+bool sideband_whole(const struct sideband *sb)
+{
+	for (size_t cpu = 0; cpu < sb->n_lanes; cpu++)
+		if (sb->lanes[cpu].online && !has_event(&sb->lanes[cpu]))
+			return false;
+	return true;
 }
 
 /* ---------------------------------------------------------------- life */
@@ -218,16 +224,13 @@ static int sideband_init(struct sideband *sb)
 {
 	int r;
 
-	sb->linear = malloc(SIDEBAND_RECORD_MAX);
-	if (!sb->linear)
-		return -ENOMEM;
 	sb->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (sb->epoll < 0)
 		return -errno;
-	r = sideband_follow(sb);
+	r = follow(sb);
 	if (r)
 		return r < 0 ? r : -ENOENT;
-	sb->deaf = false;
+	sb->loss = (struct loss){0};
 	if (sideband_n_open(sb))
 		return 0;
 	return sb->error ? sb->error : -ENODEV;
@@ -235,15 +238,18 @@ static int sideband_init(struct sideband *sb)
 
 int sideband_new(const struct sideband_opts *opts, struct sideband **ret)
 {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	_cleanup_(sideband_freep) struct sideband *sb = calloc(1, sizeof(*sb));
 	size_t bytes = opts->ring_bytes ? opts->ring_bytes : SIDEBAND_RING_BYTES;
 	int r;
 
 	if (!sb)
 		return -ENOMEM;
+	pthread_mutex_init(&sb->lock, NULL);
 	sb->epoll = -1;
 	sb->sys = opts->sys;
-	sb->ring_bytes = bytes > page_bytes() ? bytes : page_bytes();
+	sb->ring_bytes = bytes > page ? bytes : page;
+	sb->queue_bytes = opts->queue_bytes ? opts->queue_bytes : SIDEBAND_QUEUES_MAX;
 	if (sb->ring_bytes & (sb->ring_bytes - 1))
 		return -EINVAL;
 	r = sideband_init(sb);
@@ -257,87 +263,117 @@ void sideband_free(struct sideband *sb)
 {
 	if (!sb)
 		return;
-	for (size_t i = 0; i < sb->n_lanes; i++)
-		lane_close(sb, &sb->lanes[i]);
+	for (size_t i = 0; i < sb->n_lanes; i++) {
+		sideband_ring_close(&sb->lanes[i].ring);
+		free(sb->lanes[i].in.data);
+		free(sb->lanes[i].out.data);
+	}
 	if (sb->epoll >= 0)
 		close(sb->epoll);
+	pthread_mutex_destroy(&sb->lock);
 	free(sb->lanes);
 	free(sb->heap);
-	free(sb->linear);
 	free(sb);
 }
 
-/* ---------------------------------------------------------------- one ring */
+/* ---------------------------------------------------------------- fetching, with the lock */
 
-/* Records and their parts are multiples of 8 and so is the ring: a word does not run around its
- * end. */
-static uint64_t word_at(const struct sideband *sb, const struct lane *lane, uint64_t pos)
+struct fetch {
+	struct sideband *sb;
+	struct lane *lane;
+};
+
+/* A fetched record at the end of the lane's queue joins the queue if a receiver wants it. */
+static void judge(struct sideband *sb, struct queue *q, const uint8_t *data, size_t n)
 {
-	uint64_t word;
+	struct sideband_record record;
+	int r = sideband_decode(data, n, &record);
 
-	memcpy(&word, lane->data + (pos & (sb->ring_bytes - 1)), sizeof(word));
-	return word;
-}
-
-/* Look at the record at the tail. False at the end, and where the ring makes no sense: its contents
- * are then dropped. */
-static bool lane_peek(struct sideband *sb, struct lane *lane)
-{
-	uint64_t left = lane->head - lane->tail;
-	uint16_t size;
-
-	if (!left)
-		return false;
-	size = (uint16_t)(word_at(sb, lane, lane->tail) >> 48);
-	if (size < SIDEBAND_HEADER_BYTES + SIDEBAND_SUFFIX_BYTES || size % 8 || size > left ||
-	    left > sb->ring_bytes) {
-		sb->odd++;
-		sb->full = true;
-		lane->tail = lane->head;
-		return false;
+	sb->outside += r == SIDEBAND_OUTSIDE;
+	sb->odd += r == SIDEBAND_ODD;
+	if (r == SIDEBAND_ODD || (!r && record.kind == SIDEBAND_LOST))
+		lose(&sb->loss, sb->fetched_ns[1]);
+	if (r)
+		return;
+	sb->kinds[record.kind]++;
+	sb->lost += record.n_lost;
+	if (record.kind == SIDEBAND_LOST)
+		return;
+	if (sb->queued + n > sb->queue_bytes) {
+		sb->n_full++;
+		lose(&sb->loss, record.time_ns);
+		return;
 	}
-	lane->size = size;
-	lane->time_ns = word_at(sb, lane, lane->tail + size - 8);
-	return true;
+	q->len += n;
+	sb->queued += n;
 }
 
-/* The record in one piece. */
-static const void *lane_record(struct sideband *sb, const struct lane *lane)
+static void take_raw(void *ctx, const void *a, size_t n_a, const void *b, size_t n_b)
 {
-	size_t at = lane->tail & (sb->ring_bytes - 1), to_end = sb->ring_bytes - at;
+	const struct fetch *fetch = ctx;
+	struct queue *q = &fetch->lane->in;
+	uint8_t *data = queue_room(q, n_a + n_b);
 
-	if (lane->size <= to_end)
-		return lane->data + at;
-	memcpy(sb->linear, lane->data + at, to_end);
-	memcpy(sb->linear + to_end, lane->data, lane->size - to_end);
-	return sb->linear;
+	if (!data) {
+		fetch->sb->n_full++;
+		lose(&fetch->sb->loss, fetch->sb->fetched_ns[1]);
+		return;
+	}
+	memcpy(data, a, n_a);
+	memcpy(data + n_a, b, n_b);
+	judge(fetch->sb, q, data, n_a + n_b);
 }
 
-/* Whether another record follows. */
-static bool lane_next(struct sideband *sb, struct lane *lane)
+/* Clear the wakeups. The kernel wakes again only when a ring becomes half full again. */
+static void forget_wakeups(struct sideband *sb)
 {
-	bool more;
+	struct epoll_event events[64];
 
-	lane->tail += lane->size;
-	more = lane_peek(sb, lane);
-	__atomic_store_n(&lane->page->data_tail, lane->tail, __ATOMIC_RELEASE);
-	return more;
+	while (epoll_wait(sb->epoll, events, array_size(events), 0) == array_size(events))
+		continue;
 }
 
-static bool lane_begin(struct sideband *sb, struct lane *lane)
+/* A dropped record is no older than the start of the fetch before the last. */
+static void fetch_all(struct sideband *sb)
 {
-	lane->head = __atomic_load_n(&lane->page->data_head, __ATOMIC_ACQUIRE);
-	lane->tail = lane->page->data_tail;
-	lane->size = 0;
-	lane->begun = lane->tail;
-	return lane_next(sb, lane);
+	const uint64_t before_ns = sb->fetched_ns[0], now_ns = nsec_boot();
+
+	forget_wakeups(sb);
+	for (size_t i = 0; i < sb->n_lanes; i++) {
+		struct fetch fetch = {.sb = sb, .lane = &sb->lanes[i]};
+		int r = 0;
+
+		if (has_event(fetch.lane))
+			r = sideband_ring_read(&fetch.lane->ring, take_raw, &fetch);
+		sb->odd += r == SIDEBAND_RING_ODD;
+		if (r)
+			lose(&sb->loss, sb->fetched_ns[1]);
+	}
+	sb->fetched_ns[1] = before_ns;
+	sb->fetched_ns[0] = now_ns;
 }
 
-/* ---------------------------------------------------------------- all rings */
+bool sideband_fetch(struct sideband *sb)
+{
+	bool wake;
+
+	pthread_mutex_lock(&sb->lock);
+	fetch_all(sb);
+	wake = sb->queued > sb->queue_bytes / SIDEBAND_QUEUES_WAKE || sb->loss.is;
+	pthread_mutex_unlock(&sb->lock);
+	return wake;
+}
+
+/* ---------------------------------------------------------------- delivery */
+
+static bool has_record(const struct lane *lane)
+{
+	return lane->out.at < lane->out.len;
+}
 
 static uint64_t heap_time(const struct sideband *sb, size_t i)
 {
-	return sb->lanes[sb->heap[i]].time_ns;
+	return queue_time(&sb->lanes[sb->heap[i]].out);
 }
 
 static void heap_swap(struct sideband *sb, size_t a, size_t b)
@@ -357,7 +393,7 @@ static void heap_add(struct sideband *sb, size_t lane)
 		heap_swap(sb, i, (i - 1) / 2);
 }
 
-/* The first one's time has become later. */
+/* Restore the heap after the first lane has moved to a later record. */
 static void heap_sink(struct sideband *sb)
 {
 	size_t i = 0, child;
@@ -372,85 +408,101 @@ static void heap_sink(struct sideband *sb)
 	}
 }
 
-/* 1 if it was handed over. */
-static size_t deliver(struct sideband *sb, const struct lane *lane, sideband_fn fn, void *ctx)
+/* Adds the records of @in to @out. False without memory. */
+static bool queue_append(struct queue *out, const struct queue *in)
 {
-	struct sideband_record record;
-	int r = sideband_decode(lane_record(sb, lane), lane->size, &record);
+	uint8_t *room;
 
-	sb->outside += r == SIDEBAND_OUTSIDE;
-	sb->odd += r == SIDEBAND_ODD;
-	sb->full |= r == SIDEBAND_ODD;
-	if (r)
-		return 0;
-	sb->kinds[record.kind]++;
-	sb->lost += record.n_lost;
-	sb->last_ns = record.time_ns;
-	sb->full |= record.kind == SIDEBAND_LOST;
-	if (record.kind == SIDEBAND_LOST)
-		return 0;
-	fn(ctx, &record);
-	return 1;
+	if (!in->len)
+		return true;
+	out->len -= out->at;
+	memmove(out->data, out->data + out->at, out->len);
+	out->at = 0;
+	room = queue_room(out, in->len);
+	if (!room)
+		return false;
+	memcpy(room, in->data, in->len);
+	out->len += in->len;
+	return true;
 }
 
-/* The rings that were half full are told of again only when they are so again. */
-static void forget_wakeups(struct sideband *sb)
+/* Moves the fetched records of @lane behind those under delivery. Without memory they are lost. */
+static void lane_take(struct sideband *sb, struct lane *lane)
 {
-	struct epoll_event events[64];
+	const struct queue out = lane->out;
 
-	while (epoll_wait(sb->epoll, events, array_size(events), 0) == array_size(events))
-		continue;
-}
-
-/* As if nothing had been taken out meanwhile: it may have been full when we began. */
-static void look_for_full(struct sideband *sb)
-{
-	for (size_t i = 0; i < sb->n_lanes; i++) {
-		const struct lane *lane = &sb->lanes[i];
-
-		if (lane->fd >= 0)
-			sb->full |= __atomic_load_n(&lane->page->data_head, __ATOMIC_ACQUIRE) -
-					    lane->begun + SIDEBAND_ROOM >
-				    sb->ring_bytes;
+	if (!has_record(lane)) {
+		lane->out = lane->in;
+		lane->in = out;
+	} else if (!queue_append(&lane->out, &lane->in)) {
+		lose(&sb->loss, sb->last_ns);
+		sb->queued -= lane->in.len;
 	}
+	queue_reset(&lane->in);
 }
 
-/* What found no room did so since the drain before the last, whose end it may have been. */
-static void tell_lost(struct sideband *sb, uint64_t since_ns, sideband_fn fn, void *ctx)
+static void take_all(struct sideband *sb)
+{
+	pthread_mutex_lock(&sb->lock);
+	fetch_all(sb);
+	for (size_t i = 0; i < sb->n_lanes; i++)
+		lane_take(sb, &sb->lanes[i]);
+	if (sb->loss.is)
+		lose(&sb->untold, sb->loss.since_ns);
+	sb->loss = (struct loss){0};
+	pthread_mutex_unlock(&sb->lock);
+}
+
+/* Delivers the first record of @lane; the number of its bytes. */
+static size_t deliver(struct sideband *sb, struct lane *lane, sideband_fn fn, void *ctx)
+{
+	const size_t n = queue_size(&lane->out);
+	struct sideband_record record;
+
+	/* decoded before: it is in the queue */
+	(void)sideband_decode(lane->out.data + lane->out.at, n, &record);
+	sb->last_ns = record.time_ns;
+	fn(ctx, &record);
+	lane->out.at += n;
+	return n;
+}
+
+static void tell_lost(struct sideband *sb, sideband_fn fn, void *ctx)
 {
 	const struct sideband_record record = {.kind = SIDEBAND_LOST,
 					       .time_ns = sb->last_ns,
-					       .since_ns = sb->deaf ? 0 : since_ns,
+					       .since_ns = sb->untold.since_ns,
 					       .name = ""};
 
-	if (sb->full || sb->deaf)
+	if (sb->untold.is)
 		fn(ctx, &record);
-	sb->deaf = false;
+	sb->untold = (struct loss){0};
 }
 
-size_t sideband_drain(struct sideband *sb, uint64_t until_ns, sideband_fn fn, void *ctx)
+size_t sideband_drain(struct sideband *sb, uint64_t until_ns, size_t max, sideband_fn fn, void *ctx)
 {
-	const uint64_t since_ns = sb->begun_ns[1];
-	size_t n = 0;
+	size_t n = 0, n_bytes = 0;
 
-	forget_wakeups(sb);
-	sb->begun_ns[1] = sb->begun_ns[0];
-	sb->begun_ns[0] = nsec_boot();
-	sb->full = false;
+	take_all(sb);
 	sb->n_heap = 0;
 	for (size_t i = 0; i < sb->n_lanes; i++)
-		if (sb->lanes[i].fd >= 0 && lane_begin(sb, &sb->lanes[i]))
+		if (has_record(&sb->lanes[i]))
 			heap_add(sb, i);
-	while (sb->n_heap && heap_time(sb, 0) < until_ns) {
+	for (; n < max && sb->n_heap && heap_time(sb, 0) < until_ns; n++) {
 		struct lane *lane = &sb->lanes[sb->heap[0]];
 
-		n += deliver(sb, lane, fn, ctx);
-		if (!lane_next(sb, lane))
+		n_bytes += deliver(sb, lane, fn, ctx);
+		if (!has_record(lane)) {
+			queue_reset(&lane->out);
 			sb->heap[0] = sb->heap[--sb->n_heap];
+		}
 		heap_sink(sb);
 	}
-	look_for_full(sb);
-	tell_lost(sb, since_ns, fn, ctx);
+	pthread_mutex_lock(&sb->lock);
+	sb->queued -= n_bytes;
+	pthread_mutex_unlock(&sb->lock);
+	if (n < max)
+		tell_lost(sb, fn, ctx);
 	return n;
 }
 
@@ -469,13 +521,18 @@ size_t sideband_n_open(const struct sideband *sb)
 	size_t n = 0;
 
 	for (size_t i = 0; i < sb->n_lanes; i++)
-		n += sb->lanes[i].fd >= 0;
+		n += has_event(&sb->lanes[i]);
 	return n;
 }
 
-uint64_t sideband_n_lost(const struct sideband *sb)
+uint64_t sideband_n_lost(struct sideband *sb)
 {
-	return sb->lost;
+	uint64_t n;
+
+	pthread_mutex_lock(&sb->lock);
+	n = sb->lost + sb->n_full;
+	pthread_mutex_unlock(&sb->lock);
+	return n;
 }
 
 void sideband_collect(void *sideband, struct metric_sink *sink)
@@ -486,13 +543,18 @@ void sideband_collect(void *sideband, struct metric_sink *sink)
 	static const struct metric_family_desc lost = {"podprof_process_events_lost",
 						       METRIC_COUNTER,
 						       "Lost process events, by reason.", NULL};
-	static const char *const reasons[] = {"ring_full", "other_pid_namespace", "invalid"};
-	const struct sideband *sb = sideband;
-	const uint64_t counts[] = {sb->lost, sb->outside, sb->odd};
+	static const char *const reasons[] = {"ring_full", "queue_full", "other_pid_namespace",
+					      "invalid"};
+	struct sideband *sb = sideband;
+	uint64_t counts[array_size(reasons)], kinds[SIDEBAND_LOST];
 	const char *names[SIDEBAND_LOST];
 
+	pthread_mutex_lock(&sb->lock);
+	memcpy(kinds, sb->kinds, sizeof(kinds));
+	memcpy(counts, (uint64_t[]){sb->lost, sb->n_full, sb->outside, sb->odd}, sizeof(counts));
+	pthread_mutex_unlock(&sb->lock);
 	for (int kind = 0; kind < SIDEBAND_LOST; kind++)
 		names[kind] = sideband_kind_name(kind);
-	metric_by_name(sink, &events, "kind", sb->kinds, names, SIDEBAND_LOST);
+	metric_by_name(sink, &events, "kind", kinds, names, SIDEBAND_LOST);
 	metric_by_name(sink, &lost, "reason", counts, reasons, array_size(reasons));
 }

@@ -4,7 +4,8 @@
 
 /*
  * The kernel's records of all processes: forks, execs, executable mappings, exits. One perf event
- * on each CPU delivers the records, without BPF.
+ * on each CPU delivers the records, without BPF. One thread, the owner, calls all functions but
+ * sideband_fetch().
  */
 
 #include <stdbool.h>
@@ -18,18 +19,25 @@ struct root;
 struct sideband;
 
 /* Bytes of each CPU's ring. Fork, exec and exit of a small program take about 650 bytes. At 200
- * programs a second on two CPUs the ring is half full after a second and wakes the agent. On a busy
- * node the agent may wait another second for a CPU. A lost record costs names in profiles. */
+ * programs a second on two CPUs the ring is half full after a second and wakes the drain thread. On
+ * a busy node this thread may wait another second for a CPU. A lost record costs names in profiles.
+ */
 #define SIDEBAND_RING_BYTES 131072
+
+/* Bytes of records in the queues of all CPUs: 80,000 usual records, the work of about 0.1 s for
+ * their receiver. Reached: `podprof_process_events_lost_total{reason="queue_full"}`. */
+#define SIDEBAND_QUEUES_MAX ((size_t)8 << 20)
 
 /**
  * struct sideband_opts - options of sideband_new()
  * @sys:        /sys; borrowed
  * @ring_bytes: ring size of each CPU: a power of two, at least a page; 0: SIDEBAND_RING_BYTES
+ * @queue_bytes: ceiling of the queues behind the rings; 0: SIDEBAND_QUEUES_MAX
  */
 struct sideband_opts {
 	const struct root *sys;
 	size_t ring_bytes;
+	size_t queue_bytes;
 };
 
 typedef void (*sideband_fn)(void *ctx, const struct sideband_record *record);
@@ -38,31 +46,40 @@ typedef void (*sideband_fn)(void *ctx, const struct sideband_record *record);
 int sideband_new(const struct sideband_opts *opts, struct sideband **ret);
 void sideband_free(struct sideband *sb);
 
+/* Copies the records of full rings into queues, from any thread. True if the owner should take the
+ * queues soon. */
+bool sideband_fetch(struct sideband *sb);
+
 /**
  * sideband_drain() - deliver the records since the last call, in order of time
  * @until_ns: end of the drain (CLOCK_BOOTTIME); later records stay for the next call. The kernel
  *            takes a record's time before the write to the ring. Thus a record younger than about a
  *            millisecond may precede an older one of another CPU
+ * @max:      number of records; further ones stay for the next call
  *
- * After a full ring, records are or may be missing: then the last record is a SIDEBAND_LOST.
+ * After a full ring, records are or may be missing: then a SIDEBAND_LOST follows the last record
+ * before @until_ns.
  *
  * Return: the number of delivered records.
  */
-size_t sideband_drain(struct sideband *sb, uint64_t until_ns, sideband_fn fn, void *ctx);
+size_t sideband_drain(struct sideband *sb, uint64_t until_ns, size_t max, sideband_fn fn,
+		      void *ctx);
 /* The usual @until_ns of sideband_drain(): now, minus the records' arrival time. */
 uint64_t sideband_until(void);
 
-/* Open events on all online CPUs and close the others. Call about once a second. 0, an outcome of
+/* Open events on all online CPUs and close the others. Call as oncpu_follow(). 0, an outcome of
  * perf_events_follow(), -errno. */
 int sideband_follow(struct sideband *sb);
+/* Whether each online CPU of the last look has its ring. */
+bool sideband_whole(const struct sideband *sb);
 
-/* Readable (EPOLLIN) from a half full ring until the next drain. */
+/* Readable (EPOLLIN) from a half full ring until the next fetch or drain. */
 int sideband_fd(const struct sideband *sb);
 
 /* Number of CPUs with an event. */
 size_t sideband_n_open(const struct sideband *sb);
-/* Records lost in full rings, as reported by the kernel so far. */
-uint64_t sideband_n_lost(const struct sideband *sb);
+/* Records lost so far: in full rings, as the kernel reports, and in full queues. */
+uint64_t sideband_n_lost(struct sideband *sb);
 /* A metric_collect_fn: podprof_process_events by kind, podprof_process_events_lost by reason. */
 void sideband_collect(void *sideband, struct metric_sink *sink);
 

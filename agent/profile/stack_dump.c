@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The ring is small, and a process that is new to the agent needs 16 KiB of it a sample. So two
- * threads empty it: the thread that takes the dumps, and between its turns the thread that only
- * fetches. Both append to one list.
+ * The ring is small, and each sample of a process unknown to the agent needs 16 KiB of it. So two
+ * threads empty the ring into one list: the thread that takes the dumps and, between its turns, the
+ * drain thread.
  */
 #include "profile/stack_dump.h"
 
@@ -48,7 +48,7 @@ uint32_t stack_dumps_per_cpu(size_t n_cpus)
 	return n < STACK_DUMPS_PER_CPU ? STACK_DUMPS_PER_CPU : (uint32_t)n;
 }
 
-/* As sample_decode(): our own programs wrote it, it is checked once. */
+/* As sample_decode(): our own programs wrote the record, so it is checked once. */
 int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 {
 	const struct stack_dump_head *h = record;
@@ -178,6 +178,16 @@ bool stack_dumps_full(struct stack_dumps *c)
 	return full;
 }
 
+bool stack_dumps_waiting(struct stack_dumps *c)
+{
+	bool waiting;
+
+	pthread_mutex_lock(&c->lock);
+	waiting = !STAILQ_EMPTY(&c->list);
+	pthread_mutex_unlock(&c->lock);
+	return waiting;
+}
+
 int stack_dumps_fetch(struct stack_dumps *c)
 {
 	int r = 0;
@@ -189,8 +199,8 @@ int stack_dumps_fetch(struct stack_dumps *c)
 	return r == -ENOSPC || r >= 0 ? 0 : r;
 }
 
-/* What is in the ring when this begins is delivered, however little room there is: the records
- * before it make room. */
+/* Deliver the contents of the ring at the start of the call. Delivered records make room for the
+ * rest. */
 int stack_dumps_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx)
 {
 	struct fetched *f;

@@ -68,6 +68,8 @@ int stack_dumps_fd(const struct stack_dumps *c);
 int stack_dumps_fetch(struct stack_dumps *c);
 /* Whether the fetched records have reached STACK_DUMPS_FETCHED_MAX; on any thread. */
 bool stack_dumps_full(struct stack_dumps *c);
+/* Whether there are fetched records; on any thread. */
+bool stack_dumps_waiting(struct stack_dumps *c);
 /* Records lost for lack of memory. */
 uint64_t stack_dumps_n_lost(const struct stack_dumps *c);
 

@@ -39,17 +39,16 @@
 #include "base/nsec.h"
 #include "shared/sample.h"
 
-/* From the change of generations to the emptying: thousands of times what a program takes, and long
- * enough for its flag to be seen by any other CPU. */
+/* From the change of generations to the emptying: a thousand times the run time of a program, and
+ * long enough for its flag to become visible on other CPUs. */
 #define STACKS_SETTLE_NS     (10 * NSEC_PER_MSEC)
-/* A flag that stays set for so long is not one of a running program; nothing that we know of does
- * that. Emptying goes on, counted as podprof_bpf_unsettled_drains. Reached:
- * `podprof_bpf_unsettled_drains_total`. */
+/* A flag set for this long is not of a running program; no cause is known. The drain goes on.
+ * Reached: `podprof_bpf_unsettled_drains_total`. */
 #define STACKS_SETTLE_MAX_NS (2 * NSEC_PER_SEC)
 
-/* Entries read by one system call. A bucket of the kernel's hash table is read as a whole, so the
- * batch must hold the longest chain: with as many buckets as entries and a random seed, chains of
- * more than 16 are not seen. */
+/* Entries read by one system call. The kernel reads a hash bucket as a whole, so a batch must hold
+ * the longest chain. With as many buckets as entries and a random seed, no chain has more than 16.
+ */
 #define STACKS_SMALL_BATCH 256
 #define STACKS_LARGE_BATCH 64
 #define STACKS_DEEP_BATCH  32
@@ -70,6 +69,7 @@ STAILQ_HEAD(chunk_list, chunk);
 struct batch {
 	STAILQ_ENTRY(batch) in_list;
 	uint64_t since_ns; /* boot clock */
+	uint64_t until_ns; /* the same */
 	size_t bytes;
 	struct chunk_list chunks;
 };
@@ -82,29 +82,29 @@ struct stacks {
 	struct bpfobj_sizes sizes;
 	int n_possible;
 
-	/* of the thread that fetches */
-	uint64_t wished_ns;    /* interval that was asked for */
-	uint64_t interval_ns;  /* the one in force */
-	uint64_t *running;     /* one per possible CPU */
-	bool turned;	       /* generations have changed, the old one is to be emptied */
-	uint64_t turned_ns;    /* when (monotonic) */
-	uint64_t begun_ns[2];  /* when each generation became the active one (boot clock) */
-	struct batch *copying; /* of the old generation; NULL: none has begun */
+	/* of the fetching thread */
+	uint64_t wished_ns;	    /* requested interval */
+	uint64_t interval_ns;	    /* present interval */
+	struct sample_stats *flags; /* one per possible CPU */
+	bool turned;	      /* the generations have changed, and the old one is not emptied yet */
+	uint64_t turned_ns;   /* when (monotonic) */
+	uint64_t begun_ns[2]; /* when each generation became active (boot clock) */
+	struct batch *copying; /* copy of the old generation; NULL: not begun */
 	_Atomic uint64_t n_unsettled;
 
 	pthread_mutex_t lock; /* guards the next two */
 	struct batch_list fetched;
 	size_t fetched_bytes;
 
-	/* of the thread that takes */
-	struct batch *taken;  /* from stacks_next() to stacks_deliver(); else NULL */
-	uint64_t *cpu_values; /* one per possible CPU */
-	uint64_t n_odd;	      /* entries that could not be understood */
+	/* of the taking thread */
+	struct batch *taken;	    /* from stacks_next() to stacks_deliver(); else NULL */
+	struct sample_stats *stats; /* one per possible CPU */
+	uint64_t n_odd;		    /* malformed entries */
 	uint64_t fp_frames;
 	uint64_t row_frames;
 	uint64_t runtime_frames;
 	uint64_t kernel_frames;
-	uint64_t walked[SAMPLE_END_MAX]; /* of those that were copied out, by end */
+	uint64_t walked[SAMPLE_END_MAX]; /* stack dumps by their end */
 	uint64_t n_walked;
 };
 
@@ -125,13 +125,14 @@ static void batch_free(struct batch *batch)
 	free(batch);
 }
 
-static struct batch *batch_new(uint64_t since_ns)
+static struct batch *batch_new(uint64_t since_ns, uint64_t until_ns)
 {
 	struct batch *batch = calloc(1, sizeof(*batch));
 
 	if (!batch)
 		return NULL;
 	batch->since_ns = since_ns;
+	batch->until_ns = until_ns;
 	STAILQ_INIT(&batch->chunks);
 	return batch;
 }
@@ -153,7 +154,7 @@ static struct chunk *batch_room(struct batch *batch, size_t value_size, uint32_t
 _Static_assert(sizeof(struct chunk) % 8 == 0 && sizeof(struct sample_key) % 8 == 0,
 	       "keys and values are aligned");
 
-/* Takes @chunk. The memory without entries goes back: most chunks are nearly empty. */
+/* Takes @chunk, shrunk to its entries: most chunks are nearly empty. */
 static void batch_add(struct batch *batch, struct chunk *chunk)
 {
 	struct chunk *fitted;
@@ -203,9 +204,9 @@ int stacks_new(const char *kind, const struct bpfobj_stacks *maps, const struct 
 	s->n_possible = libbpf_num_possible_cpus();
 	if (s->n_possible < 0)
 		return s->n_possible;
-	s->running = calloc((size_t)s->n_possible, sizeof(*s->running));
-	s->cpu_values = calloc((size_t)s->n_possible, sizeof(*s->cpu_values));
-	if (!s->running || !s->cpu_values)
+	s->flags = calloc((size_t)s->n_possible, sizeof(*s->flags));
+	s->stats = calloc((size_t)s->n_possible, sizeof(*s->stats));
+	if (!s->flags || !s->stats)
 		return -ENOMEM;
 	*ret = take_ptr(s);
 	return 0;
@@ -224,15 +225,15 @@ void stacks_free(struct stacks *s)
 	batch_free(s->copying);
 	batch_free(s->taken);
 	pthread_mutex_destroy(&s->lock);
-	free(s->running);
-	free(s->cpu_values);
+	free(s->flags);
+	free(s->stats);
 	free(s);
 }
 
 /* ---------------------------------------------------------------- fetching */
 
-/* Half the interval when a class was more than three quarters full, and back again when all are
- * less than a quarter. */
+/* Adapt the interval: half if a class was more than three quarters full, double if all are below a
+ * quarter. */
 static void adapt_interval(struct stacks *s, const struct batch *batch)
 {
 	const size_t small_quarter = s->sizes.small / 4, large_quarter = s->sizes.large / 4;
@@ -251,8 +252,8 @@ static void adapt_interval(struct stacks *s, const struct batch *batch)
 		s->interval_ns = s->wished_ns;
 }
 
-/* One entry at a time, for what the batch call cannot do. Memory comes first: an entry that is
- * deleted is in the batch. */
+/* Copy the entries one at a time, where the batch call fails. Allocate first: a deleted entry must
+ * be in the batch. */
 static int copy_singly(struct batch *batch, int fd, size_t value_size)
 {
 	struct chunk *chunk;
@@ -317,13 +318,13 @@ static int copy_generation(const struct stacks *s, unsigned int generation, stru
 /* Whether a program runs on some CPU, or -errno. */
 static int is_running(const struct stacks *s)
 {
-	const uint32_t slot = SAMPLE_STAT_RUNNING;
-	int r = bpf_map_lookup_elem(s->maps.stats, &slot, s->running);
+	const uint32_t zero = 0;
+	int r = bpf_map_lookup_elem(s->maps.stats, &zero, s->flags);
 
 	if (r < 0)
 		return r;
 	for (int cpu = 0; cpu < s->n_possible; cpu++)
-		if (s->running[cpu])
+		if (s->flags[cpu].running)
 			return 1;
 	return 0;
 }
@@ -350,7 +351,8 @@ static unsigned int inactive_generation(const struct stacks *s)
 	return !(*s->maps.generation & 1);
 }
 
-/* Where the samples of a generation begin. A program that ran at the change may have stored one. */
+/* Earliest time of a sample of a generation. A program that ran during the change may have stored a
+ * sample. */
 static uint64_t since_of(const struct stacks *s, unsigned int generation)
 {
 	const uint64_t begun_ns = s->begun_ns[generation];
@@ -368,14 +370,14 @@ static bool is_full(struct stacks *s)
 	return full;
 }
 
-/* Copies a generation and hands the copy over. After an error the copy so far stays, and the next
- * call goes on. */
+/* Copy a generation and queue the copy. After an error the partial copy stays, and the next call
+ * continues. */
 static int fetch_generation(struct stacks *s, unsigned int generation)
 {
 	int r;
 
 	if (!s->copying)
-		s->copying = batch_new(since_of(s, generation));
+		s->copying = batch_new(since_of(s, generation), s->begun_ns[!generation]);
 	if (!s->copying)
 		return -ENOMEM;
 	r = copy_generation(s, generation, s->copying);
@@ -388,6 +390,22 @@ static int fetch_generation(struct stacks *s, unsigned int generation)
 	pthread_mutex_unlock(&s->lock);
 	s->copying = NULL;
 	return 0;
+}
+
+bool stacks_idle(struct stacks *s)
+{
+	const unsigned int active = !inactive_generation(s);
+	const int maps[] = {s->maps.small[active], s->maps.large[active], s->maps.deep[active]};
+	const uint64_t now_ns = nsec_boot();
+	struct sample_key key;
+
+	if (s->turned)
+		return false;
+	for (size_t i = 0; i < array_size(maps); i++)
+		if (bpf_map_get_next_key(maps[i], NULL, &key) != -ENOENT)
+			return false; /* stacks_fetch() returns the reason of a failure */
+	s->begun_ns[active] = now_ns;
+	return true;
 }
 
 int stacks_fetch(struct stacks *s)
@@ -418,8 +436,7 @@ int stacks_fetch(struct stacks *s)
 static void count_frames(struct stacks *s, const struct sample *sample)
 {
 	s->row_frames += sample->n_rows * sample->count;
-	if (sample->n_native) /* the innermost is not unwound */
-		s->fp_frames += (sample->n_native - 1 - sample->n_rows) * sample->count;
+	s->fp_frames += (sample->n_walked - sample->n_rows) * sample->count;
 	s->runtime_frames += sample->n_runtime * sample->count;
 	s->kernel_frames += sample->n_kernel * sample->count;
 }
@@ -441,7 +458,7 @@ static void deliver(struct stacks *s, const struct chunk *chunk, sample_fn fn, v
 			s->n_odd++;
 			continue;
 		}
-		if (!sample.dump_id) /* else when it is known who walks it: stacks_walked() */
+		if (!sample.dump_id) /* dumped stacks are counted in stacks_walked() */
 			count_frames(s, &sample);
 		fn(ctx, &sample);
 	}
@@ -508,22 +525,37 @@ uint64_t stacks_interval_ns(const struct stacks *s)
 	return s->turned ? STACKS_SETTLE_NS : s->interval_ns - STACKS_SETTLE_NS;
 }
 
+uint64_t stacks_next_since_ns(struct stacks *s)
+{
+	uint64_t since_ns;
+
+	pthread_mutex_lock(&s->lock);
+	since_ns = STAILQ_EMPTY(&s->fetched) ? UINT64_MAX : STAILQ_FIRST(&s->fetched)->since_ns;
+	pthread_mutex_unlock(&s->lock);
+	return since_ns;
+}
+
 uint64_t stacks_since_ns(const struct stacks *s)
 {
 	return s->taken ? s->taken->since_ns : 0;
 }
 
+uint64_t stacks_until_ns(const struct stacks *s)
+{
+	return s->taken ? s->taken->until_ns : 0;
+}
+
 int stacks_stats(const struct stacks *s, uint64_t ret[], size_t n)
 {
-	int r;
+	const uint32_t zero = 0;
+	int r = bpf_map_lookup_elem(s->maps.stats, &zero, s->stats);
 
+	if (r < 0)
+		return r;
 	for (uint32_t stat = 0; stat < n && stat < SAMPLE_STAT_MAX; stat++) {
-		r = bpf_map_lookup_elem(s->maps.stats, &stat, s->cpu_values);
-		if (r < 0)
-			return r;
 		ret[stat] = 0;
 		for (int cpu = 0; cpu < s->n_possible; cpu++)
-			ret[stat] += s->cpu_values[cpu];
+			ret[stat] += s->stats[cpu].counts[stat];
 		if (stat < SAMPLE_END_MAX)
 			ret[stat] += s->walked[stat];
 		if (stat == SAMPLE_STAT_DUMPED)
@@ -542,7 +574,7 @@ static void collect_samples(const struct stacks *const all[], size_t n, struct m
 	for (size_t k = 0; k < n; k++) {
 		if (stacks_stats(all[k], stats, SAMPLE_STAT_MAX) < 0)
 			continue;
-		/* those that wait are counted when they are walked */
+		/* waiting dumps are counted after their walk */
 		for (unsigned int i = 0; i < SAMPLE_STAT_MAX; i++)
 			if (i != SAMPLE_STAT_DUMPED)
 				metric_u64(sink, stats[i],

@@ -35,9 +35,9 @@ int stacks_new(const char *kind, const struct bpfobj_stacks *maps, const struct 
 	       uint64_t wished_ns, struct stacks **ret);
 void stacks_free(struct stacks *s);
 
-/* Bytes of fetched samples, 360 each and more. Stacks of two CPUs at 97 Hz fill it in two minutes,
- * those of 64 CPUs in 4 s. Memory is used only while the taking thread is late. Reached: the drain
- * stops, then `podprof_samples_total{outcome="lost_full"}`. */
+/* Bytes of fetched samples, 360 each and more. Two CPUs at 97 Hz with distinct stacks reach the
+ * ceiling in two minutes, 64 CPUs in 4 s. Memory is used only while the taking thread is late.
+ * Reached: the drain stops, then `podprof_samples_total{outcome="lost_full"}`. */
 #define STACKS_FETCHED_BYTES_MAX ((size_t)10 << 20)
 
 /* A positive result of stacks_fetch(). */
@@ -53,6 +53,9 @@ void stacks_free(struct stacks *s);
  * Return: 0; STACKS_FETCHED: there is something to take; -errno: the next call tries again.
  */
 int stacks_fetch(struct stacks *s);
+/* True between two drains while no sample is stored: a drain would find nothing. The span of the
+ * next samples then begins now. On the thread that fetches. */
+bool stacks_idle(struct stacks *s);
 /* Time from this stacks_fetch() or stacks_tick() to the next, in ns; on the same thread. */
 uint64_t stacks_interval_ns(const struct stacks *s);
 
@@ -60,6 +63,12 @@ uint64_t stacks_interval_ns(const struct stacks *s);
 bool stacks_next(struct stacks *s);
 /* Start of the span of these samples (boot clock), until stacks_deliver() returns. */
 uint64_t stacks_since_ns(const struct stacks *s);
+/* End of their span (boot clock): the change of generations. A program that ran meanwhile may have
+ * stored a sample a moment later. Until stacks_deliver() returns. */
+uint64_t stacks_until_ns(const struct stacks *s);
+/* The same as stacks_since_ns() of the samples that stacks_next() will take; UINT64_MAX if there
+ * are none. */
+uint64_t stacks_next_since_ns(struct stacks *s);
 /* Deliver them: @fn is called for each distinct stack, with its count since the last drain. */
 void stacks_deliver(struct stacks *s, sample_fn fn, void *ctx);
 

@@ -40,7 +40,7 @@ uint32_t verifier_insns(const char *log)
 	return 0;
 }
 
-/* The last line that is none of the statistics, which may be empty. */
+/* The last line before the statistics; may be empty. */
 static struct strview complaint(const char *log)
 {
 	struct strview all = strview_of(log), line, last = strview_of("");
@@ -78,7 +78,7 @@ static int listen_to(struct verifier *v, struct bpf_program *program)
 int verifier_init(struct verifier *v, struct bpf_object *object)
 {
 	struct bpf_program *program;
-	size_t n = 1; /* one too many, so that none is no special case */
+	size_t n = 1; /* one more than needed, so that an empty list is no special case */
 	int r = 0;
 
 	bpf_object__for_each_program(program, object) n++;

@@ -131,6 +131,9 @@ void runtimes_sweep(struct runtimes *rs)
 	HASH_ITER(hh, rs->functions, f, next)
 		if (__atomic_load_n(&f->image->refs, __ATOMIC_ACQUIRE) == 1)
 			function_drop(rs, f);
+	for (size_t i = 0; i < rs->opts.n; i++)
+		if (rs->opts.table[i] && rs->opts.table[i]->sweep)
+			rs->opts.table[i]->sweep(rs->readers[i]);
 }
 
 /* ---------------------------------------------------------------- frames */
@@ -150,6 +153,47 @@ uint32_t runtimes_of(const struct runtimes *rs, const struct address_space_who *
 			return i;
 	}
 	return FRAME_RUNTIME_NONE;
+}
+
+const void *runtimes_record(const struct runtimes *rs, uint32_t number,
+			    const struct address_space_who *who)
+{
+	const struct runtime *rt = runtime_of(rs, number);
+
+	return rt && rt->record ? rt->record(rs->readers[number], who) : NULL;
+}
+
+bool runtimes_wants(const struct runtimes *rs, const struct address_space_who *who,
+		    const struct frame_record *frame)
+{
+	const struct runtime *rt = runtime_of(rs, frame->runtime);
+
+	return frame->kind == FRAME_RUNTIME && rt && rt->wants &&
+	       rt->wants(rs->readers[frame->runtime], who, frame);
+}
+
+void runtimes_flush(const struct runtimes *rs)
+{
+	for (size_t i = 0; i < rs->opts.n; i++)
+		if (rs->opts.table[i] && rs->opts.table[i]->flush)
+			rs->opts.table[i]->flush(rs->readers[i]);
+}
+
+size_t runtimes_pending(const struct runtimes *rs)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < rs->opts.n; i++)
+		if (rs->opts.table[i] && rs->opts.table[i]->pending)
+			n += rs->opts.table[i]->pending(rs->readers[i]);
+	return n;
+}
+
+void runtimes_wait(const struct runtimes *rs, uint64_t timeout_ns)
+{
+	for (size_t i = 0; i < rs->opts.n; i++)
+		if (rs->opts.table[i] && rs->opts.table[i]->wait)
+			rs->opts.table[i]->wait(rs->readers[i], timeout_ns);
 }
 
 /* A frame without a name: the reason is shown. */
@@ -226,7 +270,7 @@ int runtimes_new(const struct runtimes_opts *opts, struct runtimes **ret)
 		return -ENOMEM;
 	for (size_t i = 0; i < rs->opts.n; i++) {
 		const struct runtime *rt = rs->opts.table[i];
-		int r = rt && rt->new ? rt->new (opts->proc, &rs->readers[i]) : 0;
+		int r = rt && rt->new ? rt->new (&opts->host, &rs->readers[i]) : 0;
 
 		if (r)
 			return r;
@@ -263,4 +307,7 @@ void runtimes_collect(void *runtimes, struct metric_sink *sink)
 	metric_by_name(sink, &frames, "outcome", rs->outcomes, outcome_names, RUNTIMES_OUTCOME_MAX);
 	metric_family(sink, &functions);
 	metric_u64(sink, HASH_COUNT(rs->functions), NULL, 0);
+	for (size_t i = 0; i < rs->opts.n; i++)
+		if (rs->opts.table[i] && rs->opts.table[i]->collect)
+			rs->opts.table[i]->collect(rs->readers[i], sink);
 }

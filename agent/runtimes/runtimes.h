@@ -17,6 +17,7 @@
 
 struct address_space;
 struct address_space_who;
+struct loop;
 struct metric_sink;
 struct root;
 struct runtimes;
@@ -42,31 +43,69 @@ enum runtime_outcome {
 };
 
 /**
- * struct runtime - the reader of one language runtime
- * @name:       "python": functions are in the mapping "[python]"
- * @new:        make the reader's state; NULL: none. 0 or -errno
- * @free:       free that state; NULL together with @new
- * @runs:       whether a process has this runtime; called for each record of a process
- * @frame_name: the function of a FRAME_RUNTIME. 0; RUNTIME_GONE; -ENOMEM; any other -errno counts
- *              as RUNTIME_GONE
+ * struct runtime_host - for readers, which end before it
+ * @loop:  for threads; NULL in tests without them
+ * @found: called on the loop: a process has the runtime (enum frame_runtime), and its record is
+ *         there
+ * @named: called on the loop: frames of the process @pid have names, or will have none
  */
-struct runtime {
-	const char *name;
-	int (*new)(const struct root *proc, void **ret);
-	void (*free)(void *reader);
-	bool (*runs)(void *reader, const struct address_space_who *who,
-		     const struct address_space *space);
-	int (*frame_name)(void *reader, const struct address_space_who *who,
-			  const struct frame_record *frame, struct runtime_place *ret);
+struct runtime_host {
+	const struct root *proc;
+	struct loop *loop;
+	void (*found)(void *ctx, uint32_t runtime, const struct address_space_who *who);
+	void (*named)(void *ctx, uint64_t pid);
+	void *ctx;
 };
 
 /**
+ * struct runtime - the reader of one language runtime. Nothing here may block
+ * @name:       "python": functions are in the mapping "[python]"
+ * @new:        make the reader's state; NULL: none. 0 or -errno
+ * @free:       free that state; NULL together with @new
+ * @runs:       whether a process has this runtime; called for each record of a process. May be
+ *              false at first, and host.found() called later
+ * @record:     the value for the process in the runtime's own map (bpf/lib/), borrowed until the
+ *              next call of the reader; NULL: none. A NULL function: the runtime has no map
+ * @frame_name: the function of a FRAME_RUNTIME. 0; RUNTIME_GONE; -ENOMEM; any other -errno counts
+ *              as RUNTIME_GONE
+ *
+ * For a reader that reads names behind the loop's back; NULL for another one:
+ *
+ * @wants:   whether a thread reads the name of a frame, or will: host.named() follows
+ * @flush:   the frames of some samples are wanted: begin
+ * @pending: number of tasks with the thread
+ * @wait:    wait at most so long for one of them. For the end of a program
+ * @sweep:   once a window: forget ended processes
+ * @collect: a metric_collect_fn
+ */
+struct runtime {
+	const char *name;
+	int (*new)(const struct runtime_host *host, void **ret);
+	void (*free)(void *reader);
+	bool (*runs)(void *reader, const struct address_space_who *who,
+		     const struct address_space *space);
+	const void *(*record)(void *reader, const struct address_space_who *who);
+	int (*frame_name)(void *reader, const struct address_space_who *who,
+			  const struct frame_record *frame, struct runtime_place *ret);
+	bool (*wants)(void *reader, const struct address_space_who *who,
+		      const struct frame_record *frame);
+	void (*flush)(void *reader);
+	size_t (*pending)(void *reader);
+	void (*wait)(void *reader, uint64_t timeout_ns);
+	void (*sweep)(void *reader);
+	void (*collect)(void *reader, struct metric_sink *sink);
+};
+
+/* CPython (python.c). */
+extern const struct runtime runtime_python;
+
+/**
  * struct runtimes_opts - borrowed until runtimes_free()
- * @proc:  for the readers
+ * @host:  for the readers; copied
  * @table: @n readers by enum frame_runtime, NULL for a runtime without reader; NULL: podprof's own
  */
 struct runtimes_opts {
-	const struct root *proc;
+	struct runtime_host host;
 	const struct runtime *const *table;
 	size_t n;
 };
@@ -79,6 +118,17 @@ void runtimes_free(struct runtimes *rs);
  */
 uint32_t runtimes_of(const struct runtimes *rs, const struct address_space_who *who,
 		     const struct address_space *space);
+/* The value for the process in the map of the runtime @number; NULL: none. Borrowed. */
+const void *runtimes_record(const struct runtimes *rs, uint32_t number,
+			    const struct address_space_who *who);
+/* Whether the name of a frame is being read, or will be after runtimes_flush(). */
+bool runtimes_wants(const struct runtimes *rs, const struct address_space_who *who,
+		    const struct frame_record *frame);
+void runtimes_flush(const struct runtimes *rs);
+/* Tasks of the readers' threads. */
+size_t runtimes_pending(const struct runtimes *rs);
+/* Waits at most so long for one of each thread. For the end of a program, after its loop. */
+void runtimes_wait(const struct runtimes *rs, uint64_t timeout_ns);
 /**
  * runtimes_resolve() - the function of a frame
  * @frame: FRAME_RUNTIME or FRAME_BROKEN
@@ -89,9 +139,10 @@ uint32_t runtimes_of(const struct runtimes *rs, const struct address_space_who *
  */
 int runtimes_resolve(struct runtimes *rs, const struct address_space_who *who,
 		     const struct frame_record *frame, struct frame *ret);
-/* Once a window: free functions without references. */
+/* Once a window: free functions without references, and forget ended processes. */
 void runtimes_sweep(struct runtimes *rs);
-/* A metric_collect_fn: podprof_runtime_frames by outcome, podprof_runtime_functions. */
+/* A metric_collect_fn: podprof_runtime_frames by outcome, podprof_runtime_functions, and the
+ * readers' own. */
 void runtimes_collect(void *runtimes, struct metric_sink *sink);
 
 #endif

@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,9 @@
 #include "base/strview.h"
 #include "base/utf8.h"
 
+/* Families and values of a step, some 0.1 ms. */
+#define EXPOSITION_STEP 64
+
 static const char openmetrics_end[] = "# EOF\n";
 
 /* A name already used: of a family on the page, or of a sample (name and labels) in the family. */
@@ -41,16 +45,32 @@ struct seen {
 	char key[];
 };
 
-struct page {
+/**
+ * struct item - a family, or a value of the family before, copied from a collector
+ * @value: without its labels, whose names and values follow as @n_text bytes
+ */
+struct item {
+	bool is_family;
+	struct metric_family_desc family;
+	struct metric_value value;
+	size_t n_text;
+};
+
+/* @items: copied; @at: the next for the page */
+struct exposition {
 	struct metric_sink sink;
+	struct buf items;
+	size_t at;
 	struct buf *text;
 	bool openmetrics;
 	struct exposition_stats *stats;
-	const struct metric_family_desc *family; /* NULL: no valid family */
+	struct metric_family_desc last_family;
+	const struct metric_family_desc *family; /* that one; NULL: no valid family */
 	enum exposition_outcome no_family;	 /* why */
 	bool head_written;
 	struct seen *families;
 	struct seen *samples;
+	size_t text_max; /* of @text */
 	int error;
 };
 
@@ -98,7 +118,7 @@ static const char *sample_suffix(const struct metric_family_desc *family)
 	return "";
 }
 
-static const char *type_name(const struct page *page)
+static const char *type_name(const struct exposition *page)
 {
 	switch (page->family->type) {
 	case METRIC_COUNTER:
@@ -116,16 +136,22 @@ static const char *type_name(const struct page *page)
 /* @s with backslash, newline and, if @quote, the quotation mark escaped. */
 static int put_escaped(struct buf *b, const char *s, bool quote)
 {
-	size_t start = b->len;
-	int r = 0;
+	const char *special = quote ? "\\\n\"" : "\\\n";
+	size_t start = b->len, n;
+	int r;
 
-	for (; *s && !r; s++) {
-		if (*s == '\n')
-			r = buf_puts(b, "\\n");
-		else if (*s == '\\' || (*s == '"' && quote))
-			r = buf_printf(b, "\\%c", *s);
-		else
-			r = buf_putc(b, *s);
+	for (;;) {
+		n = strcspn(s, special);
+		r = buf_append(b, s, n);
+		s += n;
+		if (r || !*s)
+			break;
+		r = buf_putc(b, '\\');
+		if (!r)
+			r = buf_putc(b, *s == '\n' ? 'n' : *s);
+		if (r)
+			break;
+		s++;
 	}
 	if (b->data)
 		utf8_repair(b->data + start, b->len - start);
@@ -141,7 +167,7 @@ static bool has_unit(const struct metric_family_desc *family)
 	       strview_suffix(&name, family->unit) && strview_suffix(&name, "_");
 }
 
-static int put_head(struct page *page)
+static int put_head(struct exposition *page)
 {
 	const struct metric_family_desc *family = page->family;
 	const char *suffix = page->openmetrics ? "" : sample_suffix(family);
@@ -183,8 +209,8 @@ static int put_labels(struct buf *b, const struct metric_value *value)
 	for (size_t i = 0; i < n && !r; i++) {
 		if (i && strcmp(sorted[i].name, sorted[i - 1].name) == 0)
 			return EXPOSITION_BAD_NAME;
-		r = buf_printf(b, "%s%s=\"", i ? "," : "{", sorted[i].name) ||
-		    put_escaped(b, sorted[i].value, true) || buf_putc(b, '"');
+		r = buf_putc(b, i ? ',' : '{') || buf_puts(b, sorted[i].name) ||
+		    buf_puts(b, "=\"") || put_escaped(b, sorted[i].value, true) || buf_putc(b, '"');
 	}
 	if (!r && n)
 		r = buf_putc(b, '}');
@@ -193,8 +219,11 @@ static int put_labels(struct buf *b, const struct metric_value *value)
 
 static int put_number(struct buf *b, const struct metric_value *value)
 {
+	char text[sizeof(" 18446744073709551615\n")];
+
 	if (!value->is_double)
-		return buf_printf(b, " %" PRIu64 "\n", value->u);
+		return buf_append(b, text,
+				  (size_t)snprintf(text, sizeof(text), " %" PRIu64 "\n", value->u));
 	if (isnan(value->d))
 		return buf_puts(b, " NaN\n");
 	if (isinf(value->d))
@@ -202,7 +231,7 @@ static int put_number(struct buf *b, const struct metric_value *value)
 	return buf_printf(b, " %.17g\n", value->d);
 }
 
-static bool value_ok(const struct page *page, const struct metric_value *value)
+static bool value_ok(const struct exposition *page, const struct metric_value *value)
 {
 	if (!value->is_double || page->family->type == METRIC_GAUGE)
 		return true;
@@ -211,7 +240,7 @@ static bool value_ok(const struct page *page, const struct metric_value *value)
 }
 
 /* 0, an outcome, -ENOMEM; after a failure the caller cuts off the partial sample. */
-static int put_sample(struct page *page, const struct metric_value *value)
+static int put_sample(struct exposition *page, const struct metric_value *value)
 {
 	struct buf *b = page->text;
 	size_t start;
@@ -224,8 +253,8 @@ static int put_sample(struct page *page, const struct metric_value *value)
 	if (!page->head_written && put_head(page))
 		return EXPOSITION_PAGE_FULL;
 	start = b->len;
-	if (buf_printf(b, "%s%s", page->family->name,
-		       value->suffix ? value->suffix : sample_suffix(page->family)))
+	if (buf_puts(b, page->family->name) ||
+	    buf_puts(b, value->suffix ? value->suffix : sample_suffix(page->family)))
 		return EXPOSITION_PAGE_FULL;
 	r = put_labels(b, value);
 	if (r)
@@ -236,9 +265,8 @@ static int put_sample(struct page *page, const struct metric_value *value)
 	return put_number(b, value) ? EXPOSITION_PAGE_FULL : 0;
 }
 
-static void page_family(struct metric_sink *sink, const struct metric_family_desc *family)
+static void page_family(struct exposition *page, const struct metric_family_desc *family)
 {
-	struct page *page = container_of(sink, struct page, sink);
 	int r;
 
 	page->family = NULL;
@@ -251,13 +279,14 @@ static void page_family(struct metric_sink *sink, const struct metric_family_des
 	if (r < 0)
 		page->error = r;
 	page->no_family = EXPOSITION_REOPENED;
-	if (r == 0)
-		page->family = family;
+	if (r)
+		return;
+	page->last_family = *family;
+	page->family = &page->last_family;
 }
 
-static void page_value(struct metric_sink *sink, const struct metric_value *value)
+static void page_value(struct exposition *page, const struct metric_value *value)
 {
-	struct page *page = container_of(sink, struct page, sink);
 	size_t before = page->text->len;
 	int r = put_sample(page, value);
 
@@ -273,30 +302,142 @@ static void page_value(struct metric_sink *sink, const struct metric_value *valu
 	}
 }
 
+/* ---- copies of the collectors' values ---- */
+
+/* An overfull copy is as a full page. */
+static void item_add(struct exposition *page, const struct item *item,
+		     const struct metric_label *labels, size_t n_labels)
+{
+	const size_t before = page->items.len;
+	struct item head = *item;
+	int r = buf_append(&page->items, &head, sizeof(head));
+
+	for (size_t i = 0; i < n_labels && !r; i++) {
+		const char *name = labels[i].name, *value = labels[i].value;
+
+		if (!value || !*value)
+			continue;
+		r = buf_append(&page->items, name, strlen(name) + 1);
+		if (!r)
+			r = buf_append(&page->items, value, strlen(value) + 1);
+	}
+	if (!r) {
+		head.n_text = page->items.len - before - sizeof(head);
+		memcpy(page->items.data + before, &head, sizeof(head));
+		return;
+	}
+	page->items.len = before;
+	if (r < 0)
+		page->error = r;
+	else
+		page->stats->samples[EXPOSITION_PAGE_FULL]++;
+}
+
+static void copy_family(struct metric_sink *sink, const struct metric_family_desc *family)
+{
+	struct exposition *page = container_of(sink, struct exposition, sink);
+
+	item_add(page, &(struct item){.is_family = true, .family = *family}, NULL, 0);
+}
+
+static void copy_value(struct metric_sink *sink, const struct metric_value *value)
+{
+	struct exposition *page = container_of(sink, struct exposition, sink);
+
+	item_add(page, &(struct item){.value = *value}, value->labels, value->n_labels);
+}
+
+/* The next item. */
+static void page_item(struct exposition *page)
+{
+	/* one more than allowed is refused as it would be in the collector's own order */
+	struct metric_label labels[METRIC_LABELS_MAX + 1];
+	const char *text;
+	struct item item;
+	size_t n = 0, at = 0;
+
+	memcpy(&item, page->items.data + page->at, sizeof(item));
+	text = page->items.data + page->at + sizeof(item);
+	page->at += sizeof(item) + item.n_text;
+	if (item.is_family) {
+		page_family(page, &item.family);
+		return;
+	}
+	while (at < item.n_text && n < array_size(labels)) {
+		labels[n].name = text + at;
+		at += strlen(text + at) + 1;
+		labels[n++].value = text + at;
+		at += strlen(text + at) + 1;
+	}
+	item.value.labels = labels;
+	item.value.n_labels = n;
+	page_value(page, &item.value);
+}
+
+int exposition_new(const struct metric_list *list, enum accept_format format,
+		   struct exposition_stats *stats, struct buf *text, struct exposition **ret)
+{
+	const bool openmetrics = format != ACCEPT_TEXT;
+	const size_t end = openmetrics ? sizeof(openmetrics_end) - 1 : 0;
+	struct exposition *page;
+
+	if (text->max < end)
+		return -ENOSPC;
+	page = calloc(1, sizeof(*page));
+	if (!page)
+		return -ENOMEM;
+	page->sink = (struct metric_sink){copy_family, copy_value};
+	buf_init(&page->items, EXPOSITION_ITEMS_MAX);
+	page->text = text;
+	page->text_max = text->max;
+	page->openmetrics = openmetrics;
+	page->stats = stats;
+	page->no_family = EXPOSITION_NO_FAMILY;
+	text->max -= end;
+	metric_list_collect(list, &page->sink);
+	*ret = page;
+	return 0;
+}
+
+void exposition_free(struct exposition *page)
+{
+	if (!page)
+		return;
+	page->text->max = page->text_max;
+	seen_clear(&page->samples);
+	seen_clear(&page->families);
+	buf_deinit(&page->items);
+	free(page);
+}
+
+int exposition_step(struct exposition *page)
+{
+	int r;
+
+	for (int i = 0; i < EXPOSITION_STEP && page->at < page->items.len && !page->error; i++)
+		page_item(page);
+	if (page->error)
+		return page->error;
+	if (page->at < page->items.len)
+		return EXPOSITION_MORE;
+	page->text->max = page->text_max;
+	r = buf_puts(page->text, page->openmetrics ? openmetrics_end : "");
+	return r > 0 ? -ENOSPC : r;
+}
+
 int exposition_render(const struct metric_list *list, enum accept_format format,
 		      struct exposition_stats *stats, struct buf *ret)
 {
-	struct page page = {
-		.sink = {page_family, page_value},
-		.text = ret,
-		.openmetrics = format != ACCEPT_TEXT,
-		.stats = stats,
-		.no_family = EXPOSITION_NO_FAMILY,
-	};
-	size_t max = ret->max, end = page.openmetrics ? sizeof(openmetrics_end) - 1 : 0;
-	int r;
+	struct exposition *page;
+	int r = exposition_new(list, format, stats, ret, &page);
 
-	if (max < end)
-		return -ENOSPC;
-	ret->max = max - end;
-	metric_list_collect(list, &page.sink);
-	ret->max = max;
-	seen_clear(&page.samples);
-	seen_clear(&page.families);
-	if (page.error)
-		return page.error;
-	r = buf_puts(ret, page.openmetrics ? openmetrics_end : "");
-	return r > 0 ? -ENOSPC : r;
+	if (r)
+		return r;
+	do
+		r = exposition_step(page);
+	while (r == EXPOSITION_MORE);
+	exposition_free(page);
+	return r;
 }
 
 void exposition_collect(void *ctx, struct metric_sink *sink)
@@ -304,16 +445,6 @@ void exposition_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc family = {
 		"podprof_exposition_samples", METRIC_COUNTER,
 		"Samples of this page by outcome; all but ok were left out.", NULL};
-	const struct exposition_stats *stats = ctx;
-	const char *names[EXPOSITION_OUTCOME_MAX];
-
-	for (int i = 0; i < EXPOSITION_OUTCOME_MAX; i++)
-		names[i] = exposition_outcome_name(i);
-	metric_by_name(sink, &family, "outcome", stats->samples, names, EXPOSITION_OUTCOME_MAX);
-}
-
-const char *exposition_outcome_name(int outcome)
-{
 	static const char *const names[EXPOSITION_OUTCOME_MAX] = {
 		[EXPOSITION_OK] = "ok",
 		[EXPOSITION_BAD_NAME] = "bad_name",
@@ -323,6 +454,7 @@ const char *exposition_outcome_name(int outcome)
 		[EXPOSITION_NO_FAMILY] = "no_family",
 		[EXPOSITION_PAGE_FULL] = "page_full",
 	};
+	const struct exposition_stats *stats = ctx;
 
-	return outcome >= 0 && outcome < EXPOSITION_OUTCOME_MAX ? names[outcome] : "error";
+	metric_by_name(sink, &family, "outcome", stats->samples, names, EXPOSITION_OUTCOME_MAX);
 }

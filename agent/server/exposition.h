@@ -7,6 +7,7 @@
  * sample that would break the page is left out and counted.
  */
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,10 @@ struct metric_sink;
 /* Bytes of one page. A series takes some 250 bytes, so a page has 60,000 series. Reached:
  * `podprof_exposition_samples_total{outcome="page_full"}`. */
 #define EXPOSITION_PAGE_MAX (16u << 20)
+
+/* Bytes of the collectors' values, copied for one page: 100,000 series. Reached:
+ * `podprof_exposition_samples_total{outcome="page_full"}`. */
+#define EXPOSITION_ITEMS_MAX (32u << 20)
 
 enum exposition_outcome {
 	EXPOSITION_OK = 0,
@@ -39,9 +44,24 @@ struct exposition_stats {
 /* Append the page to @ret. 0 or -ENOMEM. */
 int exposition_render(const struct metric_list *list, enum accept_format format,
 		      struct exposition_stats *stats, struct buf *ret);
+
+/*
+ * The same in slices, for a step of the loop: all values are of the moment of exposition_new(), the
+ * text is made later. @stats and @text are borrowed until exposition_free().
+ */
+struct exposition;
+
+/* Of exposition_step(): call again. */
+#define EXPOSITION_MORE INT_MAX
+
+/* *@ret: owned. 0 or -errno. */
+int exposition_new(const struct metric_list *list, enum accept_format format,
+		   struct exposition_stats *stats, struct buf *text, struct exposition **ret);
+void exposition_free(struct exposition *page);
+/* Appends some samples. EXPOSITION_MORE, or the result of exposition_render(). */
+int exposition_step(struct exposition *page);
+
 /* A metric_collect_fn over struct exposition_stats: omitted samples. */
 void exposition_collect(void *ctx, struct metric_sink *sink);
-
-const char *exposition_outcome_name(int outcome);
 
 #endif

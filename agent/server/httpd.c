@@ -9,6 +9,12 @@
  * connections: the accept policy counts by address, and a timer shuts down the sockets of
  * connections beyond their time. libmicrohttpd then sees a close by the client.
  *
+ * A connection is idle until its request is there: before the first byte, during the TLS handshake
+ * and the headers, and between two requests. At a ceiling a new connection evicts an idle one, or
+ * else one whose client has read its answer for a while. So clients that hold connections open, or
+ * send or read slowly, do not keep others out. A client that sends its request at once is idle for
+ * as long as the loop takes to read it: other connections of its address spare it for a moment.
+ *
  * A connection with a later answer is suspended: libmicrohttpd ignores the connection until its
  * resumption, and then requests the answer again. MHD_stop_daemon() requires that no connection is
  * suspended. Meanwhile the loop itself watches the socket for the client's close.
@@ -34,30 +40,43 @@
 #include "server/accept.h"
 #include "server/gzip.h"
 
+/* Connections that are shut down and still open for libmicrohttpd, which notices within one turn of
+ * the loop. Reached: new clients wait for that turn. */
+#define HTTPD_LEAVING_MAX 64
 /* Interval of checking the connections' age. */
-#define HTTPD_SWEEP_NS (5 * NSEC_PER_SEC)
+#define HTTPD_SWEEP_NS	  (5 * NSEC_PER_SEC)
 /* Seconds of Retry-After. */
-#define HTTPD_RETRY_S  5
+#define HTTPD_RETRY_S	  5
 
 enum connection_outcome {
 	CONNECTION_ACCEPTED,
 	CONNECTION_FULL,
 	CONNECTION_PER_ADDRESS,
 	CONNECTION_EXPIRED,
+	CONNECTION_EVICTED,
 	CONNECTION_OUTCOME_MAX,
 };
 
 /* The statuses of this file's answers; libmicrohttpd answers bad requests itself. */
-static const unsigned int httpd_statuses[] = {200, 304, 400, 404, 405, 421, 500, 503};
-static const char *const httpd_status_names[] = {"200", "304", "400", "404",
-						 "405", "421", "500", "503"};
+static const unsigned int httpd_statuses[] = {200, 304, 400, 404, 405, 421, 429, 500, 503};
+static const char *const httpd_status_names[] = {"200", "304", "400", "404", "405",
+						 "421", "429", "500", "503"};
 
+/* What a connection is doing. */
+enum client_state {
+	CLIENT_IDLE,	  /* the client owes a request */
+	CLIENT_WAITING,	  /* for an answer that is being made */
+	CLIENT_ANSWERED,  /* the client reads the answer */
+	CLIENT_SHUT_DOWN, /* by this file; libmicrohttpd has not noticed yet */
+};
+
+/* In a list, the newest connection first. */
 struct client {
 	struct client *prev, *next;
 	struct sockaddr_storage addr;
 	int fd;
-	uint64_t since_ns;
-	bool expired;
+	enum client_state state;
+	uint64_t since_ns; /* monotonic; of the state */
 };
 
 /**
@@ -93,14 +112,18 @@ struct httpd {
 	struct MHD_Daemon *daemon;
 	struct loop_source *source;
 	struct loop_source *timer; /* when libmicrohttpd wants to be called */
-	struct loop_source *sweep;
+	struct loop_source *sweep; /* armed only while there are clients */
+	uint64_t sweep_ns;
 	httpd_fn handler;
 	void *ctx;
 	bool loopback;
-	uint64_t age_max_ns;
+	uint64_t header_max_ns;
+	uint64_t answer_max_ns;
+	uint64_t owing_ns;
+	uint64_t reading_ns;
 	char address[LISTEN_TEXT_MAX];
 	struct client *clients;
-	size_t n_clients;
+	size_t n_clients; /* in the list */
 	struct httpd_later *laters;
 	size_t answer_bytes; /* of generated bodies not yet sent */
 	struct cpu_share *share;
@@ -152,6 +175,23 @@ void httpd_fail(struct httpd_response *ret, unsigned int status, const char *tex
 		buf_reset(&ret->body);
 }
 
+/* NULL: the client is not in the list, without memory. */
+static struct client *client_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+static void client_enter(struct client *c, enum client_state state)
+{
+	if (!c || c->state == CLIENT_SHUT_DOWN)
+		return;
+	c->state = state;
+	c->since_ns = nsec_monotonic();
+}
+
 /* ---------------------------------------------------------------- answers */
 
 static void count_status(struct httpd *h, unsigned int status)
@@ -161,7 +201,7 @@ static void count_status(struct httpd *h, unsigned int status)
 			h->requests[i]++;
 }
 
-static int compress_body(struct httpd_response *response)
+int httpd_compress(struct httpd_response *response)
 {
 	_cleanup_(buf_deinit) struct buf packed = BUF_INIT(HTTPD_BODY_MAX);
 	int r = gzip_append(response->body.data, response->body.len, &packed);
@@ -171,6 +211,7 @@ static int compress_body(struct httpd_response *response)
 	buf_deinit(&response->body);
 	response->body = packed;
 	packed = (struct buf)BUF_INIT(HTTPD_BODY_MAX);
+	response->is_gzip = true;
 	return 0;
 }
 
@@ -266,28 +307,29 @@ static enum MHD_Result answer(struct httpd *h, const struct httpd_request *reque
 	const char *known = httpd_header(request, "If-None-Match");
 	struct MHD_Response *to;
 	enum MHD_Result result;
-	bool gzip;
 
 	if (response->etag && known && strcmp(known, response->etag) == 0) {
 		response->status = MHD_HTTP_NOT_MODIFIED;
 		response->fixed = NULL;
 		buf_reset(&response->body);
 	}
-	gzip = response->is_gzip || (response->compress && response->body.len &&
-				     httpd_accepts_gzip(request) && compress_body(response) == 0);
+	/* without memory the body is sent as it is */
+	if (!response->is_gzip && response->compress && response->body.len &&
+	    httpd_accepts_gzip(request))
+		(void)httpd_compress(response);
 	if (!response->is_essential && response->body.len && h->answer_bytes &&
 	    h->answer_bytes + response->body.len > HTTPD_ANSWERS_MAX) {
 		httpd_fail(response, MHD_HTTP_SERVICE_UNAVAILABLE,
 			   "other clients have not read their answers yet, come again later");
 		response->retry_after_s = HTTPD_RETRY_S;
-		gzip = false;
 	}
 	to = make_response(h, response);
 	if (!to)
 		return MHD_NO;
 	put_headers(to, response);
-	if (gzip)
+	if (response->is_gzip)
 		MHD_add_response_header(to, "Content-Encoding", "gzip");
+	client_enter(client_of(request->connection), CLIENT_ANSWERED);
 	result = MHD_queue_response(request->connection, response->status, to);
 	MHD_destroy_response(to);
 	count_status(h, response->status);
@@ -402,8 +444,8 @@ static void later_suspend(struct httpd_later *later)
 static void on_completed(void *ctx, struct MHD_Connection *connection, void **state,
 			 enum MHD_RequestTerminationCode code)
 {
-	(void)connection;
 	(void)code;
+	client_enter(client_of(connection), CLIENT_IDLE);
 	if (*state && *state != ctx)
 		later_detach(take_ptr(*state));
 }
@@ -481,6 +523,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 		return MHD_YES;
 	}
 	if (!later) {
+		client_enter(client_of(connection), CLIENT_WAITING);
 		result = ask_handler(h, &request, method, &later);
 		if (later)
 			*state = later;
@@ -509,19 +552,59 @@ static bool same_host(const struct sockaddr_storage *a, const struct sockaddr *b
 	       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
 }
 
+static void client_shut_down(struct httpd *h, struct client *c, enum connection_outcome why)
+{
+	client_enter(c, CLIENT_SHUT_DOWN);
+	h->connections[why]++;
+	(void)shutdown(c->fd, SHUT_RDWR);
+}
+
+/* Whether a new client may rather take the place of @c than of @than (NULL: of none). */
+static bool goes_before(const struct httpd *h, const struct client *c, const struct client *than,
+			uint64_t owing_ns, uint64_t now_ns)
+{
+	const uint64_t patience_ns = c->state == CLIENT_IDLE ? owing_ns : h->reading_ns;
+
+	if ((c->state != CLIENT_IDLE && c->state != CLIENT_ANSWERED) ||
+	    now_ns - c->since_ns < patience_ns)
+		return false;
+	if (!than || c->state != than->state)
+		return !than || c->state == CLIENT_IDLE;
+	return c->since_ns < than->since_ns;
+}
+
+/* Makes room for one more connection of @addr (NULL: of any client) below @max. */
+static bool make_room(struct httpd *h, const struct sockaddr *addr, size_t max)
+{
+	/* a crowd of new connections does not keep other addresses out */
+	const uint64_t owing_ns = addr ? h->owing_ns : 0, now_ns = nsec_monotonic();
+	struct client *victim = NULL;
+	size_t n = 0;
+
+	for (struct client *c = h->clients; c; c = c->next) {
+		if (c->state == CLIENT_SHUT_DOWN || (addr && !same_host(&c->addr, addr)))
+			continue;
+		n++;
+		if (goes_before(h, c, victim, owing_ns, now_ns))
+			victim = c;
+	}
+	if (n < max)
+		return true;
+	if (victim)
+		client_shut_down(h, victim, CONNECTION_EVICTED);
+	return victim;
+}
+
 static enum MHD_Result on_accept(void *ctx, const struct sockaddr *addr, socklen_t len)
 {
 	struct httpd *h = ctx;
 	enum connection_outcome outcome = CONNECTION_ACCEPTED;
-	size_t n = 0;
 
 	(void)len;
-	for (struct client *c = h->clients; c; c = c->next)
-		n += same_host(&c->addr, addr);
-	if (h->n_clients >= HTTPD_CONNECTIONS_MAX)
-		outcome = CONNECTION_FULL;
-	else if (n >= HTTPD_PER_ADDRESS_MAX)
+	if (!make_room(h, addr, HTTPD_PER_ADDRESS_MAX))
 		outcome = CONNECTION_PER_ADDRESS;
+	else if (!make_room(h, NULL, HTTPD_CONNECTIONS_MAX))
+		outcome = CONNECTION_FULL;
 	h->connections[outcome]++;
 	return outcome == CONNECTION_ACCEPTED ? MHD_YES : MHD_NO;
 }
@@ -545,7 +628,8 @@ static void client_add(struct httpd *h, struct MHD_Connection *connection, void 
 	if (c->next)
 		c->next->prev = c;
 	h->clients = c;
-	h->n_clients++;
+	if (h->n_clients++ == 0)
+		(void)loop_arm(h->sweep, h->sweep_ns, h->sweep_ns); /* cannot fail */
 	*ret = c;
 }
 
@@ -557,7 +641,8 @@ static void client_remove(struct httpd *h, struct client *c)
 		h->clients = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
-	h->n_clients--;
+	if (--h->n_clients == 0)
+		(void)loop_disarm(h->sweep);
 	free(c);
 }
 
@@ -578,11 +663,9 @@ static void on_sweep(void *ctx)
 	uint64_t now = nsec_monotonic();
 
 	for (struct client *c = h->clients; c; c = c->next) {
-		if (c->expired || now - c->since_ns < h->age_max_ns)
-			continue;
-		c->expired = true;
-		h->connections[CONNECTION_EXPIRED]++;
-		(void)shutdown(c->fd, SHUT_RDWR);
+		if ((c->state == CLIENT_IDLE && now - c->since_ns >= h->header_max_ns) ||
+		    (c->state == CLIENT_ANSWERED && now - c->since_ns >= h->answer_max_ns))
+			client_shut_down(h, c, CONNECTION_EXPIRED);
 	}
 }
 
@@ -642,26 +725,24 @@ static struct MHD_Daemon *start_daemon(struct httpd *h, int fd, unsigned int idl
 	return MHD_start_daemon(
 		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, on_accept, h, on_request, h,
 		MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned int)HTTPD_CONNECTIONS_MAX + 1, MHD_OPTION_CONNECTION_TIMEOUT,
-		idle_s ? idle_s : HTTPD_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)HTTPD_REQUEST_MAX, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
-		MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-		MHD_OPTION_END);
+		(unsigned int)HTTPD_CONNECTIONS_MAX + HTTPD_LEAVING_MAX,
+		MHD_OPTION_CONNECTION_TIMEOUT, idle_s ? idle_s : HTTPD_IDLE_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTPD_REQUEST_MAX,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_NOTIFY_COMPLETED,
+		on_completed, h, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 }
 
 static int watch(struct httpd *h, struct loop *loop)
 {
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-	uint64_t sweep_ns = h->age_max_ns < HTTPD_SWEEP_NS ? h->age_max_ns : HTTPD_SWEEP_NS;
 	int r;
 
 	if (!info)
 		return -EINVAL;
+	h->sweep_ns = h->header_max_ns < HTTPD_SWEEP_NS ? h->header_max_ns : HTTPD_SWEEP_NS;
 	r = loop_add_timer(loop, on_timer, h, &h->timer);
 	if (!r)
 		r = loop_add_timer(loop, on_sweep, h, &h->sweep);
-	if (!r)
-		r = loop_arm(h->sweep, sweep_ns, sweep_ns);
 	if (!r)
 		r = loop_add_fd(loop, info->epoll_fd, EPOLLIN, on_ready, h, &h->source);
 	return r;
@@ -686,7 +767,10 @@ int httpd_new(const struct httpd_opts *opts, struct httpd **ret)
 	h->handler = opts->handler;
 	h->ctx = opts->ctx;
 	h->loopback = listen_is_loopback(opts->address);
-	h->age_max_ns = opts->age_max_ns ? opts->age_max_ns : HTTPD_AGE_MAX_NS;
+	h->header_max_ns = opts->header_max_ns ? opts->header_max_ns : HTTPD_HEADER_MAX_NS;
+	h->answer_max_ns = opts->answer_max_ns ? opts->answer_max_ns : HTTPD_ANSWER_MAX_NS;
+	h->owing_ns = opts->owing_ns ? opts->owing_ns : HTTPD_OWING_NS;
+	h->reading_ns = opts->reading_ns ? opts->reading_ns : HTTPD_READING_NS;
 	h->daemon = start_daemon(h, fd, opts->idle_s);
 	if (!h->daemon)
 		return -ENOMEM;
@@ -704,11 +788,11 @@ void httpd_free(struct httpd *h)
 		return;
 	loop_remove(h->source);
 	loop_remove(h->timer);
-	loop_remove(h->sweep);
 	for (struct httpd_later *later = h->laters; later; later = later->next)
 		later_resume(later);
 	if (h->daemon)
 		MHD_stop_daemon(h->daemon);
+	loop_remove(h->sweep); /* the last clients disarm the timer */
 	free(h);
 }
 
@@ -717,28 +801,35 @@ const char *httpd_address(const struct httpd *h)
 	return h->address;
 }
 
-void httpd_collect(void *ctx, struct metric_sink *sink)
+void httpd_collect(const struct httpd *const all[], size_t n, struct metric_sink *sink)
 {
 	static const struct metric_family_desc requests = {"podprof_http_requests", METRIC_COUNTER,
 							   "HTTP requests answered, by status.",
 							   NULL};
 	static const struct metric_family_desc connections = {
 		"podprof_http_connections", METRIC_COUNTER,
-		"HTTP connections by outcome; expired ones were accepted first.", NULL};
+		"HTTP connections by outcome; expired and evicted ones were accepted first.", NULL};
 	static const struct metric_family_desc open = {
 		"podprof_http_open_connections", METRIC_GAUGE, "Open HTTP connections.", NULL};
 	static const char *const outcomes[CONNECTION_OUTCOME_MAX] = {
-		[CONNECTION_ACCEPTED] = "accepted",
-		[CONNECTION_FULL] = "full",
-		[CONNECTION_PER_ADDRESS] = "per_address",
-		[CONNECTION_EXPIRED] = "expired",
+		[CONNECTION_ACCEPTED] = "accepted",	  [CONNECTION_FULL] = "full",
+		[CONNECTION_PER_ADDRESS] = "per_address", [CONNECTION_EXPIRED] = "expired",
+		[CONNECTION_EVICTED] = "evicted",
 	};
-	const struct httpd *h = ctx;
+	struct httpd sum = {.n_clients = 0};
 
-	metric_by_name(sink, &requests, "code", h->requests, httpd_status_names,
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < array_size(sum.requests); j++)
+			sum.requests[j] += all[i]->requests[j];
+		for (size_t j = 0; j < array_size(sum.connections); j++)
+			sum.connections[j] += all[i]->connections[j];
+		sum.n_clients += all[i]->n_clients;
+	}
+
+	metric_by_name(sink, &requests, "code", sum.requests, httpd_status_names,
 		       array_size(httpd_statuses));
-	metric_by_name(sink, &connections, "outcome", h->connections, outcomes,
+	metric_by_name(sink, &connections, "outcome", sum.connections, outcomes,
 		       CONNECTION_OUTCOME_MAX);
 	metric_family(sink, &open);
-	metric_u64(sink, h->n_clients, NULL, 0);
+	metric_u64(sink, sum.n_clients, NULL, 0);
 }

@@ -25,10 +25,12 @@ struct httpd_request;
 struct loop;
 struct metric_sink;
 
-/* Connections at a time, some 40 KiB each. Further connections are closed at once. Reached:
- * `podprof_http_connections_total{outcome="full"}`. */
+/* Connections at a time, some 40 KiB each. Reached: a new one takes the place of the one that has
+ * owed a request for the longest time, or else has read its answer for the longest time,
+ * `podprof_http_connections_total{outcome="evicted"}`; if there is none, the new one is closed,
+ * `{outcome="full"}`. */
 #define HTTPD_CONNECTIONS_MAX 128
-/* Connections of one client's address. Reached:
+/* Connections of one client's address. Reached: the same among these, or
  * `podprof_http_connections_total{outcome="per_address"}`. */
 #define HTTPD_PER_ADDRESS_MAX 32
 /* Bytes of a request's line and headers; above, the client gets 414 or 431. Reached: 414 or 431. */
@@ -38,12 +40,19 @@ struct metric_sink;
 /* Bytes of generated answers that clients have not read yet, all connections together. Reached: 503
  * with Retry-After, except for a response marked as essential. */
 #define HTTPD_ANSWERS_MAX     (96u << 20)
-/* Seconds without a byte, and nanoseconds in all, until a connection is closed: a client may be
- * slow, but not for ever. A connection beyond the second limit is counted as "expired". */
+/* Seconds without a byte until a connection is closed. */
 #define HTTPD_IDLE_S	      30
-/* Nanoseconds a connection may last: a slow client, but not for ever. Reached:
+/* Nanoseconds for a request's line and headers, with the wait for them: a slow client, but not for
+ * ever. Reached: `podprof_http_connections_total{outcome="expired"}`. */
+#define HTTPD_HEADER_MAX_NS   (60 * 1000000000ull)
+/* Nanoseconds for the reading of an answer, without the time for making it. Reached:
  * `podprof_http_connections_total{outcome="expired"}`. */
-#define HTTPD_AGE_MAX_NS      (300 * 1000000000ull)
+#define HTTPD_ANSWER_MAX_NS   (300 * 1000000000ull)
+/* Nanoseconds without a request before a new connection of the same address may take the place: the
+ * request of a new connection is there, but the loop has not read it yet. */
+#define HTTPD_OWING_NS	      (200 * 1000000ull)
+/* Nanoseconds for the reading of an answer before a new client may take the place. */
+#define HTTPD_READING_NS      (5 * 1000000000ull)
 /* Nanoseconds of a pause between requests while the share of CPU time is in debt. Reached: the
  * server takes more than its share, and health checks are still answered in time. */
 #define HTTPD_PAUSE_MAX_NS    (20 * 1000000ull)
@@ -84,8 +93,11 @@ struct httpd_opts {
 	const struct listen_address *address;
 	httpd_fn handler;
 	void *ctx;
-	unsigned int idle_s; /* 0: HTTPD_IDLE_S */
-	uint64_t age_max_ns; /* 0: HTTPD_AGE_MAX_NS */
+	unsigned int idle_s;	/* 0: HTTPD_IDLE_S */
+	uint64_t header_max_ns; /* 0: HTTPD_HEADER_MAX_NS */
+	uint64_t answer_max_ns; /* 0: HTTPD_ANSWER_MAX_NS */
+	uint64_t owing_ns;	/* 0: HTTPD_OWING_NS */
+	uint64_t reading_ns;	/* 0: HTTPD_READING_NS */
 	/* Share of CPU time, charged with the server's work on the loop; in debt, the server
 	 * pauses between requests for at most HTTPD_PAUSE_MAX_NS. NULL: none. */
 	struct cpu_share *share;
@@ -96,8 +108,9 @@ int httpd_new(const struct httpd_opts *opts, struct httpd **ret);
 void httpd_free(struct httpd *h);
 /* The listening address, with the port chosen by the kernel; borrowed. */
 const char *httpd_address(const struct httpd *h);
-/* A metric_collect_fn: podprof_http_requests, podprof_http_connections. */
-void httpd_collect(void *ctx, struct metric_sink *sink);
+/* podprof_http_requests, podprof_http_connections, podprof_http_open_connections over the @n
+ * servers of @all. */
+void httpd_collect(const struct httpd *const all[], size_t n, struct metric_sink *sink);
 
 /* Of a request, borrowed: foreign bytes without a NUL. The path is percent-decoded. */
 const char *httpd_path(const struct httpd_request *r);
@@ -122,5 +135,7 @@ void httpd_later_answer(struct httpd_later *later, struct httpd_response *respon
 
 /* Make the answer a line of text with a status. */
 void httpd_fail(struct httpd_response *ret, unsigned int status, const char *text);
+/* Gzip the body. 0, or BUF_FULL or -ENOMEM with the body as it was. */
+int httpd_compress(struct httpd_response *response);
 
 #endif

@@ -11,7 +11,6 @@
 #include "base/cpu_share.h"
 #include "base/metric.h"
 #include "base/nsec.h"
-#include "server/gzip.h"
 
 /* Longest sleep of a checkpoint before it looks again: the agent's end waits for it. */
 #define HTTP_JOB_NAP_NS	 (20 * NSEC_PER_MSEC)
@@ -64,20 +63,6 @@ bool http_job_go_on(struct http_job *job)
 	}
 }
 
-static int job_compress(struct httpd_response *response)
-{
-	_cleanup_(buf_deinit) struct buf packed = BUF_INIT(HTTPD_BODY_MAX);
-	int r = gzip_append(response->body.data, response->body.len, &packed);
-
-	if (r)
-		return r;
-	buf_deinit(&response->body);
-	response->body = packed;
-	packed = (struct buf)BUF_INIT(HTTPD_BODY_MAX);
-	response->is_gzip = true;
-	return 0;
-}
-
 static void job_run(struct work *work)
 {
 	struct http_job *job = container_of(work, struct http_job, work);
@@ -88,7 +73,7 @@ static void job_run(struct work *work)
 	if (http_job_go_on(job))
 		r = job->run(job, &job->response.body);
 	if (!r && job->gzip && job->response.body.len)
-		r = job_compress(&job->response);
+		r = httpd_compress(&job->response);
 	charge(job);
 	job->result = r;
 }

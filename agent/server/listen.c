@@ -10,8 +10,9 @@
 #include "base/cleanup.h"
 #include "base/strview.h"
 
-/* Connections waiting to be accepted; the loop accepts within milliseconds. */
-#define LISTEN_BACKLOG 64
+/* Connections waiting to be accepted: the loop accepts within milliseconds, and a client that finds
+ * the queue full tries again a second later. */
+#define LISTEN_BACKLOG 1024
 
 /* Split at the last colon; "[...]" around an IPv6 address. */
 static bool split(const char *s, char *host, size_t size, bool *ret_v6, uint16_t *ret_port)
@@ -70,6 +71,38 @@ bool listen_is_loopback(const struct listen_address *a)
 	return ntohl(in->sin_addr.s_addr) >> 24 == 127;
 }
 
+/* 127.0.0.1 and the port after @a's. */
+static void loopback_beside(const struct listen_address *a, struct listen_address *ret)
+{
+	const struct sockaddr_in *of = (const struct sockaddr_in *)&a->addr;
+	const struct sockaddr_in6 *of6 = (const struct sockaddr_in6 *)&a->addr;
+	struct sockaddr_in *in = (struct sockaddr_in *)&ret->addr;
+	uint16_t port = ntohs(a->addr.ss_family == AF_INET6 ? of6->sin6_port : of->sin_port);
+
+	*ret = (struct listen_address){.len = sizeof(*in)};
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (port) /* the kernel chooses for 0 */
+		in->sin_port = htons(port == UINT16_MAX ? port - 1 : port + 1);
+}
+
+int listen_plan(const char *listen, const char *ui_listen, struct listen_plan *ret)
+{
+	struct listen_plan plan = {.is_one = false};
+
+	if (!listen_parse(listen, &plan.metrics))
+		return LISTEN_BAD;
+	if (ui_listen && !listen_parse(ui_listen, &plan.ui))
+		return LISTEN_BAD_UI;
+	if (!ui_listen && listen_is_loopback(&plan.metrics))
+		plan.ui = plan.metrics;
+	else if (!ui_listen)
+		loopback_beside(&plan.metrics, &plan.ui);
+	plan.is_one = memcmp(&plan.metrics.addr, &plan.ui.addr, plan.ui.len) == 0;
+	*ret = plan;
+	return 0;
+}
+
 int listen_open(const struct listen_address *a, int *ret_fd)
 {
 	_cleanup_(close_fdp) int fd =
@@ -93,14 +126,13 @@ const char *listen_hint(int error)
 {
 	switch (-error) {
 	case EADDRINUSE:
-		return "another program uses the port: stop this program or set --listen to "
-		       "another port";
+		return "another program uses the port: stop this program or choose another port";
 	case EADDRNOTAVAIL:
-		return "no interface has this address: choose another with --listen";
+		return "no interface has this address: choose another";
 	case EACCES:
-		return "ports below 1024 need CAP_NET_BIND_SERVICE: choose another with --listen";
+		return "ports below 1024 need CAP_NET_BIND_SERVICE: choose another";
 	default:
-		return "see --listen";
+		return "choose another address";
 	}
 }
 

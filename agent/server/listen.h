@@ -19,6 +19,28 @@ struct listen_address {
 bool listen_parse(const char *s, struct listen_address *ret) __attribute__((warn_unused_result));
 /* Only this machine's own processes can connect. */
 bool listen_is_loopback(const struct listen_address *a);
+
+/**
+ * struct listen_plan - the server's addresses
+ * @metrics: for metrics and health
+ * @ui:      for everything
+ * @is_one:  they are the same
+ */
+struct listen_plan {
+	struct listen_address metrics;
+	struct listen_address ui;
+	bool is_one;
+};
+
+enum listen_outcome {
+	LISTEN_OK = 0,
+	LISTEN_BAD,    /* @listen is no address */
+	LISTEN_BAD_UI, /* @ui_listen is none */
+};
+
+/* Without @ui_listen (NULL) the page stays on loopback: at @listen if that is on loopback, else on
+ * 127.0.0.1 at the next port. 0 or a listen_outcome. */
+int listen_plan(const char *listen, const char *ui_listen, struct listen_plan *ret);
 /* A listening socket, non-blocking. -errno. */
 int listen_open(const struct listen_address *a, int *ret_fd);
 /* The remedy for this error, for the end of its message. */

@@ -139,6 +139,16 @@ static void put_labels(struct html *h, const struct labels *labels, const char *
 	}
 }
 
+static void put_slow(struct html *h, const struct ui_entity *o)
+{
+	if (!o->slow_path)
+		return;
+	html_printf(h, "<span class=\"label\"><i>no answer from the file system</i>%zu file%s: ",
+		    o->n_slow, o->n_slow == 1 ? "" : "s");
+	html_text(h, o->slow_path);
+	html_raw(h, "</span> ");
+}
+
 static void put_go(struct html *h, const struct ui_entity *o)
 {
 	if (!o->go_state) {
@@ -182,6 +192,7 @@ static void on_entity(void *arg, const struct ui_entity *o)
 	html_text(&h, o->name);
 	html_raw(&h, "</a><div class=\"labels\">");
 	put_labels(&h, o->labels, o->name);
+	put_slow(&h, o);
 	html_raw(&h, "</div></th>");
 	put_kind(&h, o);
 	html_printf(&h,
@@ -246,18 +257,13 @@ int page_overview(const struct ui_source *ui, struct buf *ret)
 
 /* ---- one entity */
 
-static uint64_t to_ms(uint64_t ns)
-{
-	return ns / NSEC_PER_MSEC;
-}
-
 /* The file's name describes the profile, so downloads in one folder are distinguishable. */
 static void on_profile(void *arg, const struct ui_profile *p)
 {
 	struct rows *rows = arg;
 	struct html h = {.b = &rows->text};
 	size_t start = rows->text.len;
-	uint64_t from_ms = to_ms(p->start_ns);
+	uint64_t from_ms = p->start_ns / NSEC_PER_MSEC;
 
 	html_raw(&h, "<tr><th scope=\"row\"><a href=\"/entity/");
 	html_text(&h, rows->id);
@@ -291,6 +297,7 @@ static void on_entity_name(void *arg, const struct ui_entity *o)
 	html_text(h, o->runtime);
 	html_raw(h, "</span> ");
 	put_labels(h, o->labels, "");
+	put_slow(h, o);
 	if (o->go_state) {
 		html_raw(h, "<span class=\"label\"><i>Go heap</i>");
 		html_text(h, o->go_state);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Unsupported parameters are refused instead of ignored: "debug" (text) and "seconds" (a
- * difference). "gc" is refused, because it would run the program's garbage collector, and podprof
- * changes nothing in programs.
+ * Unsupported parameters are refused instead of ignored: "debug" (text), "seconds" of Go's own
+ * profiles (a difference). "gc" is refused, because it would run the program's garbage collector,
+ * and podprof changes nothing in programs.
  */
 #include "server/pull.h"
 
@@ -13,42 +13,100 @@
 
 #define PULL_PATH "/debug/pprof/"
 
-/* NULL, or the reason for refusing the request. */
-static const char *parse(const struct httpd_request *request, struct pull_ask *ask)
+/* Whether @path is one of a profile. */
+static bool parse_path(const char *path, struct pull_ask *ask)
 {
-	const char *pid = httpd_query(request, "pid");
-	const char *debug = httpd_query(request, "debug");
-
-	ask->container = httpd_query(request, "container");
-	if (!pid == !ask->container)
-		return "give one process, ?pid=N, or one container, ?container=ID";
-	if (pid && (!strview_only_u64(strview_of(pid), 10, &ask->pid) || !ask->pid))
-		return "?pid= takes a process number";
-	if (ask->container && !*ask->container)
-		return "?container= takes an id";
-	if (debug && strcmp(debug, "0") != 0)
-		return "no text form; 'go tool pprof' shows profiles";
-	if (httpd_query(request, "seconds") || httpd_query(request, "gc"))
-		return "neither ?seconds= nor ?gc= can be done from outside";
-	return NULL;
-}
-
-bool pull_handle(const struct pull_source *source, const struct httpd_request *request,
-		 struct httpd_response *ret)
-{
-	const char *path = httpd_path(request), *why;
-	struct pull_ask ask = {0};
-	struct httpd_later *later;
-
 	if (strncmp(path, PULL_PATH, strlen(PULL_PATH)) != 0)
 		return false;
 	path += strlen(PULL_PATH);
-	ask.allocs = strcmp(path, "allocs") == 0;
-	ask.kind = ask.allocs ? GO_PROFILE_HEAP : go_profile_kind_parse(path);
-	if (ask.kind == GO_PROFILE_KIND_MAX)
+	ask->what = PULL_GO;
+	if (strcmp(path, "profile") == 0) {
+		ask->what = PULL_CPU;
+	} else if (strcmp(path, "offcpu") == 0) {
+		ask->what = PULL_OFF_CPU;
+	} else {
+		ask->allocs = strcmp(path, "allocs") == 0;
+		ask->kind = ask->allocs ? GO_PROFILE_HEAP : go_profile_kind_parse(path);
+	}
+	return ask->kind != GO_PROFILE_KIND_MAX;
+}
+
+/* NULL, or the reason for refusing the request. */
+static const char *parse_seconds(const struct httpd_request *request, struct pull_ask *ask)
+{
+	const char *text = httpd_query(request, "seconds");
+	uint64_t seconds = PULL_SECONDS_DEFAULT;
+
+	if (text && ask->what == PULL_GO)
+		return "?seconds= is for profile and offcpu; Go's own profiles cover the time "
+		       "since the program's start";
+	if (text && (!strview_only_u64(strview_of(text), 10, &seconds) || !seconds ||
+		     seconds > PULL_SECONDS_MAX))
+		return "?seconds= takes a number from 1 to 240";
+	ask->seconds = (unsigned int)seconds;
+	return NULL;
+}
+
+_Static_assert(PULL_SECONDS_MAX == 240, "as in the text above");
+
+static const char *parse_entity(const struct httpd_request *request, struct pull_ask *ask)
+{
+	const char *pid = httpd_query(request, "pid");
+	const char *slash;
+
+	ask->container = httpd_query(request, "container");
+	ask->pod = httpd_query(request, "pod");
+	ask->service = httpd_query(request, "service");
+	if (pid && (ask->container || ask->pod || ask->service))
+		return "?pid= goes without container, pod and service";
+	if (pid && ask->what != PULL_GO)
+		return "?pid= is for Go's own profiles; 'podprof record --pid' profiles one "
+		       "process";
+	if (pid && (!strview_only_u64(strview_of(pid), 10, &ask->pid) || !ask->pid))
+		return "?pid= takes a process number";
+	if (ask->container && !*ask->container)
+		return "?container= takes an id or a name";
+	slash = ask->pod ? strchr(ask->pod, '/') : NULL;
+	if (ask->pod && (!slash || slash == ask->pod || !slash[1]))
+		return "?pod= takes NAMESPACE/NAME";
+	if (ask->service && !*ask->service)
+		return "?service= takes a name";
+	return NULL;
+}
+
+static const char *parse(const struct httpd_request *request, struct pull_ask *ask)
+{
+	const char *debug = httpd_query(request, "debug");
+	const char *why = parse_seconds(request, ask);
+
+	if (!why)
+		why = parse_entity(request, ask);
+	if (!why && debug && strcmp(debug, "0") != 0)
+		why = "no text form; 'go tool pprof' shows profiles";
+	if (!why && httpd_query(request, "gc"))
+		why = "?gc= cannot be done from outside";
+	return why;
+}
+
+bool pull_handle(const struct pull_sources *sources, const struct httpd_request *request,
+		 struct httpd_response *ret)
+{
+	const struct pull_source *source;
+	struct pull_ask ask = {0};
+	struct httpd_later *later;
+	const char *why;
+
+	if (!parse_path(httpd_path(request), &ask))
 		return false;
+	if (!sources || sources->off) {
+		httpd_fail(ret, 404, sources ? sources->off : "no profiles are made on demand");
+		return true;
+	}
+	source = ask.what == PULL_GO ? sources->go : sources->cpu;
 	if (!source) {
-		httpd_fail(ret, 404, "profiles are not made on demand here; --go-pull does that");
+		httpd_fail(ret, 404,
+			   ask.what == PULL_GO ? "Go's profiles are off: --go-heap-profiler"
+					       : "no CPU profiles: see --cpu-rate and /-/ready");
 		return true;
 	}
 	why = parse(request, &ask);

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utlist.h>
+
 #include "base/cleanup.h"
 #include "base/cpu_share.h"
+#include "base/loop.h"
 #include "base/nsec.h"
 #include "server/exposition.h"
 #include "server/gzip.h"
@@ -18,63 +21,180 @@
  * most 9 ms old. */
 #define SERVER_PAGE_REUSE 9
 
-/* The last metrics page in one format. @packed: the same by gzip, made when first asked for. */
+/* A request for the metrics, whose page is being made. */
+struct scrape {
+	struct scrape *prev, *next;
+	struct httpd_later *later;
+	enum accept_format format;
+	bool gzip;
+};
+
+/**
+ * struct metrics_page - the last metrics page in one format
+ * @packed: the same by gzip, made when first asked for
+ * @making: the page under way; NULL: @text is whole, or empty
+ */
 struct metrics_page {
 	struct buf text, packed;
+	struct exposition *making;
 	uint64_t made_ns;
 	uint64_t cost_ns;
 };
 
 struct server {
 	struct httpd *httpd;
+	struct httpd *metrics_httpd; /* NULL: one address for all */
 	struct http_jobs *jobs;
 	struct metrics_page pages[ACCEPT_FORMAT_MAX];
+	struct scrape *scrapes; /* in the order of their arrival */
+	struct loop_source *steps;
+	struct cpu_share *share;
 	const struct metric_list *metrics;
 	const struct health *health;
 	const struct ui_source *ui;
-	const struct pull_source *pull;
+	const struct pull_sources *pull;
 	struct exposition_stats stats;
 };
 
-static int page_refresh(struct server *s, enum accept_format format, bool gzip)
+static bool page_fresh(const struct metrics_page *page)
+{
+	return page->text.len && !page->making &&
+	       nsec_monotonic() - page->made_ns < SERVER_PAGE_REUSE * page->cost_ns;
+}
+
+static void page_reset(struct metrics_page *page)
+{
+	exposition_free(page->making);
+	page->making = NULL;
+	buf_reset(&page->text);
+	buf_reset(&page->packed);
+	page->cost_ns = 0;
+}
+
+static int page_begin(struct server *s, enum accept_format format)
 {
 	struct metrics_page *page = &s->pages[format];
-	uint64_t begun_ns = cpu_share_thread_ns();
+
+	page_reset(page);
+	page->made_ns = nsec_monotonic();
+	return exposition_new(s->metrics, format, &s->stats, &page->text, &page->making);
+}
+
+static int page_go_on(struct metrics_page *page)
+{
+	int r = exposition_step(page->making);
+
+	if (r == EXPOSITION_MORE)
+		return 0;
+	exposition_free(page->making);
+	page->making = NULL;
+	return r;
+}
+
+/* @ret_ready: the page is what the scrape asks for. 0 or -errno. */
+static int scrape_step(struct server *s, const struct scrape *scrape, bool *ret_ready)
+{
+	struct metrics_page *page = &s->pages[scrape->format];
+	uint64_t begun_ns = cpu_share_thread_ns(), took_ns;
 	int r = 0;
 
-	if (!page->text.len ||
-	    nsec_monotonic() - page->made_ns >= SERVER_PAGE_REUSE * page->cost_ns) {
-		page->cost_ns = 0;
-		buf_reset(&page->text);
-		buf_reset(&page->packed);
-		r = exposition_render(s->metrics, format, &s->stats, &page->text);
-		page->made_ns = nsec_monotonic();
-	}
-	if (!r && gzip && !page->packed.len)
+	*ret_ready = false;
+	if (page->making)
+		r = page_go_on(page);
+	else if (!page->text.len)
+		r = page_begin(s, scrape->format);
+	else if (scrape->gzip && !page->packed.len)
 		r = gzip_append(page->text.data, page->text.len, &page->packed);
-	page->cost_ns += cpu_share_thread_ns() - begun_ns;
-	if (r)
-		buf_reset(&page->text);
+	else
+		*ret_ready = true;
+	took_ns = cpu_share_thread_ns() - begun_ns;
+	page->cost_ns += took_ns;
+	if (s->share)
+		cpu_share_charge(s->share, nsec_monotonic(), took_ns);
 	return r;
+}
+
+static void metrics_response(const struct metrics_page *page, enum accept_format format, bool gzip,
+			     struct httpd_response *ret)
+{
+	const struct buf *body = gzip ? &page->packed : &page->text;
+
+	ret->is_essential = true;
+	ret->is_gzip = gzip;
+	ret->content_type = accept_content_type(format);
+	ret->compress = true;
+	if (buf_append(&ret->body, body->data, body->len))
+		httpd_fail(ret, 500, "out of memory");
+}
+
+static void scrape_answer(struct server *s, struct scrape *scrape, const char *why)
+{
+	struct httpd_response response = {.status = 200, .body = BUF_INIT(HTTPD_BODY_MAX)};
+
+	if (why)
+		httpd_fail(&response, 500, why);
+	else
+		metrics_response(&s->pages[scrape->format], scrape->format, scrape->gzip,
+				 &response);
+	DL_DELETE(s->scrapes, scrape);
+	httpd_later_answer(scrape->later, &response);
+	free(scrape);
+}
+
+/* A part of the page of the oldest request, or its answer. */
+static bool on_step(void *ctx)
+{
+	struct server *s = ctx;
+	struct scrape *scrape = s->scrapes;
+	bool ready;
+	int r;
+
+	if (!scrape)
+		return false;
+	r = scrape_step(s, scrape, &ready);
+	if (r)
+		page_reset(&s->pages[scrape->format]);
+	if (r || ready)
+		scrape_answer(s, scrape, r ? "out of memory" : NULL);
+	return s->scrapes;
+}
+
+static bool is_awaited(const struct server *s, enum accept_format format)
+{
+	const struct scrape *scrape;
+
+	DL_FOREACH(s->scrapes, scrape)
+	if (scrape->format == format)
+		return true;
+	return false;
 }
 
 static void answer_metrics(struct server *s, const struct httpd_request *request,
 			   struct httpd_response *ret)
 {
-	enum accept_format format = accept_format(httpd_header(request, "Accept"));
-	const struct metrics_page *page = &s->pages[format];
-	const struct buf *body;
+	const enum accept_format format = accept_format(httpd_header(request, "Accept"));
+	const bool gzip = httpd_accepts_gzip(request);
+	struct metrics_page *page = &s->pages[format];
+	struct scrape *scrape;
 
-	ret->is_essential = true;
-	ret->is_gzip = httpd_accepts_gzip(request);
-	body = ret->is_gzip ? &page->packed : &page->text;
-	if (page_refresh(s, format, ret->is_gzip) ||
-	    buf_append(&ret->body, body->data, body->len)) {
+	if (page_fresh(page) && (!gzip || page->packed.len)) {
+		metrics_response(page, format, gzip, ret);
+		return;
+	}
+	scrape = calloc(1, sizeof(*scrape));
+	if (scrape)
+		scrape->later = httpd_later(request);
+	if (!scrape || !scrape->later) {
+		free(scrape);
 		httpd_fail(ret, 500, "out of memory");
 		return;
 	}
-	ret->content_type = accept_content_type(format);
-	ret->compress = true;
+	if (!page_fresh(page) && !is_awaited(s, format))
+		page_reset(page);
+	scrape->format = format;
+	scrape->gzip = gzip;
+	DL_APPEND(s->scrapes, scrape);
+	(void)loop_arm(s->steps, 0, 0); /* fails only for an invalid delay */
 }
 
 static void answer_health(const struct server *s, enum health_kind kind, unsigned int bad,
@@ -87,9 +207,9 @@ static void answer_health(const struct server *s, enum health_kind kind, unsigne
 		httpd_fail(ret, 500, "out of memory");
 }
 
-static void on_request(void *ctx, const struct httpd_request *request, struct httpd_response *ret)
+static bool answer_open(struct server *s, const struct httpd_request *request,
+			struct httpd_response *ret)
 {
-	struct server *s = ctx;
 	const char *path = httpd_path(request);
 
 	if (strcmp(path, "/metrics") == 0)
@@ -98,28 +218,63 @@ static void on_request(void *ctx, const struct httpd_request *request, struct ht
 		answer_health(s, HEALTH_LIVE, 500, ret);
 	else if (strcmp(path, "/-/ready") == 0)
 		answer_health(s, HEALTH_READY, 503, ret);
-	else if (pull_handle(s->pull, request, ret))
+	else
+		return false;
+	return true;
+}
+
+static void on_metrics_request(void *ctx, const struct httpd_request *request,
+			       struct httpd_response *ret)
+{
+	if (!answer_open(ctx, request, ret))
+		httpd_fail(ret, 404,
+			   "only /metrics, /-/healthy and /-/ready here; the page is at the "
+			   "address of --ui-listen");
+}
+
+static void on_request(void *ctx, const struct httpd_request *request, struct httpd_response *ret)
+{
+	struct server *s = ctx;
+
+	if (answer_open(s, request, ret) || pull_handle(s->pull, request, ret))
 		return;
-	else if (!s->ui || !ui_handle(s->ui, s->jobs, request, ret))
+	if (!s->ui || !ui_handle(s->ui, s->jobs, request, ret))
 		httpd_fail(ret, 404, "no such page; start at / or /metrics");
 }
 
 DEFINE_CLEANUP(struct server *, server_freep, server_free);
 
-int server_new(const struct server_opts *opts, struct server **ret)
+/* The second address gets no other limits: it is as open. */
+static int listen_all(struct server *s, const struct server_opts *opts, bool *ret_ui)
 {
-	_cleanup_(server_freep) struct server *s = calloc(1, sizeof(*s));
+	const struct listen_plan *plan = opts->addresses;
 	struct httpd_opts httpd = {
 		.loop = opts->loop,
-		.address = opts->address,
+		.address = &plan->ui,
 		.handler = on_request,
 		.ctx = s,
 		.share = opts->share,
 	};
+	int r = httpd_new(&httpd, &s->httpd);
+
+	*ret_ui = !plan->is_one;
+	if (r || plan->is_one)
+		return r;
+	*ret_ui = false;
+	httpd.address = &plan->metrics;
+	httpd.handler = on_metrics_request;
+	return httpd_new(&httpd, &s->metrics_httpd);
+}
+
+int server_new(const struct server_opts *opts, bool *ret_ui, struct server **ret)
+{
+	_cleanup_(server_freep) struct server *s = calloc(1, sizeof(*s));
 	int r;
 
+	*ret_ui = false;
 	if (!s)
 		return -ENOMEM;
+	s->share = opts->share;
 	s->metrics = opts->metrics;
 	s->health = opts->health;
 	s->ui = opts->ui;
@@ -128,7 +283,9 @@ int server_new(const struct server_opts *opts, struct server **ret)
 		buf_init(&s->pages[i].text, EXPOSITION_PAGE_MAX);
 		buf_init(&s->pages[i].packed, EXPOSITION_PAGE_MAX);
 	}
-	r = httpd_new(&httpd, &s->httpd);
+	r = loop_add_steps(opts->loop, on_step, s, &s->steps);
+	if (!r)
+		r = listen_all(s, opts, ret_ui);
 	if (!r)
 		r = http_jobs_new(opts->loop, opts->share, &s->jobs);
 	if (r)
@@ -141,9 +298,14 @@ void server_free(struct server *s)
 {
 	if (!s)
 		return;
+	while (s->scrapes)
+		scrape_answer(s, s->scrapes, "the agent ends");
+	loop_remove(s->steps);
 	http_jobs_free(s->jobs);
 	httpd_free(s->httpd);
+	httpd_free(s->metrics_httpd);
 	for (size_t i = 0; i < array_size(s->pages); i++) {
+		exposition_free(s->pages[i].making);
 		buf_deinit(&s->pages[i].text);
 		buf_deinit(&s->pages[i].packed);
 	}
@@ -155,11 +317,17 @@ const char *server_address(const struct server *s)
 	return httpd_address(s->httpd);
 }
 
+const char *server_metrics_address(const struct server *s)
+{
+	return httpd_address(s->metrics_httpd ? s->metrics_httpd : s->httpd);
+}
+
 void server_collect(void *ctx, struct metric_sink *sink)
 {
 	struct server *s = ctx;
+	const struct httpd *const all[] = {s->httpd, s->metrics_httpd};
 
-	httpd_collect(s->httpd, sink);
+	httpd_collect(all, s->metrics_httpd ? 2 : 1, sink);
 	http_jobs_collect(s->jobs, sink);
 	exposition_collect(&s->stats, sink);
 }

@@ -11,7 +11,8 @@
  *	/debug/pprof/ the profiles of pull.h
  *	/ and below   the pages of ui.h
  *
- * Errors are a line of text.
+ * Errors are a line of text. The server has one address for all of them, or a second one for the
+ * first three, which tell nothing about the profiled programs but their names.
  */
 
 #include "server/health.h"
@@ -37,19 +38,22 @@ struct server;
  * demand; @share: NULL for no limit. */
 struct server_opts {
 	struct loop *loop;
-	const struct listen_address *address;
+	const struct listen_plan *addresses;
 	const struct metric_list *metrics;
 	const struct health *health;
 	const struct ui_source *ui;
-	const struct pull_source *pull;
+	const struct pull_sources *pull;
 	struct cpu_share *share;
 };
 
-/* -errno of listening: listen_hint() gives the remedy. */
-int server_new(const struct server_opts *opts, struct server **ret);
+/* -errno of listening, with *@ret_ui: at the address of the pages. listen_hint() gives the remedy.
+ */
+int server_new(const struct server_opts *opts, bool *ret_ui, struct server **ret);
 void server_free(struct server *s);
-/* The listening address, with the port chosen by the kernel: "127.0.0.1:7070". Borrowed. */
+/* The address of the pages, and the address of the metrics, with the port chosen by the kernel:
+ * "127.0.0.1:7070". Borrowed. */
 const char *server_address(const struct server *s);
+const char *server_metrics_address(const struct server *s);
 /* A metric_collect_fn: requests, connections, samples omitted from the page itself. */
 void server_collect(void *ctx, struct metric_sink *sink);
 

@@ -39,6 +39,7 @@ struct labels;
  * @samples, @cpu_ns: of the last window
  * @go_state: state of the Go heap profile as in container_go_heap_profile_info; NULL: no Go process
  * @go_version, @go_inuse_bytes: with @go_state
+ * @n_slow, @slow_path: mapped files on file systems that do not answer, and one of them; NULL: none
  * @n_profiles: stored
  */
 struct ui_entity {
@@ -52,6 +53,8 @@ struct ui_entity {
 	const char *go_state;
 	const char *go_version;
 	uint64_t go_inuse_bytes;
+	size_t n_slow;
+	const char *slow_path;
 	size_t n_profiles;
 };
 

@@ -12,7 +12,10 @@
  *
  * Users without the right to see addresses see zeros (kernel.kptr_restrict).
  *
- * 16 bytes a function and one table of names; 6 MB for 117,000 functions.
+ * The kernel's own symbols come sorted; modules and BPF programs follow in any order. So only the
+ * rest is sorted, and merged. A function then takes 8 bytes and its name: the low half of its
+ * address, and the place of the name. Functions with the same high half are a group. What ends a
+ * function without being one is a gap.
  */
 #include "symbolize/ksyms.h"
 
@@ -29,8 +32,8 @@
 #include "base/vec.h"
 #include "symbolize/symname.h"
 
-/* Symbols of all types while the file is read (16 bytes each), and the bytes of their names. A
- * kernel with everything has 300,000. Reached: no name. */
+/* Symbols of all types while the file is read, 16 bytes each. A kernel with everything has 300,000.
+ * Reached: no name. */
 #define KSYMS_SYMBOLS_MAX  (1u << 20)
 /* Bytes of their names. Reached: no name. */
 #define KSYMS_NAMES_MAX	   (48u << 20)
@@ -44,25 +47,56 @@ enum ksym_kind {
 	KSYM_BOUNDARY, /* not a function: ends the function before it */
 };
 
+/* A symbol while the list is read. */
 struct ksym {
 	uint64_t start;
-	uint32_t size : 29;
-	uint32_t kind : 2; /* enum ksym_kind */
-	uint32_t core : 1; /* of the kernel itself, not of a module or the like */
-	uint32_t name;	   /* offset into names */
+	uint32_t name; /* offset into names */
+	uint8_t kind;  /* enum ksym_kind */
+	bool core;     /* of the kernel itself, not of a module or the like */
 };
 _Static_assert(sizeof(struct ksym) == 16, "16 bytes a symbol");
 
-struct ksyms {
-	struct ksym *items; /* ascending; unique addresses after the load */
+/* The list, while it is read. */
+struct listing {
+	struct ksym *items;
 	size_t n;
 	size_t cap;
+	size_t n_sorted; /* of them, in front */
 	struct buf names;
 	uint64_t text_start; /* _stext */
 	uint64_t text_limit; /* _etext */
 	bool any;	     /* a line was understood */
 	bool shown;	     /* an address was not 0 */
 };
+
+#define KSYM_GAP UINT32_MAX
+
+struct function {
+	uint32_t low;  /* half of its address */
+	uint32_t name; /* offset into names, or KSYM_GAP */
+};
+
+/* Functions from @first on. */
+struct group {
+	uint64_t high; /* half of the addresses, in place */
+	size_t first;
+};
+
+struct ksyms {
+	struct function *items; /* ascending and unique in each group */
+	size_t n;
+	size_t n_functions;
+	struct group *groups; /* ascending */
+	size_t n_groups;
+	size_t groups_cap;
+	struct buf names;
+};
+
+static void listing_deinit(struct listing *l)
+{
+	free(l->items);
+	buf_deinit(&l->names);
+}
 
 DEFINE_CLEANUP(struct ksyms *, ksyms_freep, ksyms_free);
 
@@ -88,18 +122,23 @@ struct ksym_line {
 	struct strview module; /* "[x]", or empty */
 };
 
+/* A list has more than 100,000 lines: this is half of the time to load it. */
 static bool parse_line(struct strview line, struct ksym_line *ret)
 {
-	struct strview type;
+	const char *tab;
 
-	if (!strview_u64(&line, 16, &ret->start) || !strview_word(&line, &type) ||
-	    strview_len(&type) != 1 || !strview_word(&line, &ret->name))
+	if (!strview_u64(&line, 16, &ret->start) || strview_len(&line) < 4 || line.p[0] != ' ' ||
+	    line.p[2] != ' ')
 		return false;
-	ret->type = *type.p;
-	ret->module = strview_of("");
-	if (strview_word(&line, &ret->module) && !strview_starts(&ret->module, "["))
-		return false;
-	return true;
+	ret->type = line.p[1];
+	ret->name = (struct strview){line.p + 3, line.end};
+	ret->module = strview_of_bytes(line.end, 0);
+	tab = memchr(ret->name.p, '\t', strview_len(&ret->name));
+	if (!tab)
+		return true;
+	ret->name.end = tab;
+	ret->module.p = tab + 1;
+	return tab > ret->name.p && strview_starts(&ret->module, "[");
 }
 
 static enum ksym_kind kind_of(const struct ksym_line *line)
@@ -117,60 +156,61 @@ static enum ksym_kind kind_of(const struct ksym_line *line)
 	}
 }
 
-/* Appends "name" or "name [module]" to the names. BUF_FULL above the ceiling. */
-static int add_name(struct ksyms *k, const struct ksym_line *line, uint32_t *ret)
+/* Appends "name" or "name [module]". BUF_FULL above the ceiling. */
+static int add_name(struct buf *names, const struct ksym_line *line, uint32_t *ret)
 {
-	size_t at = k->names.len;
-	int r = buf_append(&k->names, line->name.p, strview_len(&line->name));
+	const size_t n = strview_len(&line->name), n_module = strview_len(&line->module);
+	const size_t all = n + (n_module ? 1 + n_module : 0) + 1;
+	char *to;
+	int r = buf_reserve(names, all, &to);
 
-	if (!r && strview_len(&line->module))
-		r = buf_puts(&k->names, " ");
-	if (!r)
-		r = buf_append(&k->names, line->module.p, strview_len(&line->module));
-	if (!r)
-		r = buf_append(&k->names, "", 1);
 	if (r)
-		k->names.len = at;
-	else
-		*ret = (uint32_t)at;
-	return r;
+		return r;
+	memcpy(to, line->name.p, n);
+	if (n_module) {
+		to[n] = ' ';
+		memcpy(to + n + 1, line->module.p, n_module);
+	}
+	to[all - 1] = '\0';
+	*ret = (uint32_t)names->len;
+	names->len += all;
+	return 0;
 }
 
-static void note_text_bounds(struct ksyms *k, const struct ksym_line *line)
+static void note_text_bounds(struct listing *l, const struct ksym_line *line)
 {
-	if (strview_len(&line->module))
-		return;
 	if (strview_is(&line->name, "_stext"))
-		k->text_start = line->start;
+		l->text_start = line->start;
 	else if (strview_is(&line->name, "_etext"))
-		k->text_limit = line->start;
+		l->text_limit = line->start;
 }
 
 static int add_line(void *ctx, struct strview text)
 {
-	struct ksyms *k = ctx;
+	struct listing *l = ctx;
 	struct ksym_line line;
 	struct ksym sym = {0};
-	uint32_t name = 0;
 	int r;
 
 	if (!parse_line(text, &line))
 		return 0;
-	k->any = true;
+	l->any = true;
 	if (!line.start)
 		return 0;
-	k->shown = true;
-	note_text_bounds(k, &line);
+	l->shown = true;
 	sym.start = line.start;
 	sym.kind = kind_of(&line);
 	sym.core = strview_empty(&line.module);
-	r = vec_grow(&k->items, &k->cap, k->n + 1, sizeof(*k->items), KSYMS_SYMBOLS_MAX);
+	if (sym.core)
+		note_text_bounds(l, &line);
+	r = vec_grow(&l->items, &l->cap, l->n + 1, sizeof(*l->items), KSYMS_SYMBOLS_MAX);
 	if (!r && sym.kind != KSYM_BOUNDARY)
-		r = add_name(k, &line, &name);
+		r = add_name(&l->names, &line, &sym.name);
 	if (r)
 		return r < 0 ? r : 0;
-	sym.name = name;
-	k->items[k->n++] = sym;
+	if (l->n_sorted == l->n && (!l->n || l->items[l->n - 1].start <= sym.start))
+		l->n_sorted++;
+	l->items[l->n++] = sym;
 	return 0;
 }
 
@@ -178,73 +218,114 @@ static int compare(const void *a, const void *b)
 {
 	const struct ksym *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	return x->name < y->name ? -1 : x->name > y->name;
+	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* The best of @n names of an address, sorted by rank. */
-static struct ksym best_of(const struct ksyms *k, const struct ksym *same, size_t n)
+/* Merges the sorted front with the rest. */
+static int sort(struct listing *l)
 {
-	struct ksym best = same[0];
+	struct ksym *rest = l->items + l->n_sorted, *merged;
+	size_t n_rest = l->n - l->n_sorted, i = 0, k = 0;
 
-	for (size_t i = 1; i < n && same[i].kind == best.kind && best.kind != KSYM_BOUNDARY; i++)
-		if (symname_is_better(k->names.data + same[i].name, k->names.data + best.name))
-			best = same[i];
-	return best;
+	if (!n_rest)
+		return 0;
+	qsort(rest, n_rest, sizeof(*rest), compare);
+	if (l->items[l->n_sorted - 1].start <= rest[0].start)
+		return 0;
+	merged = calloc(l->n, sizeof(*merged));
+	if (!merged)
+		return -ENOMEM;
+	for (size_t n = 0; n < l->n; n++) {
+		bool front = i < l->n_sorted && (k == n_rest || l->items[i].start <= rest[k].start);
+
+		merged[n] = front ? l->items[i++] : rest[k++];
+	}
+	free(l->items);
+	l->items = merged;
+	return 0;
 }
 
-static bool is_shown(const struct ksyms *k, const struct ksym *sym)
+static bool is_better(const struct listing *l, const struct ksym *a, const struct ksym *b)
+{
+	if (a->kind != b->kind)
+		return a->kind < b->kind;
+	return a->kind != KSYM_BOUNDARY &&
+	       symname_is_better(l->names.data + a->name, l->names.data + b->name);
+}
+
+static bool is_shown(const struct listing *l, const struct ksym *sym)
 {
 	if (sym->kind == KSYM_BOUNDARY)
 		return false;
-	if (!sym->core || !k->text_start || !k->text_limit)
+	if (!sym->core || !l->text_start || !l->text_limit)
 		return true;
-	return sym->start >= k->text_start && sym->start < k->text_limit;
+	return sym->start >= l->text_start && sym->start < l->text_limit;
 }
 
-/* Leaves a function for each address; the next symbol gives its size. */
-static void make_functions(struct ksyms *k)
+/* @name: KSYM_GAP for a gap. There is room. */
+static int add_function(struct ksyms *k, uint64_t start, uint32_t name)
 {
-	size_t kept = 0, next;
+	const uint64_t high = start & ~(uint64_t)UINT32_MAX;
+	int r = 0;
 
-	for (size_t i = 0; i < k->n; i = next) {
-		uint64_t size = KSYMS_FUNCTION_MAX;
-		struct ksym best;
-
-		for (next = i + 1; next < k->n && k->items[next].start == k->items[i].start;)
-			next++;
-		best = best_of(k, &k->items[i], next - i);
-		if (next < k->n && k->items[next].start - best.start < size)
-			size = k->items[next].start - best.start;
-		best.size = (uint32_t)size & ((1u << 29) - 1);
-		if (is_shown(k, &best))
-			k->items[kept++] = best;
+	if (!k->n_groups || k->groups[k->n_groups - 1].high != high) {
+		r = vec_grow(&k->groups, &k->groups_cap, k->n_groups + 1, sizeof(*k->groups),
+			     KSYMS_SYMBOLS_MAX);
+		if (r)
+			return r;
+		k->groups[k->n_groups++] = (struct group){high, k->n};
 	}
-	k->n = kept;
+	k->items[k->n++] = (struct function){(uint32_t)start, name};
+	k->n_functions += name != KSYM_GAP;
+	return 0;
 }
 
-/* Releases unused room of the arrays. */
+/* The best name of each address. One gap is enough behind a function. */
+static int make_functions(struct ksyms *k, const struct listing *l)
+{
+	bool in_gap = true;
+	int r = 0;
+
+	k->items = calloc(l->n ? l->n : 1, sizeof(*k->items));
+	if (!k->items)
+		return -ENOMEM;
+	for (size_t i = 0, next; i < l->n && !r; i = next) {
+		const struct ksym *best = &l->items[i];
+		bool shown;
+
+		for (next = i + 1; next < l->n && l->items[next].start == best->start; next++)
+			if (is_better(l, &l->items[next], best))
+				best = &l->items[next];
+		shown = is_shown(l, best);
+		if (shown || !in_gap)
+			r = add_function(k, best->start, shown ? best->name : KSYM_GAP);
+		in_gap = !shown;
+	}
+	return r;
+}
+
+/* Releases unused room. */
 static void shrink(struct ksyms *k)
 {
-	struct ksym *items = reallocarray(k->items, k->n, sizeof(*items));
+	struct function *items = reallocarray(k->items, k->n, sizeof(*items));
+	char *names = realloc(k->names.data, k->names.len + 1);
 
-	if (!items)
-		return;
-	k->items = items;
-	k->cap = k->n;
+	if (items)
+		k->items = items;
+	if (names) {
+		k->names.data = names;
+		k->names.cap = k->names.len + 1;
+	}
 }
 
-static int read_lines(const struct root *proc, struct ksyms *k)
+static int read_lines(const struct root *proc, struct listing *l)
 {
 	_cleanup_(close_fdp) int fd = -1;
 	size_t n_skipped;
 	int r = root_open_file(proc, "kallsyms", &fd);
 
 	if (!r)
-		r = line_reader_read(fd, add_line, k, &n_skipped);
+		r = line_reader_read(fd, add_line, l, &n_skipped);
 	if (r > 0)
 		return r == ROOT_DENIED ? KSYMS_DENIED : KSYMS_ABSENT;
 	return r;
@@ -252,22 +333,26 @@ static int read_lines(const struct root *proc, struct ksyms *k)
 
 int ksyms_load(const struct root *proc, struct ksyms **ret)
 {
+	_cleanup_(listing_deinit) struct listing l = {.names = BUF_INIT(KSYMS_NAMES_MAX)};
 	_cleanup_(ksyms_freep) struct ksyms *k = calloc(1, sizeof(*k));
 	int r;
 
 	if (!k)
 		return -ENOMEM;
-	buf_init(&k->names, KSYMS_NAMES_MAX);
-	r = read_lines(proc, k);
+	r = read_lines(proc, &l);
 	if (r)
 		return r;
-	if (k->any && !k->shown)
+	if (l.any && !l.shown)
 		return KSYMS_HIDDEN;
-	if (k->n)
-		qsort(k->items, k->n, sizeof(*k->items), compare);
-	make_functions(k);
-	if (!k->n)
+	r = sort(&l);
+	if (!r)
+		r = make_functions(k, &l);
+	if (r)
+		return r;
+	if (!k->n_functions)
 		return KSYMS_ABSENT;
+	k->names = l.names;
+	l.names = (struct buf){0};
 	shrink(k);
 	*ret = take_ptr(k);
 	return 0;
@@ -278,39 +363,69 @@ void ksyms_free(struct ksyms *k)
 	if (!k)
 		return;
 	free(k->items);
+	free(k->groups);
 	buf_deinit(&k->names);
 	free(k);
 }
 
 size_t ksyms_n(const struct ksyms *k)
 {
-	return k->n;
+	return k->n_functions;
 }
 
 size_t ksyms_bytes(const struct ksyms *k)
 {
-	return sizeof(*k) + k->cap * sizeof(*k->items) + k->names.cap;
+	return sizeof(*k) + k->n * sizeof(*k->items) + k->groups_cap * sizeof(*k->groups) +
+	       k->names.cap;
 }
 
 /* ---------------------------------------------------------------- find */
 
-int ksyms_find(const struct ksyms *k, uint64_t pc, const char **ret_name, uint64_t *ret_start)
+/* The last group that begins at @pc or before; NULL: none. */
+static const struct group *group_of(const struct ksyms *k, uint64_t pc)
 {
-	size_t low = 0, high = k->n;
+	const struct group *found = NULL;
 
-	while (low < high) {
+	for (size_t low = 0, high = k->n_groups; low < high;) {
 		size_t mid = low + (high - low) / 2;
-		const struct ksym *sym = &k->items[mid];
 
-		if (pc < sym->start) {
+		if (k->groups[mid].high > pc) {
 			high = mid;
-		} else if (pc - sym->start >= sym->size) {
-			low = mid + 1;
 		} else {
-			*ret_name = k->names.data + sym->name;
-			*ret_start = sym->start;
-			return 0;
+			found = &k->groups[mid];
+			low = mid + 1;
 		}
 	}
-	return KSYMS_NOT_FOUND;
+	return found;
+}
+
+/* A function before the first one of the group of @pc belongs to the group before. */
+int ksyms_find(const struct ksyms *k, uint64_t pc, const char **ret_name, uint64_t *ret_start)
+{
+	const struct group *group = group_of(k, pc), *end = k->groups + k->n_groups;
+	const struct function *found;
+	uint64_t start;
+	size_t low, high;
+
+	if (group && pc < (group->high | k->items[group->first].low))
+		group = group > k->groups ? group - 1 : NULL;
+	if (!group)
+		return KSYMS_NOT_FOUND;
+	low = group->first;
+	high = group + 1 < end ? group[1].first : k->n;
+	while (high - low > 1) {
+		size_t mid = low + (high - low) / 2;
+
+		if ((group->high | k->items[mid].low) <= pc)
+			low = mid;
+		else
+			high = mid;
+	}
+	found = &k->items[low];
+	start = group->high | found->low;
+	if (found->name == KSYM_GAP || pc - start >= KSYMS_FUNCTION_MAX)
+		return KSYMS_NOT_FOUND;
+	*ret_name = k->names.data + found->name;
+	*ret_start = start;
+	return 0;
 }

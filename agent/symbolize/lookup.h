@@ -3,11 +3,13 @@
 #define PODPROF_SYMBOLIZE_LOOKUP_H
 
 /*
- * One batch of addresses of one file, named by the file's sources, on a thread that may block. The
- * lookup owns all that its thread touches. A lookup that blocks is abandoned with its thread, and
- * nobody else misses anything but these names.
+ * A batch of addresses of a file, and their names from the file's symbol sources. The lookup runs
+ * on a thread that may block, and owns all data of this thread. A blocked lookup is abandoned with
+ * its thread: only the names of this batch are lost.
  */
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,9 +17,12 @@
 #include "base/worker.h"
 #include "symbolize/symbolizer.h"
 
+struct debuginfod;
+struct dwarfreader;
 struct file_names;
 struct image;
 struct lookup_thread;
+struct root;
 struct symbol_source;
 
 /* Addresses of one batch: some 200 KiB of names. */
@@ -29,25 +34,59 @@ struct symbol_source;
  * returns: `podprof_symbolized_addresses_total{found="no"}`. */
 #define LOOKUP_BLOCKED_MAX 8
 
-/* The opened sources of one file. Owns a reference to the image. One thread at a time. */
-int file_names_new(struct image *image, const struct symbol_source *const *sources, size_t n,
+/* A /proc that abandoned threads may use after its first owner's end. */
+struct shared_root;
+/* Duplicates the descriptor of @proc. 0 or -errno. */
+int shared_root_new(const struct root *proc, struct shared_root **ret);
+/* NULL is fine. */
+void shared_root_unref(struct shared_root *root);
+
+/**
+ * struct file_names_opts - where sources read, besides the file; each may be NULL
+ * @sources: @n_sources of them; NULL: the usual ones for the kind of the image
+ */
+struct file_names_opts {
+	struct shared_root *proc;
+	struct dwarfreader *dwarf;
+	struct debuginfod *debuginfod;
+	const struct symbol_source *const *sources;
+	size_t n_sources;
+};
+
+/* The opened sources of one file, or of the memory of one process, and the budget of work on it.
+ * Owns references to the image and to what @opts names. One thread at a time. */
+int file_names_new(struct image *image, const struct file_names_opts *opts,
 		   struct file_names **ret);
 /* NULL is fine. */
 void file_names_free(struct file_names *names);
 size_t file_names_bytes(const struct file_names *names);
+/* Whether a source has names. */
+bool file_names_any(const struct file_names *names);
+/* Adds the counters by enum perf_map_event to @to, and begins anew. */
+void file_names_take_events(struct file_names *names, uint64_t *to);
+/* After a lookup. 0, or the first result of @fn that is not 0. */
+int file_names_sources(const struct file_names *names, symbolizer_source_fn fn, void *ctx);
 
-/* The functions at one address; @n is 0 where there is no name. */
+/* The functions at an address; @n is 0 without a name. Then @start is the function's start, if
+ * @has_start. @rename: symbol_lines_rename() was called, and no other source had a name so far. */
 struct symbol_lines {
 	struct arena *memory;
 	struct symbol_line *items;
 	size_t n;
 	size_t cap;
+	uint64_t start;
+	bool has_start;
+	bool rename;
 };
 
 /**
  * struct lookup - one batch
  * @names:   owned; lookup_take_names() gets it back
  * @answers: an entry for each address
+ * @stop:    set by another thread: nobody waits for the rest
+ * @spent:   the file takes too much work: it is not to be read again for a while
+ * @missing: why addresses without an answer have none
+ * @cpu_ns:  CPU time
  * @result:  0 or -ENOMEM
  */
 struct lookup {
@@ -58,6 +97,10 @@ struct lookup {
 	uint64_t *vaddrs;
 	size_t n;
 	struct symbol_lines *answers;
+	atomic_bool stop;
+	bool spent;
+	enum symbol_missing missing;
+	uint64_t cpu_ns;
 	int result;
 };
 
@@ -68,7 +111,7 @@ struct file_names *lookup_take_names(struct lookup *lookup);
 
 enum lookup_outcome {
 	LOOKUP_OK = 0,
-	LOOKUP_BLOCKED, /* the lookup belongs to its thread now, and the image is slow */
+	LOOKUP_BLOCKED, /* the thread owns the lookup now, and the image counts as slow */
 };
 
 /* @blocked_ns: 0 is the watchdog's default. */
@@ -76,7 +119,9 @@ int lookup_thread_new(uint64_t blocked_ns, struct lookup_thread **ret);
 /* NULL is fine. */
 void lookup_thread_free(struct lookup_thread *thread);
 unsigned int lookup_thread_n_blocked(const struct lookup_thread *thread);
-/* Fills the answers, and waits for that. @thread NULL: on the caller's own thread. 0,
+/* From any thread: this lookup and all later ones end soon, with the answers so far. */
+void lookup_thread_stop(struct lookup_thread *thread);
+/* Fill the answers and wait for the result. @thread NULL: on the caller's own thread. 0,
  * LOOKUP_BLOCKED or -errno. */
 int lookup_run(struct lookup_thread *thread, struct lookup *lookup);
 

@@ -8,44 +8,110 @@
  *
  * A source reads foreign files, which can block forever: it runs on a thread that may be abandoned
  * (symbolizer.h), and touches only its own data. A source that must wait for somebody else, as for
- * a download, does not block but answers SOURCE_LATER.
+ * a download, does not block but answers SOURCE_LATER. Its file has a budget of work.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "discovery/pid.h"
+
+struct debugfile;
+struct debuginfod;
+struct dwarfreader;
 struct elffile;
+struct root;
 struct symbol_line;
 struct symbol_lines;
+struct work_budget;
+
+/**
+ * struct source_file - the file that a source is for, or the memory of a process
+ * @elf:      NULL for memory
+ * @build_id: lower-case hex; "" if there is none
+ * @path:     as a process sees it
+ * @proc:     for files beside it; may be NULL
+ * @pid:      a process that has mapped it; {0}: none is known
+ * @work:     the budget; @elf has it too
+ * @perf_map: of the memory of @pid: its perf map, or -1; the source may read it at any time
+ * @perf_map_events: counters by enum perf_map_event, as long as the source is open
+ * @dwarf:    NULL: DWARF is not read
+ * @debug:    the separate debug file, opened by the first source that asks; outlives the sources
+ * @debuginfod: servers that have debug files; NULL: none
+ */
+struct source_file {
+	const struct elffile *elf;
+	const char *build_id;
+	const char *path;
+	const struct root *proc;
+	struct pid_id pid;
+	struct work_budget *work;
+	int perf_map;
+	uint64_t *perf_map_events;
+	struct dwarfreader *dwarf;
+	struct debugfile *debug;
+	struct debuginfod *debuginfod;
+};
 
 enum source_outcome {
 	SOURCE_OK = 0,
-	SOURCE_NONE,  /* open(): the file has no such names; find(): no name at this address */
-	SOURCE_LATER, /* open(): not yet; asked again with the next addresses of the file */
+	SOURCE_NONE,	  /* open(): the file has no such names; find(): no name at this address */
+	SOURCE_LATER,	  /* open(): not yet; asked again with the next addresses of the file */
+	SOURCE_ABANDONED, /* open(): the file takes too much work; perhaps a part is opened */
 };
 
 /**
  * struct symbol_source - one kind of source
- * @open:  @file is borrowed and outlives the opened source. 0 with an opened source; an outcome;
- *         -ENOMEM
- * @find:  adds the functions at @vaddr, innermost first, with symbol_lines_add(). 0; SOURCE_NONE;
- *         -ENOMEM
+ * @only_starts: it gives starts of functions without names
+ * @open:  @file->elf and @file->debug are borrowed and outlive the opened source; the rest of
+ *         @file does not. 0 with an opened source; SOURCE_ABANDONED with one or, then @ret is
+ * untouched, without; another outcome; -ENOMEM
+ * @refresh: looks for what is new, before each batch of addresses; NULL: nothing is. 0 or -ENOMEM
+ * @prepare: called before find(), with all addresses that no better source has a name for. May be
+ *         NULL. 0 or -ENOMEM
+ * @find:  adds the functions at @vaddr, innermost first, with symbol_lines_add(), or tells only
+ *         the start of the function, with symbol_lines_start(). 0; SOURCE_NONE; -ENOMEM
  * @bytes: memory held by an opened source
+ * @any:   whether it has names now; NULL: always
  */
 struct symbol_source {
 	const char *name;
-	int (*open)(const struct elffile *file, void **ret);
+	int (*open)(const struct source_file *file, void **ret);
+	int (*refresh)(void *opened, const struct source_file *file);
+	int (*prepare)(void *opened, const uint64_t *vaddrs, size_t n);
 	int (*find)(void *opened, uint64_t vaddr, struct symbol_lines *lines);
 	size_t (*bytes)(const void *opened);
+	bool (*any)(const void *opened);
 	void (*free)(void *opened);
+	bool only_starts;
 };
 
 /* Copies the line's strings. Above a ceiling the line is left out. 0 or -ENOMEM. */
 int symbol_lines_add(struct symbol_lines *lines, const struct symbol_line *line);
 
+/* The functions are known, but the outermost one takes its name from the next source with a name
+ * for the address: symbol tables have the names of clones, and of code without DWARF. */
+void symbol_lines_rename(struct symbol_lines *lines);
+
+/* The function without a name begins at @vaddr. */
+void symbol_lines_start(struct symbol_lines *lines, uint64_t vaddr);
+
 /* A Go program's line table, with inlined functions, files and lines. */
 extern const struct symbol_source source_go;
-/* The symbol table. */
+/* Inlined functions, files and lines of compilers. */
+extern const struct symbol_source source_dwarf;
+/* The symbol table of the separate debug file of a stripped file. */
+extern const struct symbol_source source_debugfile;
+/* The symbol tables .symtab and .dynsym. */
 extern const struct symbol_source source_symtab;
+/* The symbol table in .gnu_debugdata. */
+extern const struct symbol_source source_debugdata;
+/* Stubs that call functions of other files: "name@plt". */
+extern const struct symbol_source source_plt;
+/* Starts of functions in the unwind table, without names. */
+extern const struct symbol_source source_ehframe;
+/* The perf map of a process, for code in its memory; of no file. */
+extern const struct symbol_source source_perf_map;
 
 #endif

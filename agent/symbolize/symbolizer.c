@@ -2,14 +2,17 @@
 /*
  * The source of names depends on the image:
  *
- *	a file, the vDSO  the sources of source.h: a Go program's line table, the symbol table
+ *	a file, the vDSO  the sources of source.h: Go's line table, symbol tables, ...
  *	the kernel        /proc/kallsyms
- *	anonymous memory  nothing: "[anon]"; an unresolved pc is "[unknown]"
+ *	anonymous memory  the process's perf map, else the name of the memory, such as "[anon]"
  *
- * A file's address without a name is "image+0xVADDR", with the ELF virtual address. The address is
- * the same in each process that maps the file, at any load address, and addr2line accepts it. For a
- * file that is not readable ELF, the number is the file offset. A kernel address without a name is
- * "[kernel]" alone, because the address has a meaning only until the next boot.
+ * An unresolved pc is "[unknown]".
+ *
+ * A function without a name is "image+0xVADDR", with the ELF virtual address of its start, and so
+ * is an address in no known function. The address is the same in each process that maps the file,
+ * at any load address, and addr2line accepts it. For a file that is not readable ELF, the number is
+ * the file offset. A kernel address without a name is "[kernel]" alone, because the address has a
+ * meaning only until the next boot.
  *
  * Tables are kept by image. Above the memory ceiling the least used table is evicted. A table holds
  * a reference to its image, so its file stays open.
@@ -29,8 +32,12 @@
 #include "base/hash.h"
 #include "base/nsec.h"
 #include "base/utf8.h"
+#include "base/work_budget.h"
+#include "symbolize/debuginfod.h"
+#include "symbolize/dwarfreader.h"
 #include "symbolize/ksyms.h"
 #include "symbolize/lookup.h"
+#include "symbolize/perf_map.h"
 
 /* Bytes of all strings between two releases; new strings above it are TOO_MANY_NAMES. A window of a
  * busy node has some 50,000 names of 60 bytes. Reached:
@@ -46,6 +53,29 @@
 #define SYMBOLIZER_BLOCK       (64u << 10)
 
 static const char TOO_MANY_NAMES[] = "[too many names]";
+
+const char *const symbol_read_names[SYMBOL_READ_MAX] = {
+	[SYMBOL_READ_OK] = "ok",
+	[SYMBOL_READ_ABSENT] = "no_names",
+	[SYMBOL_READ_ABANDONED] = "abandoned",
+	[SYMBOL_READ_SLOW] = "slow",
+};
+
+const char *const symbol_missing_names[SYMBOL_MISSING_MAX] = {
+	[SYMBOL_AWAITS_DEBUG_FILE] = "awaits_debug_file",
+	[SYMBOL_STRIPPED] = "stripped_no_debug",
+	[SYMBOL_NO_SYMBOL] = "no_symbol",
+	[SYMBOL_UNREADABLE_ELF] = "unreadable_elf",
+	[SYMBOL_NOT_OPENED] = "not_opened",
+	[SYMBOL_SLOW_FILE] = "slow_file",
+	[SYMBOL_OVER_BUDGET] = "over_budget",
+	[SYMBOL_NO_PERF_MAP] = "no_perf_map",
+	[SYMBOL_NOT_IN_PERF_MAP] = "not_in_perf_map",
+	[SYMBOL_NO_MAPPING] = "no_mapping",
+	[SYMBOL_KERNEL_HIDDEN] = "kernel_hidden",
+	[SYMBOL_NOT_IN_KERNEL] = "not_in_kernel",
+	[SYMBOL_RUNTIME] = "runtime",
+};
 
 struct block {
 	struct block *next;
@@ -71,11 +101,17 @@ struct tables {
 struct symbolizer {
 	struct symbolizer_opts opts;
 	struct lookup_thread *thread; /* NULL: the caller's */
-	uint64_t n_blocked;
+	struct shared_root *proc;
+	struct dwarfreader *dwarf;
+	uint64_t n_reads[SYMBOL_READ_MAX];
+	uint64_t perf_map_events[PERF_MAP_EVENT_MAX];
+	struct work_refused refused;
+	uint64_t report_ns; /* CPU time of lookups since the release */
 	struct tables *tables;
 	size_t tables_bytes;
 	uint64_t tick;
 	struct ksyms *kernel;
+	bool kernel_hidden;
 	uint64_t kernel_next_ns; /* earliest time of the next read */
 	struct interned *strings;
 	struct block *blocks;
@@ -195,33 +231,62 @@ static int keep_tables(struct symbolizer *s, const struct image *image, struct f
 	return 0;
 }
 
-/* The file's names, out of the cache. NULL for a file that is not read now. */
-static int take_tables(struct symbolizer *s, struct image *image, struct file_names **ret)
+/* SYMBOL_NAMED: there is something to read. */
+static enum symbol_missing why_no_sources(const struct image *image)
+{
+	if (image->kind == IMAGE_ANON)
+		return image->mapped_by.pid ? SYMBOL_NAMED : SYMBOL_NO_PERF_MAP;
+	if (image->file)
+		return SYMBOL_NAMED;
+	return image->id.size ? SYMBOL_UNREADABLE_ELF : SYMBOL_NOT_OPENED;
+}
+
+/* The file's names, out of the cache. NULL, with the reason, for a file that is not read now. */
+static int take_tables(struct symbolizer *s, struct image *image, struct file_names **ret,
+		       bool *ret_first, enum symbol_missing *ret_why)
 {
 	unsigned int n_blocked;
 	struct tables *t;
 
 	*ret = NULL;
-	if (!image->file || image_is_slow(image))
+	*ret_why = why_no_sources(image);
+	if (*ret_why)
 		return 0;
+	*ret_why = SYMBOL_SLOW_FILE;
 	n_blocked = s->thread ? lookup_thread_n_blocked(s->thread) : 0;
-	if (n_blocked >= LOOKUP_BLOCKED_MAX)
+	if (image_is_slow(image) || n_blocked >= LOOKUP_BLOCKED_MAX)
 		return 0; /* the next block would be for ever */
+	*ret_why = SYMBOL_OVER_BUDGET;
+	if (s->opts.report_ns && s->report_ns >= s->opts.report_ns)
+		return 0;
 	HASH_FIND_PTR(s->tables, &image, t);
+	*ret_first = !t;
 	if (t) {
 		*ret = t->names;
 		remove_tables(s, t);
 		return 0;
 	}
+	if (work_refused_has(&s->refused, &image->id, nsec_monotonic()))
+		return 0;
+	*ret_why = SYMBOL_SLOW_FILE;
 	if (n_blocked >= SYMBOLIZER_BLOCKED_NEW)
 		return 0;
-	return file_names_new(image, s->opts.sources, s->opts.n_sources, ret);
+	return file_names_new(image,
+			      &(struct file_names_opts){
+				      .proc = s->proc,
+				      .dwarf = s->dwarf,
+				      .debuginfod = s->opts.debuginfod,
+				      .sources = s->opts.sources,
+				      .n_sources = s->opts.n_sources,
+			      },
+			      ret);
 }
 
 /* ---------------------------------------------------------------- lines */
 
 /* Sets the single line of a symbol with only a name. */
-static void set_name(struct symbol *sym, const char *function, const char *system_name, bool found)
+static void set_name(struct symbol *sym, const char *function, const char *system_name,
+		     enum symbol_missing missing)
 {
 	sym->lines[0] = (struct symbol_line){
 		.function = function,
@@ -229,16 +294,21 @@ static void set_name(struct symbol *sym, const char *function, const char *syste
 		.file = "",
 	};
 	sym->n_lines = 1;
-	sym->found = found;
+	sym->found = !missing;
+	sym->missing = missing;
 }
 
+/* Addresses in memory are different in each process, so they do not count. */
 static void set_offset(struct symbolizer *s, struct symbol *sym, const struct image *image,
-		       uint64_t vaddr)
+		       uint64_t vaddr, enum symbol_missing why)
 {
 	char text[256 + 24]; /* the longest file name, and "+0x" with a number */
 
-	snprintf(text, sizeof(text), "%.255s+0x%" PRIx64, image_name(image), vaddr);
-	set_name(sym, intern_foreign(s, text), "", false);
+	if (image->kind == IMAGE_ANON)
+		snprintf(text, sizeof(text), "%.255s", image->path);
+	else
+		snprintf(text, sizeof(text), "%.255s+0x%" PRIx64, image_name(image), vaddr);
+	set_name(sym, intern_foreign(s, text), "", why);
 	sym->lines[0].system_name = sym->lines[0].function;
 }
 
@@ -258,49 +328,111 @@ static void set_lines(struct symbolizer *s, struct symbol *sym, const struct sym
 	}
 	sym->n_lines = lines->n;
 	sym->found = true;
+	sym->missing = SYMBOL_NAMED;
 	sym->lines[lines->n - 1].inlined = false; /* the rest is inlined into hidden functions */
 }
 
-/* @lookup NULL: the file is not read. */
+/* @lookup NULL: the file is not read, because of @why. */
 static int give_all(struct symbolizer *s, const struct image *image, const struct lookup *lookup,
-		    const uint64_t *vaddrs, size_t n, symbolizer_fn fn, void *ctx)
+		    enum symbol_missing why, const uint64_t *vaddrs, size_t n, symbolizer_fn fn,
+		    void *ctx)
 {
 	struct symbol sym;
 	int r = 0;
 
 	for (size_t i = 0; i < n && !r; i++) {
-		if (lookup && lookup->answers[i].n)
-			set_lines(s, &sym, &lookup->answers[i]);
+		const struct symbol_lines *lines = lookup ? &lookup->answers[i] : NULL;
+
+		if (lines && lines->n)
+			set_lines(s, &sym, lines);
 		else
-			set_offset(s, &sym, image, vaddrs[i]);
+			set_offset(s, &sym, image,
+				   lines && lines->has_start ? lines->start : vaddrs[i],
+				   lookup ? lookup->missing : why);
 		r = fn(ctx, i, &sym);
 	}
 	return r;
+}
+
+/* @lookup NULL: it was abandoned. */
+static void count_read(struct symbolizer *s, const struct image *image, const struct lookup *lookup,
+		       bool first)
+{
+	enum symbol_read outcome = SYMBOL_READ_SLOW;
+
+	if (lookup && lookup->spent) {
+		outcome = SYMBOL_READ_ABANDONED;
+		work_refused_add(&s->refused, &image->id, nsec_monotonic());
+	} else if (lookup) {
+		outcome = file_names_any(lookup->names) ? SYMBOL_READ_OK : SYMBOL_READ_ABSENT;
+	}
+	if ((first && image->file) || outcome == SYMBOL_READ_ABANDONED ||
+	    outcome == SYMBOL_READ_SLOW)
+		s->n_reads[outcome]++;
+	if (lookup) {
+		s->report_ns += lookup->cpu_ns;
+		file_names_take_events(lookup->names, s->perf_map_events);
+	}
+}
+
+/* Runs one batch. *@ret is NULL, with the reason, for a file that is not read. The caller calls
+ * end_lookup(). */
+static int look_up(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
+		   struct lookup **ret, enum symbol_missing *ret_why)
+{
+	struct file_names *names;
+	bool first = false;
+	int r = take_tables(s, image, &names, &first, ret_why);
+
+	*ret = NULL;
+	if (!r && names)
+		r = lookup_new(names, vaddrs, n, ret);
+	if (!r && *ret) {
+		r = lookup_run(s->thread, *ret);
+		if (r == LOOKUP_BLOCKED) {
+			*ret = NULL;
+			*ret_why = SYMBOL_SLOW_FILE;
+			r = 0;
+		}
+		if (!r)
+			count_read(s, image, *ret, first);
+	}
+	return r;
+}
+
+/* Keeps the sources that the lookup has opened. Returns @r, or -ENOMEM. */
+static int end_lookup(struct symbolizer *s, const struct image *image, struct lookup *lookup, int r)
+{
+	int kept = lookup ? keep_tables(s, image, lookup_take_names(lookup)) : 0;
+
+	lookup_free(lookup);
+	return r ? r : kept;
 }
 
 /* One batch. */
 static int find_in_file(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
 			symbolizer_fn fn, void *ctx)
 {
-	struct file_names *names;
-	struct lookup *lookup = NULL;
-	int kept, r = take_tables(s, image, &names);
+	enum symbol_missing why;
+	struct lookup *lookup;
+	int r = look_up(s, image, vaddrs, n, &lookup, &why);
 
-	if (!r && names)
-		r = lookup_new(names, vaddrs, n, &lookup);
-	if (!r && lookup) {
-		r = lookup_run(s->thread, lookup);
-		if (r == LOOKUP_BLOCKED) {
-			lookup = NULL;
-			s->n_blocked++;
-			r = 0;
-		}
-	}
 	if (!r)
-		r = give_all(s, image, lookup, vaddrs, n, fn, ctx);
-	kept = lookup ? keep_tables(s, image, lookup_take_names(lookup)) : 0;
-	lookup_free(lookup);
-	return r ? r : kept;
+		r = give_all(s, image, lookup, why, vaddrs, n, fn, ctx);
+	return end_lookup(s, image, lookup, r);
+}
+
+int symbolizer_sources(struct symbolizer *s, struct image *image, symbolizer_source_fn fn,
+		       void *ctx)
+{
+	static const uint64_t any;
+	enum symbol_missing why;
+	struct lookup *lookup;
+	int r = look_up(s, image, &any, 1, &lookup, &why);
+
+	if (!r && lookup)
+		r = file_names_sources(lookup->names, fn, ctx);
+	return end_lookup(s, image, lookup, r);
 }
 
 /* BPF programs and modules come and go, so a missing name justifies a new read after some time. */
@@ -315,6 +447,7 @@ static int load_kernel(struct symbolizer *s)
 	r = ksyms_load(s->opts.proc, &k);
 	if (r == -ENOMEM)
 		return r;
+	s->kernel_hidden = r == KSYMS_HIDDEN || r == KSYMS_DENIED;
 	if (!r) {
 		ksyms_free(s->kernel);
 		s->kernel = k;
@@ -342,7 +475,10 @@ static int find_in_kernel(struct symbolizer *s, uint64_t pc, struct symbol *sym)
 		found = s->kernel && ksyms_find(s->kernel, pc, &name, &start) == 0;
 	}
 	name = intern(s, name);
-	set_name(sym, name, name, found);
+	set_name(sym, name, name,
+		 found		    ? SYMBOL_NAMED
+		 : s->kernel_hidden ? SYMBOL_KERNEL_HIDDEN
+				    : SYMBOL_NOT_IN_KERNEL);
 	return 0;
 }
 
@@ -356,7 +492,12 @@ int symbolizer_new(const struct symbolizer_opts *opts, struct symbolizer **ret)
 	if (!s)
 		return -ENOMEM;
 	s->opts = *opts;
-	if (opts->guarded)
+	debuginfod_ref(s->opts.debuginfod);
+	if (opts->proc)
+		r = shared_root_new(opts->proc, &s->proc);
+	if (!r && opts->dwarf)
+		r = dwarfreader_new(opts->dwarf, &s->dwarf);
+	if (!r && opts->guarded)
 		r = lookup_thread_new(opts->blocked_ns, &s->thread);
 	if (r)
 		symbolizer_free(s);
@@ -374,6 +515,9 @@ void symbolizer_free(struct symbolizer *s)
 	lookup_thread_free(s->thread);
 	HASH_ITER(hh, s->tables, t, next)
 		drop_tables(s, t);
+	shared_root_unref(s->proc);
+	dwarfreader_unref(s->dwarf);
+	debuginfod_unref(s->opts.debuginfod);
 	ksyms_free(s->kernel);
 	release_strings(s);
 	free(s);
@@ -396,22 +540,17 @@ static int give_in_batch(void *ctx, size_t i, const struct symbol *symbol)
 /* An address that is in no file. */
 static int find_elsewhere(struct symbolizer *s, const struct frame *frame, struct symbol *ret)
 {
-	switch (frame->image->kind) {
-	case IMAGE_KERNEL:
+	if (frame->image->kind == IMAGE_KERNEL)
 		return find_in_kernel(s, frame->vaddr, ret);
-	case IMAGE_ANON:
-		set_name(ret, "[anon]", "[anon]", false);
-		return 0;
-	default:
-		set_name(ret, "[unknown]", "[unknown]", false);
-		return 0;
-	}
+	set_name(ret, "[unknown]", "[unknown]", SYMBOL_NO_MAPPING);
+	return 0;
 }
 
 int symbolizer_find_all(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
 			symbolizer_fn fn, void *ctx)
 {
-	const bool is_file = image->kind == IMAGE_FILE || image->kind == IMAGE_VDSO;
+	const bool is_file =
+		image->kind == IMAGE_FILE || image->kind == IMAGE_VDSO || image->kind == IMAGE_ANON;
 	struct batch batch = {.fn = fn, .ctx = ctx};
 	struct symbol sym;
 	int r = 0;
@@ -436,6 +575,7 @@ static int copy_symbol(void *ctx, size_t i, const struct symbol *symbol)
 	(void)i;
 	ret->n_lines = symbol->n_lines;
 	ret->found = symbol->found;
+	ret->missing = symbol->missing;
 	memcpy(ret->lines, symbol->lines, symbol->n_lines * sizeof(*symbol->lines));
 	return 0;
 }
@@ -445,13 +585,33 @@ int symbolizer_find(struct symbolizer *s, const struct frame *frame, struct symb
 	return symbolizer_find_all(s, frame->image, &frame->vaddr, 1, copy_symbol, ret);
 }
 
-uint64_t symbolizer_blocked(const struct symbolizer *s)
+const uint64_t *symbolizer_reads(const struct symbolizer *s)
 {
-	return s->n_blocked;
+	return s->n_reads;
+}
+
+const uint64_t *symbolizer_perf_map_events(const struct symbolizer *s)
+{
+	return s->perf_map_events;
+}
+
+void symbolizer_dwarf_counts(const struct symbolizer *s, uint64_t *ret)
+{
+	memset(ret, 0, DWARFREADER_OUTCOME_MAX * sizeof(*ret));
+	if (s->dwarf)
+		dwarfreader_counts(s->dwarf, ret);
+}
+
+void symbolizer_stop(struct symbolizer *s)
+{
+	lookup_thread_stop(s->thread);
 }
 
 void symbolizer_release(struct symbolizer *s)
 {
+	s->report_ns = 0;
+	if (s->dwarf)
+		dwarfreader_renew(s->dwarf);
 	release_strings(s);
 }
 

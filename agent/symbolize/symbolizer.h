@@ -24,35 +24,68 @@ struct symbol_line {
 		*system_name; /* the name in the file; the same string if there is no difference */
 	const char *file;     /* "" if not known */
 	uint32_t line;	      /* 0 if not known */
+	uint32_t column;      /* 0 if not known */
 	uint32_t start_line;  /* of the function; 0 if not known */
 	bool inlined;	      /* call site in the next line's function */
 };
+
+/* Why an address has no name. */
+enum symbol_missing {
+	SYMBOL_NAMED = 0,
+	SYMBOL_STRIPPED,	  /* the file has no symbol table and no debug file was found */
+	SYMBOL_NO_SYMBOL,	  /* its symbol table has no function there */
+	SYMBOL_AWAITS_DEBUG_FILE, /* a server is asked for its debug file */
+	SYMBOL_UNREADABLE_ELF,	  /* it is truncated, malformed or no ELF file */
+	SYMBOL_NOT_OPENED,	  /* it is gone, or the agent may not open it, or not yet */
+	SYMBOL_SLOW_FILE,	  /* it blocked its reader */
+	SYMBOL_OVER_BUDGET,	  /* it, or the whole report, takes too much work */
+	SYMBOL_NO_PERF_MAP,	  /* compiled code of a process without a perf map */
+	SYMBOL_NOT_IN_PERF_MAP,	  /* ... with one that lacks this function */
+	SYMBOL_NO_MAPPING,	  /* no known mapping has the address */
+	SYMBOL_KERNEL_HIDDEN,	  /* the agent does not see the kernel's addresses */
+	SYMBOL_NOT_IN_KERNEL,	  /* the kernel lists no function there */
+	SYMBOL_RUNTIME,		  /* frames of a language runtime that could not be read */
+	SYMBOL_MISSING_MAX,
+};
+
+/* "stripped_no_debug", ...; NULL for SYMBOL_NAMED. */
+extern const char *const symbol_missing_names[SYMBOL_MISSING_MAX];
 
 /* All functions at one address, innermost first; at least one. */
 struct symbol {
 	struct symbol_line lines[SYMBOL_LINES_MAX];
 	size_t n_lines;
 	bool found; /* false: the only line is "image+0xoff" */
+	enum symbol_missing missing;
 };
 
 /**
  * struct symbolizer_opts - borrowed pointers must outlive the symbolizer
- * @proc:        for kallsyms
+ * @proc:        for kallsyms and debug files; NULL: without these
  * @cache_bytes: ceiling for symbol tables kept
- * @guarded:     files are read on a thread of the symbolizer's own. A read that blocks costs its
- *               file the names, and nothing else. Without it reads block the caller
+ * @guarded:     read files on a separate thread: a blocked read costs the names of its file only.
+ *               Otherwise a blocked read blocks the caller
  * @blocked_ns:  blocked time of such a read; 0: the watchdog's default
- * @sources:     of files' names, @n_sources; NULL: the usual ones
+ * @report_ns:   CPU time of all lookups between two symbolizer_release(); 0: any. Above it,
+ *               addresses have no names
+ * @dwarf:       read DWARF, in a process of its own; NULL: not. Copied
+ * @debuginfod:  servers that have debug files; NULL: none. A reference is taken
+ * @sources:     the symbol sources, @n_sources of them; NULL: the usual ones
  */
 struct symbolizer_opts {
 	const struct root *proc;
 	size_t cache_bytes;
 	bool guarded;
 	uint64_t blocked_ns;
+	uint64_t report_ns;
+	const struct dwarfreader_opts *dwarf;
+	struct debuginfod *debuginfod;
 	const struct symbol_source *const *sources;
 	size_t n_sources;
 };
 
+struct debuginfod;
+struct dwarfreader_opts;
 struct root;
 struct symbol_source;
 struct symbolizer;
@@ -68,18 +101,40 @@ void symbolizer_free(struct symbolizer *s);
  * Return: 0 or -ENOMEM. Any problem with the file gives "image+0xoff".
  */
 int symbolizer_find(struct symbolizer *s, const struct frame *frame, struct symbol *ret);
-/* Receives the symbol of address @i, in any order; its strings as in symbolizer_find(). */
+/* Receives the symbol of address @i, in ascending order; its strings as in symbolizer_find(). */
 typedef int (*symbolizer_fn)(void *ctx, size_t i, const struct symbol *symbol);
-/* The same for @n addresses of one image: one exchange with the thread that reads files, for many
- * addresses. 0, -ENOMEM, or the first result of @fn that is not 0. */
+/* The same for @n addresses of an image, with a single exchange with the reading thread. 0,
+ * -ENOMEM, or the first result of @fn other than 0. */
 int symbolizer_find_all(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
 			symbolizer_fn fn, void *ctx);
+/* Receives a source of a file's names, the best first, and the bytes it holds in memory.
+ * @is_present: the file has such names. */
+typedef int (*symbolizer_source_fn)(void *ctx, const char *name, bool is_present, size_t bytes);
+/* Opens the sources of @image. 0, -ENOMEM, or the first result of @fn that is not 0. */
+int symbolizer_sources(struct symbolizer *s, struct image *image, symbolizer_source_fn fn,
+		       void *ctx);
 /* Read the kernel's names before the first report needs them: 70 ms of CPU time. */
 void symbolizer_ahead(struct symbolizer *s);
-/* Forget all strings handed out; tables are kept up to the ceiling. Call between reports. */
+/* Free all returned strings; tables are kept up to the ceiling. Call between reports. */
 void symbolizer_release(struct symbolizer *s);
-/* Reads of files that were abandoned so far. */
-uint64_t symbolizer_blocked(const struct symbolizer *s);
+/* First and later reads of files for names: once for each file, until its table is evicted. */
+enum symbol_read {
+	SYMBOL_READ_OK,
+	SYMBOL_READ_ABSENT,    /* the file has no names */
+	SYMBOL_READ_ABANDONED, /* the file takes too much work: not again for half an hour */
+	SYMBOL_READ_SLOW,      /* blocked */
+	SYMBOL_READ_MAX,
+};
+/* By outcome, so far: SYMBOL_READ_MAX numbers, borrowed. */
+const uint64_t *symbolizer_reads(const struct symbolizer *s);
+extern const char *const symbol_read_names[SYMBOL_READ_MAX];
+/* Events of perf maps so far: PERF_MAP_EVENT_MAX numbers (symbolize/perf_map.h), borrowed. */
+const uint64_t *symbolizer_perf_map_events(const struct symbolizer *s);
+/* Requests for DWARF by outcome, so far: DWARFREADER_OUTCOME_MAX numbers (dwarfreader.h). */
+void symbolizer_dwarf_counts(const struct symbolizer *s, uint64_t *ret);
+/* From any thread: addresses without a name so far have none, so that a report ends soon. Only
+ * with @guarded. */
+void symbolizer_stop(struct symbolizer *s);
 size_t symbolizer_bytes(const struct symbolizer *s);
 
 #endif

@@ -64,8 +64,6 @@
 /* Units of work for an entry read, and for a symbol sorted. */
 #define ENTRY_COST	    8u
 #define SORT_COST	    256u
-/* Bytes of a name read at first; most are shorter. */
-#define SYMTAB_NAME_STEP    128
 
 /* By rank, the best first. */
 enum symbol_rank { RANK_GLOBAL, RANK_WEAK, RANK_LOCAL, RANK_UNTYPED };
@@ -107,25 +105,10 @@ DEFINE_CLEANUP(struct symtab *, symtab_freep, symtab_free);
 static bool read_name(const struct symtab *t, const struct symbol_entry *e,
 		      char name[SYMTAB_NAME_MAX])
 {
-	const struct elffile_section *strings = &t->strings[e->table];
-	uint64_t left = strings->size > e->name ? strings->size - e->name : 0, off;
-	size_t have = 0, room = left < SYMTAB_NAME_MAX - 1 ? (size_t)left : SYMTAB_NAME_MAX - 1;
-
-	if (!room || __builtin_add_overflow(strings->off, e->name, &off))
+	if (!elffile_read_string(t->file, &t->strings[e->table], e->name, name, SYMTAB_NAME_MAX))
 		return false;
-	for (size_t step = SYMTAB_NAME_STEP; have < room; step *= 4) {
-		size_t n = room - have < step ? room - have : step;
-
-		if (elffile_read(t->file, off + have, name + have, n) != 0)
-			return false;
-		if (memchr(name + have, '\0', n)) {
-			symname_cut_version(name);
-			return name[0] != '\0';
-		}
-		have += n;
-	}
-	name[have] = '\0';
-	return true;
+	symname_cut_version(name);
+	return name[0] != '\0';
 }
 
 /* ---------------------------------------------------------------- load */
@@ -369,6 +352,36 @@ static void shrink(struct symtab *t)
 	t->cap = t->n;
 }
 
+/* A table counts when its entries and their sorting are within the budget. The table for dynamic
+ * linking comes first: it is smaller, and has the functions that other files use. */
+static int load_tables(struct symtab *t)
+{
+	static const enum symbol_table order[TABLE_MAX] = {TABLE_DYNSYM, TABLE_SYMTAB};
+
+	for (size_t i = 0; i < array_size(order); i++) {
+		size_t n = t->n;
+		int r = load_table(t, order[i]);
+
+		if (r)
+			return r;
+		if (!elffile_spend(t->file, SORT_COST * (t->n - n))) {
+			t->n = n;
+			return SYMTAB_ABANDONED;
+		}
+	}
+	return 0;
+}
+
+static void finish(struct symtab *t)
+{
+	/* look-ups are bounded by themselves, and by the caller's budget */
+	t->work = (struct work_budget){
+		.left = UINT64_MAX, .look = UINT64_MAX, .outer = t->work.outer};
+	qsort(t->items, t->n, sizeof(*t->items), compare_symbols);
+	drop_needless(t);
+	shrink(t);
+}
+
 int symtab_open(const struct elffile *file, struct symtab **ret)
 {
 	_cleanup_(symtab_freep) struct symtab *t = calloc(1, sizeof(*t));
@@ -385,23 +398,15 @@ int symtab_open(const struct elffile *file, struct symtab **ret)
 	r = elffile_budgeted(file, &t->work, &t->file);
 	if (!r)
 		r = load_ranges(t);
-	for (unsigned int table = 0; !r && table < TABLE_MAX; table++)
-		r = load_table(t, table);
-	if (r)
+	if (!r)
+		r = load_tables(t);
+	if (r < 0)
 		return r;
-	if (t->work.end)
-		return SYMTAB_ABANDONED;
 	if (!t->n)
-		return SYMTAB_ABSENT;
-	if (!elffile_spend(t->file, SORT_COST * t->n))
-		return SYMTAB_ABANDONED;
-	/* look-ups are bounded by themselves */
-	t->work = (struct work_budget){.left = UINT64_MAX, .look = UINT64_MAX};
-	qsort(t->items, t->n, sizeof(*t->items), compare_symbols);
-	drop_needless(t);
-	shrink(t);
+		return r ? r : SYMTAB_ABSENT;
+	finish(t);
 	*ret = take_ptr(t);
-	return 0;
+	return r;
 }
 
 void symtab_free(struct symtab *t)
@@ -412,11 +417,6 @@ void symtab_free(struct symtab *t)
 	free(t->items);
 	free(t->ranges);
 	free(t);
-}
-
-size_t symtab_n(const struct symtab *t)
-{
-	return t->n;
 }
 
 size_t symtab_bytes(const struct symtab *t)

@@ -30,12 +30,12 @@ struct symtab_symbol {
 	uint64_t size; /* 0 if the file does not say */
 };
 
-/* @file is borrowed. 0, SYMTAB_ABSENT, SYMTAB_ABANDONED, -errno. A malformed table counts up to its
- * first unreadable part. */
+/* @file is borrowed; look-ups are charged to its budget, too. 0, SYMTAB_ABSENT, SYMTAB_ABANDONED,
+ * -errno. With SYMTAB_ABANDONED, @ret is the table within the budget, and untouched without one. A
+ * malformed table counts up to its first unreadable part. */
 int symtab_open(const struct elffile *file, struct symtab **ret);
 void symtab_free(struct symtab *t);
-/* Symbols, and memory in bytes. */
-size_t symtab_n(const struct symtab *t);
+/* Memory. */
 size_t symtab_bytes(const struct symtab *t);
 
 /* The function around @vaddr; an address after a function's end does not belong to the function.

@@ -7,24 +7,8 @@
 #include <stdint.h>
 
 #include "elf/elffile.h"
-#include "unwind/cfi.h"
+#include "unwind/ehentry.h"
 #include "unwind/rows.h"
-
-/* Reasons for an entry without rows. The outcomes of its program follow (EHFRAME_SKIP_CFI + enum
- * cfi_outcome). */
-enum ehframe_skip {
-	EHFRAME_SKIP_TRUNCATED = 0,    /* leaves the section, or is cut inside; ends the section */
-	EHFRAME_SKIP_TOO_LARGE,	       /* EHFRAME_ENTRY_MAX, EHFRAME_CIE_MAX */
-	EHFRAME_SKIP_CIE_POINTER,      /* the CIE pointer leads to no CIE */
-	EHFRAME_SKIP_CIE_VERSION,      /* not 1, 3 or 4 with addresses of 8 bytes */
-	EHFRAME_SKIP_CIE_AUGMENTATION, /* unknown, and without a length to skip */
-	EHFRAME_SKIP_ENCODING,	       /* an address in an unsupported encoding */
-	EHFRAME_SKIP_NO_CODE,	       /* an empty range, or code discarded by the linker */
-	EHFRAME_SKIP_OUTSIDE,	       /* a range outside the image's code */
-	EHFRAME_SKIP_COMPRESSED,       /* the section as a whole: cannot be decompressed */
-	EHFRAME_SKIP_CFI,
-	EHFRAME_SKIP_MAX = EHFRAME_SKIP_CFI + CFI_OUTCOME_MAX,
-};
 
 /* Added to by each ehframe_add(). */
 struct ehframe_stats {
@@ -50,7 +34,5 @@ int ehframe_text(const struct elffile *file, uint64_t *ret_start, uint64_t *ret_
  * ROWS_MAX rows. After the last three results @rows is incomplete.
  */
 int ehframe_add(const struct elffile *file, struct rows *rows, struct ehframe_stats *stats);
-
-const char *ehframe_skip_name(unsigned int skip);
 
 #endif

@@ -94,8 +94,6 @@ struct rows {
 	size_t n_slots;	 /* a power of two */
 };
 
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
-
 /* ---------------------------------------------------------------- rules */
 
 static inline size_t rule_hash(const struct unwind_rule *rule)
@@ -674,24 +672,6 @@ size_t rows_find(const struct rows *rows, uint64_t vaddr)
 	if (!e->n || vaddr < rows->text_start || off < entry_off(e->items[0]))
 		return (size_t)-1;
 	return entries_at(e->items, e->n, off);
-}
-
-size_t rows_bytes(const struct rows *rows)
-{
-	return sizeof(*rows) + rows->entries.cap * sizeof(*rows->entries.items) +
-	       rows->spans_cap * sizeof(*rows->spans) + rows->rules_cap * sizeof(*rows->rules) +
-	       rows->n_slots * sizeof(*rows->slots);
-}
-
-const char *rows_outcome_name(int outcome)
-{
-	static const char *const names[ROWS_OUTCOME_MAX] = {
-		[ROWS_OK] = "ok",
-		[ROWS_FULL] = "rows_full",
-		[ROWS_OUTSIDE] = "outside",
-	};
-
-	return outcome >= 0 && outcome < ROWS_OUTCOME_MAX ? names[outcome] : "error";
 }
 
 const char *rows_unsupported_name(int32_t why)

@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "shared/unwind.h"
 
 /* Rows of one image: 32 MiB during the collection and as much again during the sort. The largest
@@ -91,6 +92,7 @@ struct rows;
  * addresses 2^40 and more above @text_start. 0 or -ENOMEM. */
 int rows_new(uint64_t text_start, uint64_t text_end, struct rows **ret);
 void rows_free(struct rows *rows);
+DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 
 /* Begin the range [@start, @end). 0; ROWS_OUTSIDE, and there is no range. */
 int rows_begin(struct rows *rows, enum rows_source source, uint64_t start, uint64_t end);
@@ -134,10 +136,6 @@ size_t rows_find(const struct rows *rows, uint64_t vaddr);
 size_t rows_n_rules(const struct rows *rows);
 const struct unwind_rule *rows_rule(const struct rows *rows, uint32_t id);
 
-/* Bytes held at the moment. */
-size_t rows_bytes(const struct rows *rows);
-
-const char *rows_outcome_name(int outcome);
 /* "cfa_expression"; "unknown" for an invalid number. */
 const char *rows_unsupported_name(int32_t why);
 

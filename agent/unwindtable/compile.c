@@ -4,11 +4,17 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "base/work_budget.h"
 #include "codescan/codescan.h"
 #include "unwind/gorows.h"
 #include "unwind/synthetic.h"
 
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
+/* Work on one file: units, and more for each byte of the file. Node's of 99 MB takes 103 * 10^6. */
+#define COMPILE_WORK	  ((uint64_t)1 << 29)
+#define COMPILE_BYTE_WORK 8u
+/* The maximum of these units. Reached: `podprof_unwind_compiled_total{outcome="abandoned"}`: walked
+ * by frame pointers, and tried again after half an hour. */
+#define COMPILE_WORK_MAX  ((uint64_t)1 << 32)
 
 static int add_described(const struct elffile *file, struct ehframe_stats *stats, struct rows *rows)
 {
@@ -66,7 +72,7 @@ static int fill_gaps(const struct elffile *file, uint64_t text_start, uint64_t t
 	return 0;
 }
 
-int compile_image(const struct elffile *file, struct ehframe_stats *stats, struct rows **ret)
+static int compile(const struct elffile *file, struct ehframe_stats *stats, struct rows **ret)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 	uint64_t text_start, text_end, undescribed;
@@ -85,4 +91,26 @@ int compile_image(const struct elffile *file, struct ehframe_stats *stats, struc
 		return r;
 	*ret = take_ptr(rows);
 	return 0;
+}
+
+int compile_image(const struct elffile *file, struct ehframe_stats *stats, struct rows **ret)
+{
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	uint64_t units = COMPILE_WORK + COMPILE_BYTE_WORK * elffile_size(file);
+	struct elffile *budgeted;
+	struct work_budget work;
+	int r;
+
+	work_budget_init(&work, units < COMPILE_WORK_MAX ? units : COMPILE_WORK_MAX, COMPILE_CPU_NS,
+			 NULL);
+	r = elffile_budgeted(file, &work, &budgeted);
+	if (r)
+		return r;
+	r = compile(budgeted, stats, &rows);
+	elffile_free(budgeted);
+	if (r >= 0 && work.end) /* parsers take an ended budget for the end of the file */
+		return ELFFILE_ABANDONED;
+	if (!r)
+		*ret = take_ptr(rows);
+	return r;
 }

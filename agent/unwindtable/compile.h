@@ -5,20 +5,26 @@
 /* All rows of one image: the rows of its tables, of known trampolines, and from scanning its
  * code. */
 
+#include "base/nsec.h"
 #include "elf/elffile.h"
 #include "unwind/ehframe.h"
 #include "unwind/rows.h"
+
+/* CPU time for one file, where units of work do not describe the work. */
+#define COMPILE_CPU_NS (5 * NSEC_PER_SEC)
 
 /**
  * compile_image() - the finished rows of a file
  * @stats: set: the entries that were read and skipped
  *
  * Pure, so it may run on any thread. Costs some 10 ms for each million bytes of table. Memory is
- * the size of @ret, and as much again during the sort.
+ * the size of @ret, and as much again during the sort. The work on a file has a budget, besides
+ * that of @file's.
  *
  * Return: 0, also for a file without tables (then without rows); ELFFILE_UNSUPPORTED for an
  * unsupported machine or file type; ELFFILE_ABSENT without code; ELFFILE_TRUNCATED if the file
- * changes meanwhile; -ENOSPC for more than ROWS_MAX rows; -errno.
+ * changes meanwhile; ELFFILE_ABANDONED if a budget has ended; -ENOSPC for more than ROWS_MAX rows;
+ * -errno.
  */
 int compile_image(const struct elffile *file, struct ehframe_stats *stats, struct rows **ret);
 

@@ -23,6 +23,7 @@ struct table_space;
 static __u64 copy_to_edge(const struct table_space *space, __u64 address);
 #define WINDOW_TO_EDGE(space, address) copy_to_edge(space, address)
 
+#define WALK_RUNTIMES
 #include "lib/walk.bpf.h"
 
 /* Of the process's mapping table. */
@@ -38,6 +39,7 @@ struct table_space {
 	struct dumpwalk_stack *stack;
 	bool beyond; /* an earlier read went beyond the copied bytes */
 	struct table_page maps[PROCESS_PAGES_MAX];
+	struct walk_room room;
 };
 
 struct dumpwalk {
@@ -116,6 +118,19 @@ WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
 {
 	(void)space;
 	return 0;
+}
+
+WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
+{
+	return &((struct table_space *)c->space)->room;
+}
+
+/* None: the machine stack is of the past, and CPython's list of frames, which is not in the dump,
+ * of the present. */
+WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
+{
+	(void)c;
+	return NULL;
 }
 
 /* ---------------------------------------------------------------- walking */

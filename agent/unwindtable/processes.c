@@ -197,19 +197,6 @@ static void give_place(struct processes *p, uint32_t first, size_t n)
 
 /* ---------------------------------------------------------------- tables */
 
-/* FNV-1a over words. A forged collision gains nothing, because the tables are compared. */
-static uint64_t hash_of(const struct process_mapping *maps, size_t n)
-{
-	uint64_t hash = 0xcbf29ce484222325ull ^ n, words[2];
-
-	for (size_t i = 0; i < n; i++) {
-		memcpy(words, &maps[i], sizeof(words));
-		hash = (hash ^ words[0]) * 0x100000001b3ull;
-		hash = (hash ^ (hash >> 32) ^ words[1]) * 0x100000001b3ull;
-	}
-	return hash;
-}
-
 /* The entry with this number. */
 static struct process_mapping *entry(const struct processes *p, uint32_t number)
 {
@@ -283,7 +270,7 @@ static int new_table(struct processes *p, const struct process_mapping *maps, si
 static int get_table(struct processes *p, const struct process_mapping *maps, size_t n,
 		     struct mapping_table **ret)
 {
-	uint64_t hash = hash_of(maps, n);
+	uint64_t hash = hash_bytes(maps, n * sizeof(*maps));
 	struct mapping_table *t;
 	int r;
 
@@ -430,6 +417,21 @@ int processes_publish(struct processes *p, const struct processes_id *id,
 	if (r >= 0)
 		p->stats.outcomes[r]++;
 	return r;
+}
+
+bool processes_set_runtime(struct processes *p, uint32_t tgid, uint32_t runtime)
+{
+	struct record *rec = find_record(p, tgid);
+	struct process value;
+
+	if (!rec)
+		return false;
+	value = rec->value;
+	value.runtime = (__u16)runtime;
+	if (p->kernel.record(p->kernel.ctx, tgid, &value))
+		return false;
+	rec->value = value;
+	return true;
 }
 
 void processes_withdraw(struct processes *p, uint32_t tgid, uint64_t now_ns)

@@ -69,6 +69,9 @@ void processes_free(struct processes *p);
  */
 int processes_publish(struct processes *p, const struct processes_id *id,
 		      const struct process_mapping *maps, size_t n, uint64_t now_ns);
+/* The record of @tgid gets another runtime; its mappings stay. False without a record, or if it
+ * cannot be written. */
+bool processes_set_runtime(struct processes *p, uint32_t tgid, uint32_t runtime);
 /* Removes the record, if there is one. */
 void processes_withdraw(struct processes *p, uint32_t tgid, uint64_t now_ns);
 /* The record of @tgid; false without a record. */

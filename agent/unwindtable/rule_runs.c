@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 
 /* A rule run costs 24 bytes and its number. Each use saves at least a slot of 2 bytes. */
 #define USES_MIN 8
@@ -44,7 +45,7 @@ DEFINE_CLEANUP(struct rule_runs *, rule_runs_freep, rule_runs_free);
 
 #define NO_PARENT  0u
 /* Places looked at for a key. The table is at most three quarters full, so longer searches are
- * rare, unless a file's rules are chosen for them. Reached: the sequence is not counted. */
+ * rare. Reached: the sequence is not counted. */
 #define PROBES_MAX 1024
 /* Keeps every key above 0. */
 #define KEY_USED   (1ull << 63)
@@ -57,8 +58,7 @@ static uint64_t key_make(uint32_t parent, uint32_t rule, uint32_t distance)
 /* The node, or the free place for a new node; NULL if there is neither near the hash. */
 static struct node *node_find(const struct rule_runs *rule_runs, uint64_t key)
 {
-	uint64_t hash = key * 0x9e3779b97f4a7c15ull;
-	size_t i = (hash >> 40 ^ hash >> 20) & (rule_runs->n_nodes - 1);
+	size_t i = hash_words(key, 0) & (rule_runs->n_nodes - 1);
 
 	for (size_t probes = 0; probes < PROBES_MAX; probes++) {
 		struct node *node = &rule_runs->nodes[i];

@@ -429,14 +429,3 @@ uint32_t table_lookup(const struct table *table, uint64_t vaddr, struct unwind_r
 
 	return table_find(&space, &table->exe, vaddr, ret);
 }
-
-const char *table_outcome_name(int outcome)
-{
-	static const char *const names[TABLE_OUTCOME_MAX] = {
-		[TABLE_OK] = "ok",
-		[TABLE_EMPTY] = "empty",
-		[TABLE_TOO_LARGE] = "too_large",
-	};
-
-	return outcome >= 0 && outcome < TABLE_OUTCOME_MAX ? names[outcome] : "error";
-}

@@ -45,7 +45,6 @@ enum table_outcome {
 	TABLE_OK = 0,
 	TABLE_EMPTY,	 /* there are no rows */
 	TABLE_TOO_LARGE, /* the code is too far apart or too much */
-	TABLE_OUTCOME_MAX,
 };
 
 /**
@@ -62,7 +61,5 @@ void table_free(struct table *table);
 /* The walker's lookup of the rule at @vaddr: TABLE_FOUND, or the reason of a miss (enum
  * table_found). Never reads outside the table, even for invalid content. */
 uint32_t table_lookup(const struct table *table, uint64_t vaddr, struct unwind_rule *ret);
-
-const char *table_outcome_name(int outcome);
 
 #endif

@@ -38,15 +38,6 @@
  * done. */
 #define TABLE_BUILDER_MOST  4
 
-/* Work on one file: units, and more for each byte of the file. Node's of 99 MB takes 103 * 10^6. */
-#define TABLE_BUILDER_WORK	((uint64_t)1 << 29)
-#define TABLE_BUILDER_BYTE_WORK 8u
-/* The maximum of these units. Reached: `podprof_unwind_compiled_total{outcome="abandoned"}`: walked
- * by frame pointers, and tried again after half an hour. */
-#define TABLE_BUILDER_WORK_MAX	((uint64_t)1 << 32)
-/* The same as CPU time, where units do not describe the work. */
-#define TABLE_BUILDER_CPU_NS	(5 * NSEC_PER_SEC)
-
 /* Outcomes of a compilation. */
 enum compiled {
 	COMPILED_OK,
@@ -127,6 +118,8 @@ static enum compiled outcome_of_compile(int r)
 		return COMPILED_UNSUPPORTED;
 	case ELFFILE_TRUNCATED:
 		return COMPILED_CHANGED;
+	case ELFFILE_ABANDONED:
+		return COMPILED_ABANDONED;
 	case -ENOSPC:
 	case -E2BIG:
 		return COMPILED_TOO_LARGE;
@@ -165,20 +158,16 @@ static enum compiled compile(struct exe_job *job, const struct elffile *file)
 static void job_run(struct work *work)
 {
 	struct exe_job *job = container_of(work, struct exe_job, work);
-	uint64_t begin = nsec_read(CLOCK_THREAD_CPUTIME_ID), units;
+	uint64_t begin = nsec_read(CLOCK_THREAD_CPUTIME_ID);
 	struct elffile *file = NULL;
-	struct work_budget budget;
+	struct work_budget stoppable;
 
-	units = TABLE_BUILDER_WORK + TABLE_BUILDER_BYTE_WORK * elffile_size(job->image->file);
-	work_budget_init(&budget, units < TABLE_BUILDER_WORK_MAX ? units : TABLE_BUILDER_WORK_MAX,
-			 TABLE_BUILDER_CPU_NS, &job->stop);
-	job->outcome = elffile_budgeted(job->image->file, &budget, &file) ? COMPILED_FAILED
-									  : compile(job, file);
+	work_budget_init(&stoppable, UINT64_MAX, COMPILE_CPU_NS, &job->stop);
+	job->outcome = elffile_budgeted(job->image->file, &stoppable, &file) ? COMPILED_FAILED
+									     : compile(job, file);
 	elffile_free(file);
-	if (budget.end) { /* parsers take an ended budget for the end of the file */
-		job->outcome = budget.end == WORK_STOPPED ? COMPILED_FAILED : COMPILED_ABANDONED;
-		table_free(take_ptr(job->table));
-	}
+	if (stoppable.end == WORK_STOPPED)
+		job->outcome = COMPILED_FAILED;
 	job->ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 

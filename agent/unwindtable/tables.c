@@ -77,7 +77,8 @@ struct tables {
 	struct exe *exes; /* by number */
 	struct exe *by_file;
 	uint64_t tick_ns;
-	uint32_t end; /* all numbers in use are below */
+	uint32_t end;	  /* all numbers in use are below */
+	uint32_t version; /* of the table written last */
 	struct tables_stats stats;
 };
 
@@ -477,6 +478,7 @@ static int write_table(struct tables *t, const struct exe *exe, const struct tab
 	head.table_page = exe->table_page;
 	head.tail = exe->tail;
 	head.n_blocks = 0;
+	head.version = ++t->version;
 	*to = head;
 	r = page_pool_write(t->page_pool, (uint64_t)exe->table_page * TABLE_PAGE_BYTES,
 			    table->table_image, whole);
@@ -641,16 +643,4 @@ struct tables_stats tables_stats(const struct tables *t)
 	stats.rules = dictionary_used(t->rules);
 	stats.rule_runs = dictionary_used(t->rule_runs);
 	return stats;
-}
-
-const char *tables_outcome_name(int outcome)
-{
-	static const char *const names[TABLES_OUTCOME_MAX] = {
-		[TABLES_OK] = "ok",
-		[TABLES_FULL] = "full",
-		[TABLES_WAITING] = "waiting",
-		[TABLES_UNKNOWN] = "unknown",
-	};
-
-	return outcome >= 0 && outcome < TABLES_OUTCOME_MAX ? names[outcome] : "error";
 }

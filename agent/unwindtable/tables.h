@@ -55,7 +55,6 @@ enum tables_outcome {
 	TABLES_FULL,	/* no number left, or no table with a lower score to evict */
 	TABLES_WAITING, /* too many wait already */
 	TABLES_UNKNOWN, /* no such executable */
-	TABLES_OUTCOME_MAX,
 };
 
 /* @opts->memory is borrowed. 0 or -ENOMEM. */
@@ -117,7 +116,7 @@ struct tables_stats {
 	size_t n_live; /* with a table */
 	size_t n_waiting;
 	size_t rows;	    /* in live tables */
-	size_t table_bytes; /* of these slabs */
+	size_t table_bytes; /* used bytes of the slabs */
 	size_t slab_bytes;
 	uint32_t rules, rule_runs; /* in use */
 	uint64_t loads, evictions, refused;
@@ -125,7 +124,5 @@ struct tables_stats {
 	uint64_t failures;   /* the kernel's: no memory for a slab */
 };
 struct tables_stats tables_stats(const struct tables *t);
-
-const char *tables_outcome_name(int outcome);
 
 #endif

@@ -79,7 +79,7 @@ static void make_maps(struct unwind_publisher *u, const struct address_space *sp
 	const struct address_space_mapping *items;
 	size_t n;
 
-	if (address_space_version(space) == u->maps_version)
+	if (u->maps_version && address_space_version(space) == u->maps_version)
 		return;
 	items = address_space_mappings(space, &n);
 	u->n_maps = n < MAPPINGS ? n : MAPPINGS;
@@ -122,28 +122,65 @@ static uint64_t outermost_pc(const struct sample *sample)
 	return pc;
 }
 
-static uint32_t runtime_of(const struct unwind_publisher *u, const struct sample *sample,
-			   const struct address_space *space)
+static struct address_space_who who_of(const struct sample *sample)
 {
-	const struct address_space_who who = {
+	return (struct address_space_who){
 		.pid = sample->pid,
 		.start_ns = sample->start_boottime_ns,
 		.exec_id = sample->exec_id,
 	};
+}
+
+static uint32_t runtime_of(const struct unwind_publisher *u, const struct sample *sample,
+			   const struct address_space *space)
+{
+	const struct address_space_who who = who_of(sample);
 
 	return runtimes_of(u->opts.runtimes, &who, space);
+}
+
+/* The map of a runtime's processes; -1: it has none. */
+static int map_of(const struct unwind_publisher *u, uint32_t runtime)
+{
+	return runtime == FRAME_RUNTIME_PYTHON ? u->opts.kernel.python : -1;
+}
+
+/* Write the process into the runtime's own map, before the record that names the runtime. False if
+ * the walk must do without the runtime. */
+static bool write_runtime(struct unwind_publisher *u, uint32_t runtime,
+			  const struct address_space_who *who)
+{
+	const int map = map_of(u, runtime);
+	const uint32_t tgid = (uint32_t)who->pid.pid;
+	const void *value;
+
+	if (map < 0)
+		return true;
+	value = runtimes_record(u->opts.runtimes, runtime, who);
+	return value && bpf_map_update_elem(map, &tgid, value, BPF_ANY) == 0;
+}
+
+/* After the record is gone, or names the runtime no more. */
+static void remove_runtime(struct unwind_publisher *u, uint32_t runtime, uint32_t tgid)
+{
+	const int map = map_of(u, runtime);
+
+	if (map >= 0)
+		(void)bpf_map_delete_elem(map, &tgid);
 }
 
 /* Publishes the process of @sample, sampled at @pc, to the walker. */
 static void publish(struct unwind_publisher *u, const struct sample *sample, uint64_t pc,
 		    const struct address_space *space)
 {
-	struct processes_id known, id = {
-					   .tgid = (uint32_t)sample->pid.pid,
-					   .start_boottime_ns = sample->start_boottime_ns,
-					   .exec_id = sample->exec_id,
-					   .version = address_space_version(space),
-				   };
+	const struct address_space_who who = who_of(sample);
+	struct processes_id known = {0};
+	struct processes_id id = {
+		.tgid = (uint32_t)sample->pid.pid,
+		.start_boottime_ns = sample->start_boottime_ns,
+		.exec_id = sample->exec_id,
+		.version = address_space_version(space),
+	};
 
 	if (!id.version || address_space_gone(space))
 		return;
@@ -158,16 +195,38 @@ static void publish(struct unwind_publisher *u, const struct sample *sample, uin
 	if (pid_n_threads(u->opts.proc, (pid_t)id.tgid) <= address_space_ended(space))
 		return;
 	make_maps(u, space);
-	id.runtime = runtime_of(u, sample, space);
+	id.runtime = runtimes_of(u->opts.runtimes, &who, space);
+	if (!write_runtime(u, id.runtime, &who))
+		id.runtime = FRAME_RUNTIME_NONE;
 	/* processes_publish() counts a failure; the next sample retries */
-	(void)processes_publish(u->processes, &id, u->maps, u->n_maps, nsec_monotonic());
+	if (!processes_publish(u->processes, &id, u->maps, u->n_maps, nsec_monotonic()) &&
+	    known.runtime != id.runtime)
+		remove_runtime(u, known.runtime, id.tgid);
+}
+
+void unwind_publisher_runtime(struct unwind_publisher *u, uint32_t runtime,
+			      const struct address_space_who *who)
+{
+	const uint32_t tgid = (uint32_t)who->pid.pid;
+	struct processes_id known;
+
+	if (processes_find(u->processes, tgid, &known) &&
+	    known.start_boottime_ns == who->start_ns && known.exec_id == who->exec_id &&
+	    write_runtime(u, runtime, who))
+		(void)processes_set_runtime(u->processes, tgid, runtime);
 }
 
 void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sample,
 			     const struct address_space *space)
 {
-	if (sample->n_user)
-		publish(u, sample, sample->user[0], space);
+	struct frame_record frame;
+	size_t at = 0;
+
+	while (sample_user_next(sample, &at, &frame))
+		if (frame.kind == FRAME_NATIVE) {
+			publish(u, sample, frame.words[0] - (at > 1), space);
+			return;
+		}
 }
 
 /* ---------------------------------------------------------------- copied stacks */
@@ -306,8 +365,11 @@ static int record(void *ctx, uint32_t tgid, const struct process *process)
 static void remove_record(void *ctx, uint32_t tgid)
 {
 	struct unwind_publisher *u = ctx;
+	struct processes_id known;
 
 	(void)bpf_map_delete_elem(u->opts.kernel.records, &tgid);
+	if (processes_find(u->processes, tgid, &known))
+		remove_runtime(u, known.runtime, tgid);
 }
 
 static void slab_made(void *ctx, int result)

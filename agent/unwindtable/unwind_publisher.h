@@ -15,6 +15,7 @@
 #include "profile/bpfobj.h"
 
 struct address_space;
+struct address_space_who;
 struct loop;
 struct metric_sink;
 struct root;
@@ -78,6 +79,9 @@ void unwind_publisher_rest(struct unwind_publisher *u);
 /* Waits for a table in progress, at most so long. False if there was none. */
 bool unwind_publisher_wait(struct unwind_publisher *u, uint64_t timeout_ns);
 
+/* A runtime was found in a process: its next walks have the runtime's step. */
+void unwind_publisher_runtime(struct unwind_publisher *u, uint32_t runtime,
+			      const struct address_space_who *who);
 /* A process's leader has ended. */
 void unwind_publisher_exit(struct unwind_publisher *u, uint32_t tgid);
 /* After samples were handed over, every second or so. */

@@ -95,6 +95,11 @@ struct cgroup_subsys_state {
 	struct cgroup *cgroup;
 };
 
+/* A map of type array. */
+struct bpf_array {
+	char value[0];
+};
+
 struct css_set {
 	struct cgroup_subsys_state *subsys[1]; /* one element for each enum cgroup_subsys_id */
 };
@@ -114,6 +119,9 @@ struct signal_struct {
 
 struct thread_struct {
 	unsigned long fsbase; /* x86-64 only */
+	struct {
+		unsigned long tp_value;
+	} uw; /* arm64 only */
 };
 
 struct task_struct___before_5_14 {

@@ -54,28 +54,28 @@ struct stacks_deep {
 	__type(value, struct sample_deep);
 };
 
-/* Per-CPU counts by enum sample_stat, and the flag in SAMPLE_STAT_RUNNING. */
 struct stack_stats {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SAMPLE_STAT_SLOTS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct sample_stats);
 };
 
 /* The stack being taken. A program does not interrupt itself on a CPU, so one for each event and
  * CPU is enough: a per-CPU array of one element. */
 struct stack {
+	/* Everything but the outer frames of a deep stack is in one page or two. */
+	struct walk walk;	      /* first: python_process_of() */
+	struct regs regs;	      /* of the task in user mode, then of signal frames */
+	__u64 dumped;		      /* 1: copying was tried (stack_dump.bpf.h) */
+	__u64 dump_id;		      /* of a wait's copy; 0: there is none */
+	__u64 weight;		      /* of the sample, in SAMPLE_ONEs (cgroup_sampling.bpf.h) */
+	struct python_process python; /* with walk.runtime FRAME_RUNTIME_PYTHON */
 	struct sample_key key;
 	struct {
 		struct sample_head head;
 		__u64 frames[WALK_SLOTS];
 	} value;
-	struct walk walk;
-	struct regs regs;	 /* of the task in user mode */
-	struct regs walked_regs; /* the same, then the registers of signal frames */
-	__u64 dumped;		 /* 1: copying was tried (stack_dump.bpf.h) */
-	__u64 dump_id;		 /* of a wait's copy; 0: there is none */
-	__u64 weight;		 /* of the sample, in SAMPLE_ONEs (cgroup_sampling.bpf.h) */
 };
 
 struct stack_scratch {
@@ -90,30 +90,46 @@ struct stack_scratch {
  * 6.3 (mended in 6.1.36, 6.3.10 and 6.4, d319f344561d) check the destination of such a copy. For
  * vmalloc memory, such as per-CPU maps, the check takes a lock. The interrupted code may hold this
  * lock, and the CPU then hangs. A plain array of less than 32 KB is kmalloc memory, checked without
- * a lock. So user space makes several arrays of STACK_WINDOWS.
+ * a lock. So user space makes an array for each CPU.
+ *
+ * The memo is beside the window, because kmalloc memory is also mapped in large pages: the walk
+ * finds any entry without another miss in the TLB. The memo begins with a cache line. The kernel
+ * gives the array's value another place in its line in each version.
  */
-#define STACK_WINDOWS SETTINGS_WINDOWS
+struct stack_room {
+	struct window window; /* first: walk_room() */
+	struct walk_room of_runtime;
+	__u8 memo[MEMO_LINE + sizeof(struct memo)];
+};
+_Static_assert(sizeof(struct stack_room) == SETTINGS_ROOM_BYTES, "made by user space");
 
-struct stack_windows {
+static __always_inline struct memo *stack_memo(struct stack_room *room)
+{
+	__u64 at = bpf_core_field_offset(struct bpf_array, value) +
+		   __builtin_offsetof(struct stack_room, memo);
+
+	return (struct memo *)&room->memo[-at & (MEMO_LINE - 1)];
+}
+
+struct stack_rooms {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1); /* set before loading: enough for all CPUs */
 	__type(key, __u32);
 	__array(
 		values, struct {
 			__uint(type, BPF_MAP_TYPE_ARRAY);
-			__uint(max_entries, STACK_WINDOWS);
+			__uint(max_entries, 1);
 			__uint(key_size, sizeof(__u32));
-			__uint(value_size, sizeof(struct window));
+			__uint(value_size, sizeof(struct stack_room));
 		});
 };
 
-static __always_inline struct window *stack_window(void *windows)
+static __always_inline struct stack_room *stack_room(void *rooms)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	__u32 slab = cpu / STACK_WINDOWS, index = cpu % STACK_WINDOWS;
-	void *map = bpf_map_lookup_elem(windows, &slab);
+	__u32 cpu = bpf_get_smp_processor_id(), zero = 0;
+	void *map = bpf_map_lookup_elem(rooms, &cpu);
 
-	return map ? bpf_map_lookup_elem(map, &index) : NULL;
+	return map ? bpf_map_lookup_elem(map, &zero) : NULL;
 }
 
 WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
@@ -132,23 +148,49 @@ WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_f
 }
 
 /* The current task is the sampled one. The kernel keeps the register's value from the thread's
- * start or from the program's own change, early enough for any use. */
+ * start or from the program's own change, early enough for any use. On arm64 a program changes the
+ * register itself, and the kernel saves it with each switch to another task: early enough too,
+ * except for the first milliseconds of a process. */
 WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 
-	if (!bpf_core_field_exists(task->thread.fsbase))
-		return 0;
-	return BPF_CORE_READ(task, thread.fsbase);
+	if (bpf_core_field_exists(task->thread.fsbase))
+		return BPF_CORE_READ(task, thread.fsbase);
+	if (bpf_core_field_exists(task->thread.uw.tp_value))
+		return BPF_CORE_READ(task, thread.uw.tp_value);
+	return 0;
+}
+
+WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
+{
+	return &((struct stack_room *)c->win)->of_runtime;
+}
+
+/* Around everything that depends on the generation, over all programs of a sample. Counters and
+ * flag are volatile and stay in order. */
+static __always_inline void stack_running(void *stats, __u64 is)
+{
+	__u32 zero = 0;
+	volatile struct sample_stats *of_cpu = bpf_map_lookup_elem(stats, &zero);
+
+	if (of_cpu)
+		of_cpu->running = is;
 }
 
 /* Increment @stat in @stats, a struct stack_stats. */
 static __always_inline void stack_count(void *stats, __u32 stat)
 {
-	__u64 *count = bpf_map_lookup_elem(stats, &stat);
+	__u32 zero = 0;
+	volatile struct sample_stats *of_cpu = bpf_map_lookup_elem(stats, &zero);
+	__u64 i = stat;
 
-	if (count)
-		*count += 1; /* this CPU's own, and no other program of ours runs in between */
+	/* The compiler must index with the register that it compares: the verifier knows no other.
+	 */
+	__asm__ volatile("" : "+r"(i));
+	/* This CPU's own, and no other program of ours runs in between. */
+	if (of_cpu && i < SAMPLE_STAT_MAX)
+		of_cpu->counts[i] += 1;
 }
 
 /* The cgroups of @task, the current one: the only lookup for a sample that is not taken. The
@@ -168,7 +210,6 @@ static __always_inline void stack_begin(struct task_struct *task, struct stack *
 	s->key.tgid = task_tgid_in(leader, cfg.pidns_inum);
 	s->key.start_boottime_ns = BPF_CORE_READ(leader, start_boottime);
 	s->key.exec_id = task_exec_id(leader);
-	bpf_probe_read_kernel(s->value.head.comm, sizeof(s->value.head.comm), leader->comm);
 	s->value.head.n_kernel = 0;
 	s->walk.n = 0;
 	s->walk.n_rows = 0;
@@ -178,6 +219,14 @@ static __always_inline void stack_begin(struct task_struct *task, struct stack *
 	s->walk.end = SAMPLE_END_NO_USER;
 	s->dumped = 0;
 	s->dump_id = 0;
+}
+
+/* Set the name of the process. Only new stacks and dumps need it. */
+static __always_inline void stack_comm(struct task_struct *task, struct stack *s)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+
+	bpf_probe_read_kernel(s->value.head.comm, sizeof(s->value.head.comm), leader->comm);
 }
 
 /* Store the kernel half in the first slots, from the place of the event in @ctx, the program's
@@ -211,6 +260,32 @@ static __always_inline int stack_saved_regs(struct task_struct *task, struct sta
 	       !task_has_left(task, regs_sp(&s->regs));
 }
 
+/* A copy, without a lookup in each step. */
+static __always_inline int python_begin(struct stack *s)
+{
+	struct python_process *p = bpf_map_lookup_elem(&python_processes, &s->key.tgid);
+
+	if (!p)
+		return 0;
+	s->python = *p;
+	return 1;
+}
+
+WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
+{
+	return &((struct stack *)c->w)->python;
+}
+
+/* Prepare the step of @runtime for the process. False if it cannot run. */
+static __always_inline int stack_runtime(struct stack *s, __u32 runtime)
+{
+#define STACK_RUNTIME_BEGIN(NAME, name)      \
+	if (runtime == FRAME_RUNTIME_##NAME) \
+		return name##_begin(s);
+	FRAME_RUNTIMES(STACK_RUNTIME_BEGIN)
+	return 0;
+}
+
 /* Find the process's mappings, none without a record of its present state, and its runtime. */
 static __always_inline void stack_process(struct stack *s, __u64 *mappings, __u64 *n_mappings)
 {
@@ -234,18 +309,20 @@ static __always_inline void stack_process(struct stack *s, __u64 *mappings, __u6
 		return;
 	}
 	s->walk.flags &= ~SAMPLE_FLAG_NO_PROCESS;
-	if (runtime) {
+	if (runtime && stack_runtime(s, runtime)) {
 		s->walk.runtime = runtime;
-		__builtin_memset(s->walk.of_runtime, 0, sizeof(s->walk.of_runtime));
+		__builtin_memset(&s->walk.aside, 0, sizeof(s->walk.aside));
+		s->walk.aside.before.hash = s->walk.hash;
 	}
 }
 
-static __always_inline struct walk_ctx stack_walk_ctx(struct stack *s, struct window *win)
+static __always_inline struct walk_ctx stack_walk_ctx(struct stack *s, struct stack_room *room)
 {
 	return (struct walk_ctx){
 		.w = &s->walk,
-		.regs = &s->walked_regs,
-		.win = win,
+		.regs = &s->regs,
+		.win = room ? &room->window : NULL,
+		.memo = room ? stack_memo(room) : NULL,
 		.frames = s->value.frames,
 		.mode = cfg.unwind,
 	};
@@ -259,7 +336,6 @@ static __always_inline void stack_user(struct stack *s)
 	__u64 mappings, n_mappings;
 
 	s->walk.first = s->value.head.n_kernel;
-	s->walked_regs = s->regs;
 	if (!regs_64bit(&s->regs)) {
 		/* Frames of 32-bit programs have another size: keep only the innermost pc. */
 		walk_begin(&c, 0, 0);
@@ -304,20 +380,20 @@ FRAME_RUNTIMES(STACK_WALK_RUNTIME)
 /* All frames at once; @walk_some is one of the functions above. The verifier checks a function
  * called by bpf_loop() once or twice, instead of round by round: a twentieth of the work. The
  * helper exists since 5.17 (e6f2dd0f8067). */
-static __always_inline void stack_walk_all(struct stack *s, struct window *win,
+static __always_inline void stack_walk_all(struct stack *s, struct stack_room *room,
 					   long (*walk_some)(__u32 i, void *ctx))
 {
-	struct walk_ctx c = stack_walk_ctx(s, win);
+	struct walk_ctx c = stack_walk_ctx(s, room);
 
 	if (s->walk.end == WALK_ON)
 		bpf_loop(SAMPLE_USER_FRAMES_MAX / STACK_FRAMES_A_CALL, walk_some, &c, 0);
 }
 
 /* For kernels without it: the next frames. True if there are more, for the same program again. */
-static __always_inline int stack_walk_part(struct stack *s, struct window *win,
+static __always_inline int stack_walk_part(struct stack *s, struct stack_room *room,
 					   walk_runtime_fn runtime)
 {
-	const struct walk_ctx c = stack_walk_ctx(s, win);
+	const struct walk_ctx c = stack_walk_ctx(s, room);
 
 	if (s->walk.end != WALK_ON)
 		return 0;
@@ -343,18 +419,21 @@ static __always_inline int stack_finish(struct stack *s, __u64 count, __u64 tota
 }
 
 /*
- * Add count and total to the entry of this stack in @map. 0, or the helper's -errno without room.
+ * Add count and total to the entry of this stack in @map. A new entry gets the name of @task, or,
+ * without one, has it already. 0, or the helper's -errno without room.
  *
  * The result is an int, not a long: the verifier turns the helper into a direct call of the map's
  * function. This function returned an int before 6.4 (d7ba4cc900bf), without its sign in the upper
  * half of the register.
  */
-static __always_inline int stack_add_to(void *map, struct stack *s)
+static __always_inline int stack_add_to(void *map, struct task_struct *task, struct stack *s)
 {
 	struct sample_head *head = bpf_map_lookup_elem(map, &s->key);
 	int r = 0;
 
 	if (!head) {
+		if (task)
+			stack_comm(task, s);
 		r = (int)bpf_map_update_elem(map, &s->key, &s->value, BPF_NOEXIST);
 		if (r != -EEXIST)
 			return r;
@@ -370,17 +449,18 @@ static __always_inline int stack_add_to(void *map, struct stack *s)
 
 /* Add s->value.head's count and total to the entry of this stack in the generation's maps. If the
  * size class is full, the stack goes into the next larger one. Returns enum sample_stat. */
-static __always_inline __u32 stack_add(void *small, void *large, void *deep, struct stack *s)
+static __always_inline __u32 stack_add(void *small, void *large, void *deep,
+				       struct task_struct *task, struct stack *s)
 {
 	__u32 n = s->value.head.n_kernel + s->value.head.n_user;
 	int r = -E2BIG;
 
 	if (n <= SAMPLE_SMALL_FRAMES)
-		r = stack_add_to(small, s);
+		r = stack_add_to(small, task, s);
 	if (r == -E2BIG && n <= SAMPLE_LARGE_FRAMES)
-		r = stack_add_to(large, s);
+		r = stack_add_to(large, task, s);
 	if (r == -E2BIG)
-		r = stack_add_to(deep, s);
+		r = stack_add_to(deep, task, s);
 	if (!r)
 		return s->key.end;
 	return r == -E2BIG ? SAMPLE_STAT_LOST_FULL : SAMPLE_STAT_LOST_BUSY;

@@ -178,9 +178,12 @@ static __always_inline int stack_dump_out(struct stack_dump_record *c, struct wi
 					  struct stack *s, __u32 kind)
 {
 	__u32 stat = stack_dump_try(c, win, s, kind);
+	__u64 *count;
 
 	s->dumped = 1;
-	stack_count(&stack_dump_stats, stat);
+	count = bpf_map_lookup_elem(&stack_dump_stats, &stat);
+	if (count)
+		*count += 1;
 	return stat == STACK_DUMP_TAKEN;
 }
 

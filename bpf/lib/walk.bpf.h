@@ -36,12 +36,14 @@
  * A language runtime may keep frames of its own (shared/frame.h). Each runtime has a step, a
  * walk_runtime_fn, and a copy of the walk with this step compiled in. Processes without a runtime
  * use the copy without a step and pay nothing. A change between native and runtime frames costs no
- * tail call. The runtime's step comes before each native step, at a native frame already stored, an
- * interpreter's loop for example. Each call stores one frame of the loop's activation, behind the
- * loop's frame. Then the walk goes on natively to the loop's caller.
+ * tail call. The native step out of a frame comes first, so the frame's bounds on the stack are
+ * known; the caller is not stored yet. Then the runtime's step stores its frames of the native
+ * frame, an interpreter's loop for example, one in each call. They stand behind the native frame or
+ * replace it. Then the caller is stored, and the walk goes on.
  */
 
 #include "lib/mapping.bpf.h"
+#include "lib/memo.bpf.h"
 #include "lib/regs_arch.bpf.h"
 #include "lib/table.bpf.h"
 #include "lib/window.bpf.h"
@@ -85,6 +87,36 @@ _Static_assert(SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX <= WALK_SLOTS, 
 /* From a runtime's step: the native step is next. */
 #define WALK_NATIVE (SAMPLE_END_MAX + 2)
 
+/* The words stored up to some point. */
+struct walk_mark {
+	__u64 hash;
+	__u64 n;
+	__u64 n_rows;
+};
+
+/* The native frame that the walk has left, and the state of a runtime's step. All zeros before the
+ * first frame. */
+struct walk_aside {
+	__u64 is_left; /* 1: the caller is known and not stored yet */
+	__u64 end;     /* of the native step out of the frame: WALK_ON or why there is no caller */
+	__u64 pc;      /* as looked up: in the frame's code */
+	__u64 sp;      /* the frame is from here ... */
+	__u64 cfa;     /* ... up to here; all ones if not known */
+	__u64 word;    /* the frame's word */
+	struct walk_mark before; /* its word */
+	struct walk_mark after;
+	struct window_place place; /* of struct walk_room's window */
+	__u64 of_runtime[5];	   /* state of the runtime's step */
+	__u64 of_frame[4];	   /* the runtime's frame under way */
+};
+
+/* Memory of the runtime, read by its step: a window and one object. */
+#define WALK_OBJECT_WORDS 32
+struct walk_room {
+	struct window window;
+	__u64 object[WALK_OBJECT_WORDS];
+};
+
 /* The state of the walk. The struct also holds the other values of a frame, in place of variables,
  * for the verifier (see bpf/README.md). */
 struct walk {
@@ -125,9 +157,10 @@ struct walk {
 	__u32 flags;  /* SAMPLE_FLAG_* */
 	__u32 end;    /* enum sample_end, or WALK_ON */
 	__u32 program;
-	__u32 runtime;	     /* enum frame_runtime of the process */
-	__u32 awaits;	     /* with SAMPLE_FLAG_AWAITS: the executable's number */
-	__u64 of_runtime[4]; /* state of the runtime's step, 0 before the first */
+	__u32 runtime; /* enum frame_runtime of the process */
+	__u32 awaits;  /* with SAMPLE_FLAG_AWAITS: the executable's number */
+
+	struct walk_aside aside; /* of walks with a runtime */
 };
 
 /* Accessors: the descriptor of an executable, NULL for a number out of range only; so many frames
@@ -145,15 +178,17 @@ struct walk_ctx {
 	struct window *win;
 	__u64 *frames; /* WALK_SLOTS */
 	const struct table_space *space;
-	__u32 mode; /* enum settings_unwind */
+	struct memo *memo; /* NULL: each row is looked up */
+	__u32 mode;	   /* enum settings_unwind */
 };
 
 /**
  * walk_runtime_fn - a step of a language runtime
  *
- * The walk stands at w->pc, and the last word stored is this frame's. A step reads memory with
- * window_word(), window_fill() and walk_peek(), keeps state in w->of_runtime, and stores with
- * walk_store_runtime() and walk_store_broken(). A signal trampoline is never a runtime's frame.
+ * w->aside describes the native frame that the walk has left; its word is the last word stored. A
+ * step reads memory into walk_room() with window_read() and window_fill(), keeps state in
+ * w->aside.of_runtime, and stores with walk_store_runtime() and walk_store_broken(). A signal
+ * trampoline is never a runtime's frame.
  *
  * Return: WALK_NATIVE where the runtime has no frame, or no more; WALK_ON to be called again, as
  * another step; else enum sample_end.
@@ -212,6 +247,36 @@ WALK_INLINE __u32 walk_store_broken(const struct walk_ctx *c, __u64 runtime,
 		return SAMPLE_END_MAX_FRAMES;
 	walk_store_word(c, frame_head(runtime, 0, reason, at));
 	return WALK_NATIVE;
+}
+
+WALK_INLINE struct walk_mark walk_marked(const struct walk *w)
+{
+	return (struct walk_mark){.hash = w->hash, .n = w->n, .n_rows = w->n_rows};
+}
+
+WALK_INLINE void walk_back_to(struct walk *w, const struct walk_mark *mark)
+{
+	w->hash = mark->hash;
+	w->n = (__u32)mark->n;
+	w->n_rows = (__u32)mark->n_rows;
+}
+
+/* Remove the word of the native frame, for the runtime's frames in its place. Call before the first
+ * of these. */
+WALK_INLINE void walk_replace_native(const struct walk_ctx *c)
+{
+	/* unequal after a crossing, which does not set the mark */
+	if (c->w->n == c->w->aside.before.n + 1)
+		walk_back_to(c->w, &c->w->aside.before);
+}
+
+/* Remove the runtime's frames of the native frame, and put back its word. */
+WALK_INLINE void walk_undo_runtime(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+
+	walk_back_to(w, &w->aside.after);
+	c->frames[(w->first + w->n - 1) & (WALK_SLOTS - 1)] = w->aside.word;
 }
 
 /* Count the frames in the mapping's executable, before the walk leaves it or ends. */
@@ -301,7 +366,10 @@ WALK_INLINE void walk_rule(const struct walk_ctx *c)
 		w->awaits = w->mapping.exe;
 		return;
 	}
-	table_find(c->space, exe, pc - w->mapping.bias, &w->rule);
+	if (c->memo)
+		memo_find(c->memo, c->space, exe, pc - w->mapping.bias, &w->rule);
+	else
+		table_find(c->space, exe, pc - w->mapping.bias, &w->rule);
 }
 
 /* ---------------------------------------------------------------- where the caller is */
@@ -561,6 +629,47 @@ WALK_INLINE int walk_end(const struct walk_ctx *c, __u32 end)
 	return 1;
 }
 
+/* Step out of the frame where the walk stands, and describe the frame. */
+WALK_INLINE void walk_leave(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+	struct walk_aside *aside = &w->aside;
+
+	aside->pc = w->pc - w->back;
+	aside->sp = w->sp;
+	aside->end = walk_step(c);
+	WALK_FENCE();
+	aside->cfa = aside->end == WALK_ON ? w->sp : ~0ull;
+	/* now: the step out of a signal frame corrects the word */
+	aside->word = c->frames[(w->first + w->n - 1) & (WALK_SLOTS - 1)];
+	aside->after = walk_marked(w);
+	aside->is_left = 1;
+	WALK_FENCE();
+}
+
+/* walk_near() with the step of a runtime. */
+WALK_INLINE int walk_near_with(const struct walk_ctx *c, walk_runtime_fn runtime)
+{
+	struct walk *w = c->w;
+	__u32 end;
+
+	if (!w->aside.is_left)
+		walk_leave(c);
+	end = runtime(c);
+	if (end != WALK_NATIVE)
+		return end == WALK_ON ? 0 : walk_end(c, end);
+	WALK_FENCE();
+	w->aside.is_left = 0;
+	end = (__u32)w->aside.end;
+	if (end == WALK_ON && w->n >= SAMPLE_USER_FRAMES_MAX)
+		end = SAMPLE_END_MAX_FRAMES;
+	if (end != WALK_ON)
+		return walk_end(c, end);
+	w->aside.before = walk_marked(w);
+	walk_store(w, c->frames);
+	return 0;
+}
+
 /* The next frame, outwards. 1 if there is none, as w->end says: it may be WALK_CROSS. @runtime: the
  * step of the process's runtime, or NULL; a constant. */
 WALK_INLINE int walk_near(const struct walk_ctx *c, walk_runtime_fn runtime)
@@ -568,12 +677,8 @@ WALK_INLINE int walk_near(const struct walk_ctx *c, walk_runtime_fn runtime)
 	struct walk *w = c->w;
 	__u32 end;
 
-	if (runtime) {
-		end = runtime(c);
-		if (end != WALK_NATIVE)
-			return end == WALK_ON ? 0 : walk_end(c, end);
-		WALK_FENCE();
-	}
+	if (runtime)
+		return walk_near_with(c, runtime);
 	end = walk_step(c);
 	if (end == WALK_ON && w->n >= SAMPLE_USER_FRAMES_MAX)
 		end = SAMPLE_END_MAX_FRAMES;
@@ -727,9 +832,18 @@ WALK_INLINE void walk_on(const struct walk_ctx *c, walk_runtime_fn runtime)
 
 /* ---------------------------------------------------------------- runtimes */
 
-/* Their steps, name_step(), are in headers of their own, included here: lib/runtime_name.bpf.h. */
+/* Their steps, name_step(), are in headers of their own, included here: lib/runtime_name.bpf.h. The
+ * host includes them only with WALK_RUNTIMES. */
+#if defined(__bpf__) || defined(WALK_RUNTIMES)
+
+/* Accessor: where a runtime's step reads to. */
+WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c);
+
+#include "lib/runtime_python.bpf.h"
 #ifdef FRAME_RUNTIMES_TEST
 #include FRAME_RUNTIMES_TEST
+#endif
+
 #endif
 
 #endif

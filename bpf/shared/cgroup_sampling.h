@@ -8,6 +8,10 @@
  * task's cgroup in the version 1 hierarchy (settings.v1_controller). A task without an entry in
  * either has all its samples taken; with SETTINGS_SCOPE_CGROUPS, none.
  *
+ * A new container has no entry yet, and its task may be in a host directory of the version 1
+ * hierarchy. So no lookup uses this hierarchy if the cgroup in the unified hierarchy is younger
+ * than the map. The kernel numbers the cgroups of a hierarchy in ascending order.
+ *
  * Each sample is an independent random draw, so that work in step with the clock causes no bias.
  * The weight of a taken sample also represents the samples left out.
  */

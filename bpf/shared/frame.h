@@ -28,13 +28,13 @@
  * The language runtimes: a row X(NAME, name) for each. The row makes FRAME_RUNTIME_NAME, walks with
  * the step name_step() for each event (oncpu.bpf.c, offcpu.bpf.c), the same for stack dumps
  * (agent/unwindtable/dumpwalk.c), and an entry runtime_name in the table of readers
- * (agent/runtimes/runtimes.c). The list is empty so far. Tests add a runtime:
- * FRAME_RUNTIMES_TEST names the header with its step.
+ * (agent/runtimes/runtimes.c). Tests add a runtime: FRAME_RUNTIMES_TEST names the header with its
+ * step.
  */
 #ifdef FRAME_RUNTIMES_TEST
-#define FRAME_RUNTIMES(X) X(TEST, test)
+#define FRAME_RUNTIMES(X) X(PYTHON, python) X(TEST, test)
 #else
-#define FRAME_RUNTIMES(X)
+#define FRAME_RUNTIMES(X) X(PYTHON, python)
 #endif
 
 #define FRAME_RUNTIME_NUMBER(NAME, name) FRAME_RUNTIME_##NAME,

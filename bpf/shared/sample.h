@@ -54,9 +54,12 @@ enum sample_stat {
 	SAMPLE_STAT_MAX,
 };
 
-/* One more slot in the array of counts: not a count, but 1 while the program runs on that CPU. */
-#define SAMPLE_STAT_RUNNING SAMPLE_STAT_MAX
-#define SAMPLE_STAT_SLOTS   (SAMPLE_STAT_MAX + 1)
+/* Of one CPU. One value of a map: a sample changes the flag and the count of its outcome, and for
+ * nearly all both are in the first cache line. */
+struct sample_stats {
+	__u64 running; /* 1 while the program runs */
+	__u64 counts[SAMPLE_STAT_MAX];
+};
 
 /* The kernel's own ceiling (kernel.perf_event_max_stack) is 127 unless somebody changed it.
  * Reached: the outermost are missing. */

@@ -59,9 +59,8 @@ enum settings_program {
 	SETTINGS_PROGRAMS,
 };
 
-/* Windows on user stacks in one array: 28 KB and a header, see lib/stack.bpf.h. */
-#define SETTINGS_WINDOWS     28
-#define SETTINGS_WINDOW_SIZE 1024
+/* What a walk has for itself on each CPU, with a header less than 32 KB: see lib/stack.bpf.h. */
+#define SETTINGS_ROOM_BYTES (31 * 1024)
 
 /* The first pid namespace's inode number (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
 #define SETTINGS_PIDNS_INIT 0xeffffffcu

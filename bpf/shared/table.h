@@ -76,8 +76,8 @@ struct table_exe {
 	__u32 ids;	     /* offset of the ids, even */
 	__u16 n_table_pages; /* number of whole pages */
 	__u8 unit_shift;
-	__u8 awaited; /* 1: a table may come soon. Written at any time */
-	__u8 pad[4];
+	__u8 awaited;  /* 1: a table may come soon. Written at any time */
+	__u32 version; /* of the table: each written table has another, from 1 on (memo.bpf.h) */
 };
 _Static_assert(sizeof(struct table_exe) == 32, "value of the executables' array");
 

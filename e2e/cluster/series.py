@@ -26,7 +26,10 @@ import re
 import sys
 
 ID = re.compile("[0-9a-f]{64}$")
-OWN = re.compile("work_|main\\.(workGo|allocateGo|allocateUnasked)$")
+# The functions that identify containers; other programs may also have a function "work_..."
+with open(os.path.dirname(os.path.abspath(__file__)) + "/workloads/work.c", encoding="utf-8") as source:
+    WORKS = re.findall(r"\bX\((\w+)\)", source.read())
+OWN = re.compile("(work_(" + "|".join(WORKS) + ")|main\\.(workGo|allocateGo|allocateUnasked))$")
 
 
 def objects(path):

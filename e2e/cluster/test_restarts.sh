@@ -31,6 +31,8 @@ workloads_up
 set_mark
 podprof_install
 until_true at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
+# The container runtime's state has the names earlier than the API server
+until_true watching || fail "it does not watch: $(podprof_get /-/ready)"
 note "start: $(asked list) lists, $(asked watch) watches"
 
 set_mark

@@ -5,23 +5,35 @@
 # shellcheck source=e2e/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-bpf_programs() { "$bpftool" prog show | grep -c 'name \(oncpu\|offcpu\|sideband\)' || true; }
+# The ids of the agent's BPF programs: this machine may run other agents
+bpf_programs() {
+	local id pid
+	id=$(kubectl -n podprof get pod "$(podprof_pod)" -o jsonpath='{.status.containerStatuses[0].containerID}')
+	pid=$(node_ctr task ls | awk -v id="${id##*/}" '$1 == id { print $2 }')
+	# (the first process watches over the second)
+	for pid in "$pid" $(cat "/proc/$pid/task/$pid/children"); do
+		cat "/proc/$pid/fdinfo/"* 2>/dev/null || true
+	done | awk '$1 == "prog_id:" { print $2 }' | sort -un
+}
+is_loaded() { "$bpftool" prog show id "$1" >/dev/null 2>&1; }
 left() { kubectl get all,configmaps,serviceaccounts,clusterroles,clusterrolebindings -A \
 	-l app.kubernetes.io/instance=podprof -o name; }
 bpftool=$(command -v bpftool || echo /usr/sbin/bpftool)
 
 podprof_install --set config.cpu-rate=19
 one=$(podprof_pod)
-programs=$(bpf_programs)
 podprof_install --set config.cpu-rate=49
 [ "$(podprof_pod)" != "$one" ] || fail "the pod is the same after an upgrade"
 kubectl -n podprof get configmap podprof -o jsonpath='{.data.config\.json}' | jq -e '."cpu-rate" == 49' >/dev/null || fail "the settings are not new"
 [ "$(left | wc -l)" -ge 5 ] || fail "what was installed has no label: $(left)"
-note "installed: $(left | wc -l) objects, $programs BPF programs"
+programs=$(bpf_programs)
+[ -n "$programs" ] || fail "the agent has no BPF programs"
+for program in $programs; do is_loaded "$program" || fail "BPF program $program is not seen"; done
+note "installed: $(left | wc -l) objects, $(wc -w <<<"$programs") BPF programs"
 
 podprof_uninstall
 gone() { [ -z "$(left)" ]; }
 until_true gone || fail "left behind: $(left)"
-no_programs() { [ "$(bpf_programs)" -lt "$programs" ]; }
-[ "$programs" = 0 ] || until_true no_programs || fail "its BPF programs are still there"
+no_programs() { for program in $programs; do ! is_loaded "$program" || return 1; done; }
+until_true no_programs || fail "its BPF programs are still there"
 note "nothing is left"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Burns one CPU in code that only /proc/PID/map_files still leads to: it maps a copy of its own
- * program that nobody but its owner may read, removes it, and runs the function in there, as
- * another user than root. Static and at a fixed address, for a container that holds nothing but
- * this file.
+ * Burns one CPU in code that only /proc/PID/map_files still leads to. The program maps a copy of
+ * itself, readable only by its owner, removes the copy and runs a function in it, as another user
+ * than root. Static and at a fixed address, for a container with this file only.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -16,7 +15,7 @@
 #define COPY "/out/copy"
 #define USER 65534
 
-/* Calls nothing and uses no data, so that it runs at any address. */
+/* Calls nothing and uses no data, so the function runs at any address. */
 __attribute__((noinline)) static uint64_t burn_mapped(uint64_t x)
 {
 	for (int i = 0; i < 100000000; i++)
@@ -24,7 +23,7 @@ __attribute__((noinline)) static uint64_t burn_mapped(uint64_t x)
 	return x;
 }
 
-/* Where an address of the program is in its file, and how far the file's segment goes. */
+/* File offset of an address of the program, and the end of its segment in the file. */
 static int file_offset(uintptr_t vaddr, off_t *ret, size_t *ret_len)
 {
 	const Elf64_Phdr *phdrs = (const Elf64_Phdr *)getauxval(AT_PHDR);

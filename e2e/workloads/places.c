@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Burns CPU time in a function whose name says which container this is: PLACE, given to the
- * compiler.
+ * Burns CPU time in a function named after the container: PLACE, given to the compiler.
  *
  *	places           all the time
  *	places short     in processes of 5 ms, 200 a second
- *	places nested    as the first process of a pid namespace of its own
+ *	places nested    as the first process of a new pid namespace
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -34,7 +33,7 @@ __attribute__((noinline)) static void PLACE(void)
 	while (cpu_ns() < until)
 		for (int i = 0; i < 20000; i++)
 			sink = sink * 3 + 1;
-	sink++; /* no tail call: the frame has to be there */
+	sink++; /* no tail call, to keep the frame */
 }
 
 static void nap(void)

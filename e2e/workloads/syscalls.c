@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Spends nearly all its time in the kernel: it reads zeros. Static, for a container that holds
- * nothing but this file.
+ * Reads zeros, so nearly all time passes in the kernel. Static, for a container with this file
+ * only.
  */
 #include <fcntl.h>
 #include <unistd.h>

@@ -2,42 +2,48 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPU seconds by samples against the kernel's own accounting (cpu.stat of a cgroup), as root.
 
-Four commands run at once, each in a cgroup of its own and under a 'podprof record' of its own. All of a
-command's CPU time is in its cgroup and in its profile, so neither has an edge of a window. The last column is
-the difference in standard deviations of a binomial count. 'steal' and 'irq' are the machine's shares.
+    test/bench/accuracy.py [SECONDS [RATE]]    (60 997)
 
-    test/bench/accuracy.py [SECONDS [RATE]]
+All commands run at once, each in a container of its own, below one agent: two clocks on a CPU would be in step
+with each other. Each command's whole life is in its profiles, so no window has an edge. The last column is the
+difference in standard deviations of a count at random times. 'steal' and 'irq' are the machine's shares.
+
+The programs of short bursts sleep for 0.5 ms. The kernel wakes a sleeper with any other timer's interrupt that
+comes in the last part of its sleep, the thread's timer slack: 50 us by default.
 """
-
-import gzip
 import os
-import re
-import subprocess
+import shutil
 import sys
 import tempfile
+import time
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PODPROF = os.path.join(TOP, "build/podprof")
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "hostile"))
+import hostile  # noqa: E402
+
+SHARES = 2048  # other users of the machine keep the rest
 SPIN = "while True: pass"
-# Bursts far below a sample's period, each begun by a timer's interrupt.
 BURST = "import time\nwhile True:\n time.sleep(0.0005)\n for _ in range(3000): pass"
-CALLS = "import os\nwhile True: os.read(z, 65536)"
-WORKLOADS = {
-    "one spinner": [SPIN],
-    "eight spinners": [SPIN] * 8,
-    "four with short bursts": [BURST] * 4,
-    "two in system calls": ["import os\nz = os.open('/dev/zero', 0)\n" + CALLS] * 2,
+CALLS = "import os\nz = os.open('/dev/zero', 0)\nwhile True: os.read(z, 65536)"
+
+
+def slack(ns):
+    return f"import ctypes\nctypes.CDLL(None).prctl(29, {ns}, 0, 0, 0)\n"  # PR_SET_TIMERSLACK
+
+
+WORKLOADS = {  # the processes of a command
+    "one spinner": (1, SPIN),
+    "eight spinners": (8, SPIN),
+    "two in system calls": (2, CALLS),
+    "four with short bursts, slack 1 ns": (4, slack(1) + BURST),
+    "four with short bursts, slack 50 us": (4, BURST),
+    "four with short bursts, slack 400 us": (4, slack(400000) + BURST),
 }
 
 
-def hierarchy():
-    with open("/proc/mounts") as mounts:
-        return next(line.split()[1] for line in mounts if line.split()[2] == "cgroup2")
-
-
-def usage_seconds(cgroup):
-    with open(os.path.join(cgroup, "cpu.stat")) as stat:
-        return int(re.search(r"usage_usec (\d+)", stat.read())[1]) / 1e6
+class Options:
+    long = True
+    port = 0
 
 
 def machine():
@@ -46,91 +52,53 @@ def machine():
     return {"all": sum(fields[:8]), "idle": fields[3] + fields[4], "irq": fields[5] + fields[6], "steal": fields[7]}
 
 
-def varints(data):
-    value = shift = 0
-    for byte in data:
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            yield value
-            value = shift = 0
+def line(name, samples, seconds, rate):
+    want = rate * seconds
+    print("%-36s %9d %12.3f %12.3f %+7.2f%% %+6.1f" % (name, samples, samples / rate, seconds,
+                                                       100 * (samples / want - 1), (samples - want) / want ** 0.5))
 
 
-def fields(data):
-    """(number, value) of a protobuf message; bytes for what has a length."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        key = varint()
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        else:
-            n = varint()
-            yield key >> 3, data[at : at + n]
-            at += n
-
-
-def totals(path):
-    """Sums of all sample types: Profile.sample = 2, Sample.value = 2, packed."""
-    with gzip.open(path) as file:
-        data = file.read()
-    sums = []
-    for number, sample in fields(data):
-        if number != 2:
-            continue
-        values = next(list(varints(v)) for n, v in fields(sample) if n == 2)
-        sums = [a + b for a, b in zip(sums or [0] * len(values), values)]
-    return sums
-
-
-def start(name, programs, seconds, rate, folder):
-    cgroup = os.path.join(hierarchy(), "podprof-accuracy-%d-%s" % (os.getpid(), name.replace(" ", "-")))
-    os.mkdir(cgroup)
-    script = os.path.join(folder, name + ".py")
-    with open(script, "w") as file:
-        file.write(
-            "import os, signal\npids = []\n"
-            + "for program in %r:\n pid = os.fork()\n if not pid:\n  exec(program)\n pids.append(pid)\n" % programs
-            + "import time\ntime.sleep(%d)\nfor pid in pids: os.kill(pid, signal.SIGKILL)\n" % seconds
-            + "for pid in pids: os.waitpid(pid, 0)\n"
-        )
-    out = os.path.join(folder, name + ".pb.gz")
-    join = 'echo 0 >"$0/cgroup.procs" && exec "$@"'
-    command = [PODPROF, "record", "--rate", str(rate), "--output", out, "--"]
-    command += ["/bin/sh", "-c", join, cgroup, sys.executable, script]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return name, cgroup, out, process
+def run(node, seconds, rate):
+    with open(os.path.join(node.cgroups.v1 or node.cgroups.v2, node.cgroups.name,
+                           "cpu.shares" if node.cgroups.v1 else "cpu.weight"), "w") as f:
+        f.write(str(SHARES if node.cgroups.v1 else SHARES * 100 // 1024))
+    node.agent = hostile.Agent(node, "agent", options=("--cpu-rate", str(rate)))
+    clock = node.victim(5)
+    hostile.until(lambda: hostile.profiles_of(node.store, clock), "no profile")
+    before = machine()
+    containers = {}
+    for name, (n, text) in WORKLOADS.items():
+        forks = f"import os\nfor _ in range({n - 1}):\n if not os.fork(): break\n"
+        containers[name] = hostile.Container(node, [sys.executable, "-c", forks + text])
+    time.sleep(seconds)
+    for container in containers.values():
+        container.end()
+    ended, after = time.time(), machine()
+    hostile.until(lambda: any(begin > ended for begin, _, _ in hostile.profiles_of(node.store, clock)), "no later profile")
+    all_samples = all_seconds = 0
+    print("%-36s %9s %12s %12s %8s %6s" % (f"{rate} Hz", "samples", "samples, s", "cpu.stat, s", "differ", "sigma"))
+    for name, container in containers.items():
+        stacks = hostile.Stacks()
+        for _, _, path in hostile.profiles_of(node.store, container):
+            stacks.read(path)
+        line(name, stacks["all"], container.usage_s(), rate)
+        all_samples += stacks["all"]
+        all_seconds += container.usage_s()
+    line("all", all_samples, all_seconds, rate)
+    change = {key: after[key] - before[key] for key in after}
+    print("machine: %s" % ", ".join("%s %.2f%%" % (k, 100 * change[k] / change["all"]) for k in ("idle", "irq", "steal")))
 
 
 def main():
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 60
-    rate = int(sys.argv[2]) if len(sys.argv) > 2 else 1997
-    before = machine()
-    with tempfile.TemporaryDirectory() as folder:
-        runs = [start(name, programs, seconds, rate, folder) for name, programs in WORKLOADS.items()]
-        print("%-24s %9s %12s %12s %8s %6s" % ("", "samples", "samples, s", "cpu.stat, s", "differ", "sigma"))
-        for name, cgroup, out, process in runs:
-            process.wait()
-            count, nanoseconds = totals(out)[:2]
-            usage = usage_seconds(cgroup)
-            os.rmdir(cgroup)
-            ratio = nanoseconds / 1e9 / usage - 1
-            print("%-24s %9d %12.3f %12.3f %+7.2f%% %+6.1f"
-                  % (name, count, nanoseconds / 1e9, usage, 100 * ratio, ratio * count**0.5))
-    after = machine()
-    change = {key: after[key] - before[key] for key in after}
-    print("machine: %s" % ", ".join("%s %.2f%%" % (k, 100 * change[k] / change["all"]) for k in ("idle", "irq", "steal")))
+    rate = int(sys.argv[2]) if len(sys.argv) > 2 else 997
+    work = tempfile.mkdtemp(prefix="podprof-accuracy-")
+    node = hostile.Node(work, Options, all_trees=True)
+    try:
+        run(node, seconds, rate)
+    finally:
+        node.clean()
+        shutil.rmtree(work, ignore_errors=True)
 
 
 if __name__ == "__main__":

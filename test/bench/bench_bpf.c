@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The cost of a sample in the kernel, by the kernel's own clock around the program, and the memory
+/*
+ * The cost of a sample in the kernel, by the kernel's own clock around the program, and the memory
  * of the maps. User stacks by frame pointers and by unwind tables, and system calls. Only the
  * bench's own children are sampled; the cost of other processes' samples, without a stack walk, is
- * subtracted. */
+ * subtracted.
+ *
+ * First at a high rate with caches that the program keeps warm, then at the usual rate with
+ * children that evict all caches between samples. A figure is the median of rounds of half a
+ * second; the lowest round in brackets is near the cost without other work on the machine.
+ */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,9 +27,7 @@
 #include "support/burn.h"
 #include "support/kernelwalk.h"
 
-/* High, for many samples a second; the cost of a sample hardly depends on the rate. */
-#define RATE	     997
-#define BENCH_SECS   3
+#define ROUNDS	     12
 #define CHILDREN_MAX 64
 
 struct load {
@@ -31,11 +36,30 @@ struct load {
 	bool rows; /* with the children's unwind tables */
 };
 
-static const struct load loads[] = {
+static const struct load hot_loads[] = {
 	{"some frames", BURN_USER, false},	     {"32 frames", BURN_USUAL, false},
 	{"32 frames, by tables", BURN_USUAL, true},  {"512 frames", BURN_DEEP, false},
 	{"512 frames, by tables", BURN_DEEP, true},  {"system calls", BURN_KERNEL, false},
 	{"a new stack each time", BURN_MANY, false},
+};
+
+static const struct load cold_loads[] = {
+	{"some frames", BURN_COLD_FEW, false},
+	{"32 frames", BURN_COLD, false},
+	{"32 frames, by tables", BURN_COLD, true},
+};
+
+/* Loads under one sampler. */
+struct series {
+	const char *name;
+	unsigned int rate_hz;
+	const struct load *loads;
+	size_t n_loads;
+};
+
+static const struct series all_series[] = {
+	{"hot", 997, hot_loads, array_size(hot_loads)},
+	{"cold", 97, cold_loads, array_size(cold_loads)},
 };
 
 struct tally {
@@ -121,49 +145,64 @@ static int look(const struct oncpu *oc, struct so_far *ret)
 	return r < 0 ? r : bpfobj_cost(oncpu_program(oc), &ret->cost);
 }
 
-/* Let the program run, and return the difference in @ret. */
-static int let_run(struct oncpu *oc, struct tally *tally, struct so_far *ret)
-{
-	struct so_far before;
-	int r = look(oc, &before);
+/* ns of a sample. */
+struct cost {
+	uint64_t samples;
+	uint64_t median;
+	uint64_t least;
+};
 
-	for (int i = 0; r == 0 && i < BENCH_SECS * 2; i++) {
-		usleep(500000);
-		r = oncpu_tick(oc, take, tally);
-	}
-	if (r == 0)
-		r = look(oc, ret);
-	if (r < 0)
-		return r;
-	ret->cost.runs -= before.cost.runs;
-	ret->cost.run_ns -= before.cost.run_ns;
-	for (size_t i = 0; i < SAMPLE_STAT_MAX; i++)
-		ret->stats[i] -= before.stats[i];
-	return 0;
+static int compare_ns(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
 }
 
-/* Cost of a sample of an unselected process, in ns. */
-static int measure_others(struct oncpu *oc, uint64_t *ret_ns)
+/* Let the program run for some rounds. @others_ns: the cost of a sample of an unselected process,
+ * to subtract; 0 counts these samples themselves. */
+static int let_run(struct oncpu *oc, uint64_t others_ns, struct tally *tally, struct cost *ret)
 {
-	struct tally tally = {0};
-	struct so_far seen;
-	int r = let_run(oc, &tally, &seen);
+	uint64_t ns[ROUNDS];
+	struct so_far before, after;
+	size_t n = 0;
+	int r = look(oc, &before);
 
-	if (r < 0)
-		return r;
-	*ret_ns = seen.cost.run_ns / (seen.cost.runs + !seen.cost.runs);
-	printf("  %-24s %6" PRIu64 " samples, %5" PRIu64 " ns each\n", "of others", seen.cost.runs,
-	       *ret_ns);
+	*ret = (struct cost){0};
+	for (int i = 0; r == 0 && i < ROUNDS; i++) {
+		uint64_t others, mine, spent;
+
+		usleep(500000);
+		r = oncpu_tick(oc, take, tally);
+		if (r == 0)
+			r = look(oc, &after);
+		if (r < 0)
+			return r;
+		others = others_ns ? after.stats[SAMPLE_STAT_FILTERED] -
+					     before.stats[SAMPLE_STAT_FILTERED]
+				   : 0;
+		mine = after.cost.runs - before.cost.runs - others;
+		spent = after.cost.run_ns - before.cost.run_ns;
+		spent -= others * others_ns < spent ? others * others_ns : spent;
+		if (mine)
+			ns[n++] = spent / mine;
+		ret->samples += mine;
+		before = after;
+	}
+	if (r < 0 || !n)
+		return r < 0 ? r : -ENODATA;
+	qsort(ns, n, sizeof(ns[0]), compare_ns);
+	ret->median = ns[n / 2];
+	ret->least = ns[0];
 	return 0;
 }
 
 static int measure(const struct load *load, struct oncpu *oc, uint64_t others_ns)
 {
 	struct tally tally = {0};
-	struct so_far seen = {0};
+	struct cost cost = {0};
 	pid_t children[CHILDREN_MAX];
 	size_t n = start_children(load->kind, children);
-	uint64_t others, mine;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++)
@@ -171,30 +210,40 @@ static int measure(const struct load *load, struct oncpu *oc, uint64_t others_ns
 	if (r == 0 && load->rows)
 		r = give_tables(oc, children, n);
 	if (r == 0)
-		r = let_run(oc, &tally, &seen);
+		r = let_run(oc, others_ns, &tally, &cost);
 	for (size_t i = 0; i < n; i++)
 		burn_end(children[i]);
 	if (r < 0)
 		return r;
-	others = seen.stats[SAMPLE_STAT_FILTERED];
-	mine = seen.cost.runs - others;
-	mine += !mine;
 	tally.samples += !tally.samples;
 	printf("  %-24s %6" PRIu64 " samples, %3" PRIu64 " frames each, %3" PRIu64
-	       " of them by tables, %5" PRIu64 " ns each\n",
-	       load->name, mine, tally.frames / tally.samples, tally.row_frames / tally.samples,
-	       (seen.cost.run_ns - others * others_ns) / mine);
+	       " of them by tables, %5" PRIu64 " ns each (%" PRIu64 ")\n",
+	       load->name, cost.samples, tally.frames / tally.samples,
+	       tally.row_frames / tally.samples, cost.median, cost.least);
 	return 0;
 }
 
-static int run(const struct root *proc, const struct root *sys)
+static int measure_all(const struct series *series, struct oncpu *oc)
 {
-	const struct oncpu_opts opts = {.rate_hz = RATE,
+	struct tally tally = {0};
+	struct cost others;
+	int r = let_run(oc, 0, &tally, &others);
+
+	if (r == 0)
+		printf("  %-24s %6" PRIu64 " samples, %5" PRIu64 " ns each (%" PRIu64 ")\n",
+		       "of others", others.samples, others.median, others.least);
+	for (size_t i = 0; r == 0 && i < series->n_loads; i++)
+		r = measure(&series->loads[i], oc, others.median);
+	return r;
+}
+
+static int run(const struct series *series, const struct root *proc, const struct root *sys)
+{
+	const struct oncpu_opts opts = {.rate_hz = series->rate_hz,
 					.scope = SETTINGS_SCOPE_PROCESSES,
 					.kernel_stacks = true,
 					.proc = proc,
 					.sys = sys};
-	uint64_t others_ns = 0;
 	const struct verifier *verifier;
 	struct bpfobj_why why = {""};
 	struct oncpu *oc = NULL;
@@ -205,31 +254,33 @@ static int run(const struct root *proc, const struct root *sys)
 		fprintf(stderr, "bench_bpf: %s\n", why.text);
 		return r;
 	}
-	printf("bpf: loaded and attached in %.0f ms, maps %" PRIu64 " KiB (at %d Hz)\n",
-	       (double)(nsec_monotonic() - start_ns) / 1e6, oncpu_map_bytes(oc) / 1024, RATE);
+	printf("bpf, %s: loaded and attached in %.0f ms, maps %" PRIu64 " KiB (at %u Hz)\n",
+	       series->name, (double)(nsec_monotonic() - start_ns) / 1e6,
+	       oncpu_map_bytes(oc) / 1024, series->rate_hz);
 	verifier = bpfobj_verifier(oncpu_object(oc));
 	for (size_t i = 0; i < verifier->n; i++)
 		printf("  %s: %u instructions verified\n", verifier->programs[i].name,
 		       verifier->programs[i].insns);
-	r = measure_others(oc, &others_ns);
-	for (size_t i = 0; r == 0 && i < array_size(loads); i++)
-		r = measure(&loads[i], oc, others_ns);
+	r = measure_all(series, oc);
 	oncpu_free(oc);
 	return r;
 }
 
-int main(void)
+/* With an argument, only the series of this name. */
+int main(int argc, char **argv)
 {
 	_cleanup_(root_deinit) struct root proc = ROOT_INIT, sys = ROOT_INIT;
 	/* The kernel counts while this descriptor is open. */
 	_cleanup_(close_fdp) int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
-	int r;
+	int r = 0;
 
 	if (stats < 0)
 		fprintf(stderr, "bench_bpf: no statistics: %s\n", strerror(errno));
 	if (root_open("/proc", &proc) || root_open("/sys", &sys))
 		return 1;
-	r = run(&proc, &sys);
+	for (size_t i = 0; r == 0 && i < array_size(all_series); i++)
+		if (argc < 2 || strcmp(argv[1], all_series[i].name) == 0)
+			r = run(&all_series[i], &proc, &sys);
 	if (r < 0)
 		fprintf(stderr, "bench_bpf: %s\n", strerror(-r));
 	return r < 0;

@@ -27,9 +27,6 @@
 #define WANTED 1000
 #define BUDGET ((uint64_t)64 << 20)
 
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
-
 struct files {
 	char **paths;
 	size_t n;

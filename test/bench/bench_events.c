@@ -114,7 +114,7 @@ int main(void)
 		}
 		with[i] = run();
 		begin = nsec_read(CLOCK_THREAD_CPUTIME_ID);
-		sideband_drain(sb, UINT64_MAX, tell, &c);
+		sideband_drain(sb, UINT64_MAX, SIZE_MAX, tell, &c);
 		process_history_sweep(c.history, nsec_boot());
 		draining[i] = nsec_read(CLOCK_THREAD_CPUTIME_ID) - begin;
 		sideband_free(sb);

@@ -23,7 +23,7 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "goheap/goheap.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 
 #define READS	   30
 #define SLICE	   (1u << 20)

@@ -19,7 +19,6 @@
 
 #define QUESTIONS 20000
 
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 DEFINE_CLEANUP(struct gopclntab *, gopclntab_freep, gopclntab_free);
 
 /* The largest segment with code. */

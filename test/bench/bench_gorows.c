@@ -5,6 +5,7 @@
  * covered by the commonest 250 rules; memory during the run.
  */
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,9 +19,7 @@
 
 #define COMMON 250
 
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 DEFINE_CLEANUP(struct gopcsp *, gopcsp_freep, gopcsp_free);
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 
 static uint64_t cpu_ns(void)
 {
@@ -50,10 +49,18 @@ static uint64_t common_share(const struct rows *rows)
 	return sum * 1000 / rows_count(rows);
 }
 
+static size_t heap_bytes(void)
+{
+	const struct mallinfo2 heap = mallinfo2();
+
+	return heap.uordblks + heap.hblkhd;
+}
+
 static int read_tables(const struct elffile *file, uint64_t *ret_ns, size_t *ret_bytes)
 {
 	_cleanup_(gopcsp_freep) struct gopcsp *tables = NULL;
 	struct gocode_func func;
+	const size_t before = heap_bytes();
 	uint64_t t0 = cpu_ns();
 	int r = gopcsp_open(file, &tables);
 
@@ -62,7 +69,7 @@ static int read_tables(const struct elffile *file, uint64_t *ret_ns, size_t *ret
 	while (gopcsp_next(tables, &func) != GOPCSP_END)
 		;
 	*ret_ns = cpu_ns() - t0;
-	*ret_bytes = gopcsp_bytes(tables);
+	*ret_bytes = heap_bytes() - before;
 	return 0;
 }
 
@@ -71,20 +78,21 @@ static int make_rows(const struct elffile *file, const char *path)
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 	uint64_t t0, t1, t2, tables_ns;
 	struct gorows_stats stats;
-	size_t bytes;
+	size_t bytes, before;
 	int r = read_tables(file, &tables_ns, &bytes);
 
 	if (r) {
 		printf("gorows: %s: outcome %d\n", path, r);
 		return 0;
 	}
+	before = heap_bytes();
 	t0 = cpu_ns();
 	r = rows_new(1, UINT64_C(1) << 40, &rows);
 	if (!r)
 		r = gorows_add_file(file, rows, &stats);
 	t1 = cpu_ns();
 	if (!r)
-		bytes += rows_bytes(rows);
+		bytes += heap_bytes() - before;
 	if (!r)
 		r = rows_finish(rows);
 	t2 = cpu_ns();

@@ -87,7 +87,7 @@ static struct pprof *build(void)
 	must(pprof_mapping(p, &mapping, &map), "mapping");
 	for (uint32_t i = 0; i < FUNCTIONS; i++)
 		locations[i] = add_location(p, map, i);
-	while (pprof_n_samples(p) < SAMPLES) {
+	while (pprof_tables(p)->n_samples < SAMPLES) {
 		uint32_t stack[64], depth = 10 + next(&seed) % 51, at = next(&seed) % 4;
 		int64_t n = 1 + next(&seed) % 3;
 
@@ -156,7 +156,7 @@ int main(void)
 
 	p = build();
 	printf("pprof: %zu samples, %u functions\n  build          %8.2f ms %9zu bytes at most\n",
-	       pprof_n_samples(p), FUNCTIONS, cpu_ms() - start, pprof_bytes(p));
+	       pprof_tables(p)->n_samples, FUNCTIONS, cpu_ms() - start, pprof_bytes(p));
 	for (int level = 0; level <= 9; level++)
 		bench_level(p, level);
 	bench_read(p);

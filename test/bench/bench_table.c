@@ -37,9 +37,6 @@
 #define BUDGET	    (1ull << 30)
 #define EXECUTABLES 1000.0
 
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
-
 struct sums {
 	uint64_t files, rows, bytes, cut, rule_runs, pack_ns;
 	uint64_t peer_a, peer_b, peer_c;

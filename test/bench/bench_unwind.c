@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <glob.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,9 +17,6 @@
 #include "unwindtable/compile.h"
 
 #define RUNS 7
-
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 
 static uint64_t cpu_ns(void)
 {
@@ -34,18 +32,26 @@ struct cost {
 	struct ehframe_stats stats;
 };
 
+static size_t heap_bytes(void)
+{
+	const struct mallinfo2 heap = mallinfo2();
+
+	return heap.uordblks + heap.hblkhd;
+}
+
 static int run_once(const struct elffile *file, struct cost *best)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 	struct cost cost = {0};
 	uint64_t start, end, t0;
+	const size_t before = heap_bytes();
 
 	t0 = cpu_ns();
 	if (ehframe_text(file, &start, &end) || rows_new(start, end, &rows) ||
 	    ehframe_add(file, rows, &cost.stats))
 		return -1;
 	cost.add_ns = cpu_ns() - t0;
-	cost.bytes = rows_bytes(rows);
+	cost.bytes = heap_bytes() - before;
 	if (rows_finish(rows))
 		return -1;
 	cost.all_ns = cpu_ns() - t0;

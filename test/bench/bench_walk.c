@@ -218,10 +218,10 @@ static int measure(struct bench *b, const char *name, const struct regs regs[STA
 
 static int load(struct bench *b, const char *path, enum settings_unwind unwind, const char *walker)
 {
-	const uint32_t slabs = (uint32_t)libbpf_num_possible_cpus() / SETTINGS_WINDOWS + 1;
+	const uint32_t n_cpus = (uint32_t)libbpf_num_possible_cpus();
 	const uint32_t zero = 0;
 	struct settings *cfg;
-	int window, fd;
+	int room, fd;
 	size_t n;
 
 	bpf_object__close(b->object);
@@ -231,19 +231,18 @@ static int load(struct bench *b, const char *path, enum settings_unwind unwind, 
 	cfg = (void *)(uintptr_t)bpf_map__initial_value(
 		bpf_object__find_map_by_name(b->object, ".rodata"), &n);
 	cfg->unwind = unwind;
-	bpf_map__set_max_entries(bpf_object__find_map_by_name(b->object, "bench_windows"), slabs);
+	bpf_map__set_max_entries(bpf_object__find_map_by_name(b->object, "bench_rooms"), n_cpus);
 	if (bpf_object__load(b->object) < 0)
 		return -errno;
 	b->bss = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, map(b, ".bss"), 0);
 	if (b->bss == MAP_FAILED)
 		return -errno;
-	for (uint32_t i = 0; i < slabs; i++) {
-		window = bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(i), SETTINGS_WINDOW_SIZE,
-					SETTINGS_WINDOWS, NULL);
-		if (window < 0 ||
-		    bpf_map_update_elem(map(b, "bench_windows"), &i, &window, BPF_ANY) < 0)
+	for (uint32_t i = 0; i < n_cpus; i++) {
+		room = bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(i), SETTINGS_ROOM_BYTES, 1,
+				      NULL);
+		if (room < 0 || bpf_map_update_elem(map(b, "bench_rooms"), &i, &room, BPF_ANY) < 0)
 			return -errno;
-		close(window);
+		close(room);
 	}
 	fd = program(b, walker);
 	return bpf_map_update_elem(map(b, "bench_programs"), &zero, &fd, BPF_ANY);

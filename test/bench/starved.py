@@ -214,7 +214,8 @@ class Agent:
                 return answer.read().decode()
         except OSError as e:
             print(f"{self.name} does not answer: {e}")
-            for path in glob.glob(f"/proc/{self.process.pid}/task/*/stack"):
+            for path in (path for pid in workloads.family(self.process.pid)
+                         for path in glob.glob(f"/proc/{pid}/task/*/stack")):
                 with contextlib.suppress(OSError), open(path) as f:
                     print(path, f.read().split())
             return ""
@@ -272,7 +273,7 @@ def agents(cgroups, groups, binaries, to, options, entries, compiler, load):
             time.sleep(0.1)
             for a in running:
                 a.look()
-        cpu = [workloads.cpu_s(a.process.pid) for a in running]
+        cpu = [workloads.family_cpu_s(a.process.pid) for a in running]
         spun = (load.spinners_cpu_s() - before) / (time.monotonic() - begin)
         texts = [a.metrics() for a in running]
     finally:

@@ -19,7 +19,7 @@ struct {
 } bench_stacks SEC(".maps");
 
 struct stack_scratch bench_scratch SEC(".maps");
-struct stack_windows bench_windows SEC(".maps");
+struct stack_rooms bench_rooms SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -39,7 +39,7 @@ int bench_begin(void *ctx)
 	if (!s || !regs)
 		return 0;
 	c = stack_walk_ctx(s, NULL);
-	s->walked_regs = *regs;
+	s->regs = *regs;
 	s->walk.first = 0;
 	s->walk.hash = 0;
 	s->walk.flags = 0;
@@ -54,11 +54,11 @@ int bench_walk(void *ctx)
 {
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&bench_scratch, &zero);
-	struct window *win = stack_window(&bench_windows);
+	struct stack_room *room = stack_room(&bench_rooms);
 
-	if (!s || !win)
+	if (!s || !room)
 		return 0;
-	stack_walk_all(s, win, stack_walk_native);
+	stack_walk_all(s, room, stack_walk_native);
 	bench_frames = s->walk.n;
 	bench_end = s->walk.end;
 	return 0;
@@ -69,11 +69,11 @@ int bench_walk_part(void *ctx)
 {
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&bench_scratch, &zero);
-	struct window *win = stack_window(&bench_windows);
+	struct stack_room *room = stack_room(&bench_rooms);
 
-	if (!s || !win)
+	if (!s || !room)
 		return 0;
-	if (stack_walk_part(s, win, NULL))
+	if (stack_walk_part(s, room, NULL))
 		bpf_tail_call(ctx, &bench_programs, 0);
 	bench_frames = s->walk.n;
 	bench_end = s->walk.end;

@@ -50,16 +50,29 @@ def cpu_s(pid):
     return time.clock_gettime_ns((~pid << 3) | 2) / 1e9
 
 
-def pss_kib(pid):
-    with open(f"/proc/{pid}/smaps_rollup") as f:
-        return int(re.search(r"^Pss: +(\d+)", f.read(), re.M).group(1))
+def family(pid):
+    """A process and its children: podprof's parent process, and the one that works."""
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [pid, *map(int, f.read().split())]
+
+
+def family_cpu_s(pid):
+    return sum(cpu_s(p) for p in family(pid))
+
+
+def family_pss_kib(pid):
+    total = 0
+    for p in family(pid):
+        with open(f"/proc/{p}/smaps_rollup") as f:
+            total += int(re.search(r"^Pss: +(\d+)", f.read(), re.M).group(1))
+    return total
 
 
 def bpf_of(pid):
     """Bytes of its BPF maps, and what its programs have taken, ns and runs; by those that it has open
     and those that its links keep."""
     maps, programs = {}, set()
-    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
+    for path in (path for p in family(pid) for path in glob.glob(f"/proc/{p}/fdinfo/*")):
         with contextlib.suppress(OSError), open(path) as f:
             info = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
             if "map_id" in info:
@@ -323,7 +336,7 @@ def watch(pid, seconds):
     """The most memory in that time, looked at now and then: looking is work for its kernel side."""
     most, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
-        most = max(most, pss_kib(pid))
+        most = max(most, family_pss_kib(pid))
         time.sleep(min(3, max(0, end - time.monotonic())))
     return most
 
@@ -334,12 +347,12 @@ def measure(workload, name, command, to, options):
     try:
         until_sampling = wait_until_sampling(profiler.pid)
         time.sleep(options.warm_up)
-        start_cpu = cpu_s(profiler.pid)
+        start_cpu = family_cpu_s(profiler.pid)
         busy, bpf = node_busy_s(), bpf_of(profiler.pid)
         begin = time.monotonic()
         pss = watch(profiler.pid, options.seconds)
         seconds = time.monotonic() - begin
-        cpu = cpu_s(profiler.pid) - start_cpu
+        cpu = family_cpu_s(profiler.pid) - start_cpu
         maps, run_ns, _ = bpf_of(profiler.pid)
         run_ns -= bpf[1]
         row = Row({
@@ -398,6 +411,7 @@ def main():
                         help="from its first samples to its measurement: tables are made (15)")
     parser.add_argument("--rate", type=int, default=97, help="samples a second and CPU (97)")
     parser.add_argument("--only", default="W1,W2,W3,W4", help="workloads")
+    parser.add_argument("--json", help="file for the figures")
     parser.add_argument("--profiler", action="append", default=[], metavar="NAME=COMMAND")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -411,8 +425,11 @@ def main():
     print("| " + " | ".join(Row.COLUMNS) + " |\n|" + "---|" * len(Row.COLUMNS))
     with tempfile.TemporaryDirectory(prefix="podprof-bench-") as to, bpf_statistics():
         made = workloads(to)
-        for name in options.only.split(","):
-            measure_all(made[name](), profilers, to, options)
+        rows = [row for name in options.only.split(",")
+                for row in measure_all(made[name](), profilers, to, options)]
+    if options.json:
+        with open(options.json, "w") as f:
+            json.dump(rows, f, indent=1)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@
 /* Accessor: the runtime's addresses; NULL: no process has this runtime. */
 WALK_INLINE const struct runtime_test *runtime_test_of(const struct table_space *space);
 
-/* The words of w->of_runtime. */
+/* The words of w->aside.of_runtime. */
 enum {
 	TEST_PHASE,
 	TEST_AT,    /* the next frame, set with the first activation */
@@ -20,20 +20,21 @@ enum {
 enum test_phase {
 	TEST_NATIVE,
 	TEST_FRAMES, /* in an activation of the loop */
-	TEST_DONE,   /* all frames are stored; the walk still stands at the loop */
+	TEST_DONE,   /* all frames are stored; the loop's caller is next */
 };
 
 WALK_INLINE __u32 test_broken(const struct walk_ctx *c, enum frame_reason reason)
 {
-	c->w->of_runtime[TEST_PHASE] = TEST_NATIVE;
-	return walk_store_broken(c, FRAME_RUNTIME_TEST, reason, c->w->of_runtime[TEST_AT]);
+	c->w->aside.of_runtime[TEST_PHASE] = TEST_NATIVE;
+	return walk_store_broken(c, FRAME_RUNTIME_TEST, reason, c->w->aside.of_runtime[TEST_AT]);
 }
 
 WALK_INLINE __u32 test_step(const struct walk_ctx *c)
 {
 	const struct runtime_test *rt = runtime_test_of(c->space);
-	__u64 *mine = c->w->of_runtime;
-	const __u64 *frame = c->win->words; /* struct runtime_test_frame */
+	__u64 *mine = c->w->aside.of_runtime;
+	struct walk_room *room = walk_room(c);
+	const __u64 *frame = room->window.words; /* struct runtime_test_frame */
 	struct walk *w = c->w;
 
 	if (!rt)
@@ -43,7 +44,7 @@ WALK_INLINE __u32 test_step(const struct walk_ctx *c)
 		return WALK_NATIVE;
 	}
 	if (mine[TEST_PHASE] == TEST_NATIVE) {
-		if (w->pc - w->back - rt->loop_start >= rt->loop_bytes)
+		if (w->aside.pc - rt->loop_start >= rt->loop_bytes)
 			return WALK_NATIVE;
 		mine[TEST_PHASE] = TEST_FRAMES;
 		if (!mine[TEST_BEGUN])
@@ -53,8 +54,8 @@ WALK_INLINE __u32 test_step(const struct walk_ctx *c)
 	WALK_FENCE();
 	if (mine[TEST_AT] & 7)
 		return test_broken(c, FRAME_REASON_ODD);
-	if (window_fill(c->space, c->win, &w->place, mine[TEST_AT]) ||
-	    w->place.bytes < sizeof(struct runtime_test_frame))
+	if (window_fill(c->space, &room->window, &w->aside.place, mine[TEST_AT]) ||
+	    w->aside.place.bytes < sizeof(struct runtime_test_frame))
 		return test_broken(c, FRAME_REASON_UNREADABLE);
 	WALK_FENCE();
 	mine[TEST_AT] = frame[0];
@@ -76,6 +77,13 @@ WALK_INLINE const struct runtime_test *runtime_test_of(const struct table_space 
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&runtime_test_map, &zero);
+}
+
+struct stack;
+
+WALK_INLINE int test_begin(struct stack *s)
+{
+	return s != NULL;
 }
 #endif
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/queue.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@
 #define RATE	    1997
 #define PROGRAMS    "1500"
 /* Smaller than the events of the programs during a stall. */
-#define SMALL_RING  8192
+#define SMALL_QUEUE 8192
 #define STALL_US    100000
 /* Looks between two stalls, so some programs get names in between. */
 #define STALL_LOOKS 20
@@ -42,12 +43,26 @@
 
 static const char *const animals[] = {"ape", "bat", "cat", "cow", "dog"};
 
+/* A stack whose files may not be open yet. */
+struct held {
+	STAILQ_ENTRY(held) in_list;
+	struct sample sample; /* without the words of its stack */
+	size_t n;
+	struct {
+		struct frame frame;
+		bool is_return;
+	} frames[];
+};
+
+STAILQ_HEAD(held_list, held);
+
 struct bench {
 	struct sampling on;
 	struct symbolizer *symbolizer;
 	pid_t spawner;
 	uint64_t sweep_ns;
-	bool stalls; /* stall the reader repeatedly, so events are lost */
+	struct held_list held; /* of a window */
+	bool stalls;	       /* stall the reader repeatedly, so events are lost */
 	size_t n_looks;
 	uint64_t n;	/* samples with a user half */
 	uint64_t named; /* with a function of an animal */
@@ -146,19 +161,51 @@ static void take(void *ctx, const struct sample *sample)
 {
 	struct cpu_stack stack = {.n = 0};
 	struct bench *b = ctx;
-	const char *why;
+	struct held *held;
 
 	if (!sample->n_user)
 		return;
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
+	held = malloc(sizeof(*held) + stack.n * sizeof(held->frames[0]));
+	assert_non_null(held);
+	*held = (struct held){.sample = *sample, .n = stack.n};
+	for (size_t i = 0; i < stack.n; i++) {
+		held->frames[i].frame = stack.frames[i];
+		held->frames[i].is_return = stack.return_address[i];
+	}
+	STAILQ_INSERT_TAIL(&b->held, held, in_list);
+}
+
+static void judge(struct bench *b, const struct held *held)
+{
+	struct cpu_stack stack = {.n = held->n};
+	const char *why;
+
+	for (size_t i = 0; i < held->n; i++) {
+		stack.frames[i] = held->frames[i].frame;
+		stack.return_address[i] = held->frames[i].is_return;
+	}
 	cpu_sampler_settle(b->on.sampler, &stack);
-	b->n += sample->count;
-	why = fault(b, sample, &stack);
+	b->n += held->sample.count;
+	why = fault(b, &held->sample, &stack);
 	if (why) {
-		show(b, why, sample, &stack);
-		b->wrong += sample->count;
+		show(b, why, &held->sample, &stack);
+		b->wrong += held->sample.count;
 	}
 	cpu_stack_deinit(&stack);
+}
+
+/* The end of a window: as in the agent, frames get their names here. */
+static void judge_all(struct bench *b)
+{
+	struct held *held;
+
+	while ((held = STAILQ_FIRST(&b->held))) {
+		STAILQ_REMOVE_HEAD(&b->held, in_list);
+		judge(b, held);
+		free(held);
+	}
+	symbolizer_release(b->symbolizer);
 }
 
 /* ---------------------------------------------------------------- the test */
@@ -170,6 +217,7 @@ static int setup(void **state)
 
 	assert_non_null(b);
 	*state = b;
+	STAILQ_INIT(&b->held);
 	if (sampling_open(&b->on))
 		return -1;
 	opts.proc = &b->on.proc;
@@ -204,7 +252,7 @@ static void look(void *ctx)
 		usleep(STALL_US);
 	if (nsec_monotonic() > b->sweep_ns) {
 		b->sweep_ns = nsec_monotonic() + WINDOW_NS;
-		symbolizer_release(b->symbolizer);
+		judge_all(b);
 		cpu_sampler_sweep(b->on.sampler);
 	}
 }
@@ -223,20 +271,20 @@ static void spawn(const char *programs)
 	_exit(127);
 }
 
-/* How many events were lost. @ring_bytes: 0 for the usual rings, read as usual. */
-static uint64_t watch(struct bench *b, size_t ring_bytes)
+/* How many events were lost. @queue_bytes: 0 for the usual queue, read as usual. */
+static uint64_t watch(struct bench *b, size_t queue_bytes)
 {
 	const char *programs = getenv("PODPROF_TEST_PROGRAMS");
 	struct loop_source *timer;
 	uint64_t lost;
 
 	b->sweep_ns = nsec_monotonic() + WINDOW_NS;
-	b->stalls = ring_bytes != 0;
+	b->stalls = queue_bytes != 0;
 	sampling_start(&b->on, (struct cpu_sampler_opts){
 				       .rate_hz = RATE,
 				       .kernel_stacks = true,
 				       .interval_ns = 200 * NSEC_PER_MSEC,
-				       .event_ring_bytes = ring_bytes,
+				       .event_queue_bytes = queue_bytes,
 				       .fn = take,
 				       .ctx = b,
 			       });
@@ -248,8 +296,9 @@ static uint64_t watch(struct bench *b, size_t ring_bytes)
 	assert_int_equal(loop_run(b->on.loop), 0);
 	loop_remove(timer);
 	cpu_sampler_finish(b->on.sampler);
+	judge_all(b);
 	lost = metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_process_events_lost",
-			   "ring_full");
+			   "queue_full");
 	print_message("%s programs, %llu samples, %llu named, %llu whole, %llu wrong, %llu events "
 		      "lost\n",
 		      programs ? programs : PROGRAMS, (unsigned long long)b->n,
@@ -268,7 +317,7 @@ static void test_attribution(void **state)
 /* Events are lost all the time. Unknown programs have no name, and never a wrong name. */
 static void test_lost(void **state)
 {
-	assert_true(watch(*state, SMALL_RING) > 0);
+	assert_true(watch(*state, SMALL_QUEUE) > 0);
 }
 
 static int run_inside(void)

@@ -40,6 +40,8 @@ struct bench {
 	int tree; /* the root of the hierarchy */
 	enum hierarchy hierarchy;
 	char dir[64], sub[96];
+	int v2; /* another root, with a directory */
+	char v2_dir[64];
 	uint64_t dir_id, sub_id;
 	pid_t one, other;
 	uint64_t n_one, n_other, value_one; /* samples */
@@ -69,27 +71,38 @@ static void take_off_cpu(void *ctx, const struct sample *s)
 
 /* ---------------------------------------------------------------- the bench */
 
-static void move_to(struct bench *b, pid_t pid, const char *dir)
+static void move_in(int tree, pid_t pid, const char *dir)
 {
 	_cleanup_(close_fdp) int fd = -1;
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
-	fd = openat(b->tree, path, O_WRONLY | O_CLOEXEC);
+	fd = openat(tree, path, O_WRONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_true(dprintf(fd, "%d\n", pid) > 0);
 }
 
-static void open_tree(struct bench *b, enum hierarchy hierarchy)
+static void move_to(struct bench *b, pid_t pid, const char *dir)
+{
+	move_in(b->tree, pid, dir);
+}
+
+static int open_root(enum hierarchy hierarchy)
 {
 	const char *path = hierarchy == HIERARCHY_V1 ? "/sys/fs/cgroup/memory"
 			   : access("/sys/fs/cgroup/unified/cgroup.procs", F_OK) == 0
 				   ? "/sys/fs/cgroup/unified"
 				   : "/sys/fs/cgroup";
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void open_tree(struct bench *b, enum hierarchy hierarchy)
+{
 	b->hierarchy = hierarchy;
-	b->tree = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_true(b->tree >= 0);
+	b->tree = open_root(hierarchy);
 	snprintf(b->dir, sizeof(b->dir), "podprof-shares-%d", getpid());
 	snprintf(b->sub, sizeof(b->sub), "%s/inner", b->dir);
 	b->dir_id = tree_mkdir(b->tree, b->dir);
@@ -98,7 +111,7 @@ static void open_tree(struct bench *b, enum hierarchy hierarchy)
 
 static int setup(void **state)
 {
-	bench = (struct bench){.tree = -1};
+	bench = (struct bench){.tree = -1, .v2 = -1};
 	*state = &bench;
 	return root_open("/proc", &bench.proc) || root_open("/sys", &bench.sys);
 }
@@ -115,6 +128,10 @@ static int teardown(void **state)
 		unlinkat(b->tree, b->sub, AT_REMOVEDIR);
 		unlinkat(b->tree, b->dir, AT_REMOVEDIR);
 		close(b->tree);
+	}
+	if (b->v2 >= 0) {
+		unlinkat(b->v2, b->v2_dir, AT_REMOVEDIR);
+		close(b->v2);
 	}
 	offcpu_free(b->off);
 	oncpu_free(b->oc);
@@ -260,6 +277,46 @@ static void test_other_tree(void **state)
 	wait_cpu(b->one, NSEC_PER_SEC / 10);
 	finish(b);
 	assert_true(b->n_one > 0);
+}
+
+/* Samples of the process with this newest directory of the unified tree, in two rounds. */
+static uint64_t n_with_newest(struct bench *b, uint64_t newest)
+{
+	const uint64_t before = b->n_one;
+
+	for (int i = 0; i < 2; i++) {
+		cgroup_sampling_begin(b->cgroup_sampling);
+		assert_int_equal(
+			cgroup_sampling_set(b->cgroup_sampling, HIERARCHY_V1, b->dir_id, 0, WHOLE),
+			0);
+		cgroup_sampling_know(b->cgroup_sampling, newest);
+		assert_int_equal(cgroup_sampling_end(b->cgroup_sampling), 0);
+	}
+	drain(b);
+	b->n_one = before;
+	wait_cpu(b->one, NSEC_PER_SEC / 10);
+	drain(b);
+	return b->n_one - before;
+}
+
+/* In a directory of version 1 without samples, and in an old or a new one of the unified tree. */
+static void test_newest(void **state)
+{
+	struct bench *b = *state;
+	uint64_t id;
+
+	open_tree(b, HIERARCHY_V1);
+	start(b, BURN_USER);
+	snprintf(b->v2_dir, sizeof(b->v2_dir), "podprof-newest-%d", getpid());
+	b->v2 = open_root(HIERARCHY_V2);
+	id = tree_mkdir(b->v2, b->v2_dir);
+	move_in(b->v2, b->one, b->v2_dir);
+	burn_go(b->one);
+	assert_int_equal(n_with_newest(b, id), 0);
+	assert_true(n_with_newest(b, id - 1) > 0);
+	assert_int_equal(n_with_newest(b, id + 1), 0);
+	assert_int_equal(n_with_newest(b, 0), 0);
+	finish(b);
 }
 
 /* A moved process keeps being sampled by its new cgroup; a sub-directory is a cgroup of its own. */
@@ -493,9 +550,10 @@ static void test_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_left_out), TEST(test_left_out_v1),	  TEST(test_other_tree),
-		TEST(test_moves),    TEST(test_thinned),	  TEST(test_changes),
-		TEST(test_full),     TEST(test_off_cpu_left_out), TEST(test_off_cpu_thinned),
+		TEST(test_left_out),	    TEST(test_left_out_v1), TEST(test_other_tree),
+		TEST(test_newest),	    TEST(test_moves),	    TEST(test_thinned),
+		TEST(test_changes),	    TEST(test_full),	    TEST(test_off_cpu_left_out),
+		TEST(test_off_cpu_thinned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,10 +105,14 @@ struct tally {
 	uint64_t wrong;
 };
 
+/* Generations whose late samples are recognized, by pid. */
+#define GENERATIONS 256
+
 /* The container currently living and dying. */
 struct dying {
 	unsigned int place;
 	unsigned int generation;
+	pid_t pids[GENERATIONS]; /* by generation */
 	bool made;
 	pid_t pid;
 	struct cgroup cgroup;
@@ -150,6 +154,22 @@ static int place_of(const struct sample *s)
 	return -1;
 }
 
+/* The right container or pod of a sample. A sample may wait for its process's mappings, while its
+ * place passes to the next containers. */
+static const char *id_at(const struct bench *b, int place, const struct sample *s,
+			 char ret[CGROUP_ID_MAX])
+{
+	const struct dying *d = &b->dying;
+
+	for (unsigned int i = 0; place >= DIES && i < GENERATIONS && i <= d->generation; i++) {
+		const unsigned int generation = d->generation - i;
+
+		if (d->pids[generation % GENERATIONS] == (pid_t)s->pid.pid)
+			return cgroups_container_id(PLACES + generation, ret);
+	}
+	return b->id[place];
+}
+
 static void show(const struct bench *b, const struct sample *s, int place,
 		 const struct entity *entity)
 {
@@ -163,6 +183,7 @@ static void take(void *ctx, const struct sample *s)
 {
 	const int place = place_of(s);
 	const struct entity *entity;
+	char id[CGROUP_ID_MAX];
 	struct bench *b = ctx;
 	struct tally *tally;
 
@@ -173,7 +194,7 @@ static void take(void *ctx, const struct sample *s)
 	if (entity && entity->kind == ENTITY_UNKNOWN) {
 		tally->unknown += s->count;
 		b->n_unknown++;
-	} else if (strcmp(id_of(entity), b->id[place]) == 0) {
+	} else if (strcmp(id_of(entity), id_at(b, place, s, id)) == 0) {
 		tally->right += s->count;
 	} else {
 		if (tally->wrong < SHOWN)
@@ -386,6 +407,7 @@ static void dying_make(struct bench *b, struct dying *d)
 	cgroups_make(&b->cgroups, &d->cgroup, "%s", path);
 	d->pid = fork();
 	assert_true(d->pid >= 0);
+	d->pids[d->generation % GENERATIONS] = d->pid;
 	if (d->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		must(cgroups_try_enter(&b->cgroups, &d->cgroup, getpid()));

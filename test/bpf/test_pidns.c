@@ -22,7 +22,7 @@
 #include "base/nsec.h"
 #include "discovery/discovery.h"
 #include "discovery/procview.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 #include "procmap/image.h"
 #include "profile/oncpu.h"
 #include "shared/sample.h"

@@ -113,9 +113,9 @@ struct bench {
 
 static struct bench *bench_now;
 
-static int reader_new_(const struct root *proc, void **ret)
+static int reader_new_(const struct runtime_host *host, void **ret)
 {
-	assert_non_null(proc);
+	assert_non_null(host->proc);
 	*ret = bench_now;
 	return 0;
 }

@@ -33,7 +33,7 @@ struct bench {
 	pid_t spawner;
 	uint64_t n;	  /* samples with a user half */
 	uint64_t named;	  /* the innermost user frame's file is readable */
-	uint64_t right;	  /* in the shell, its library or its loader */
+	uint64_t right;	  /* in the shell, its library or loader */
 	uint64_t n_mode;  /* taken in user mode */
 	uint64_t whole;	  /* complete stacks among these */
 	uint64_t n_inner; /* in the program's innermost function */
@@ -268,7 +268,7 @@ static void test_names(void **state)
 	assert_true(b->chains * 100 >= b->n_inner * 95);
 }
 
-/* One wait, longer than the run; the process ends before the agent looks. */
+/* A single wait, longer than the run; the process ends before the agent reads /proc. */
 static void test_waits(void **state)
 {
 	struct bench *b = *state;
@@ -287,14 +287,14 @@ static void test_waits(void **state)
 	assert_true(b->chains * 100 >= b->n * 95);
 }
 
-/* As in a container: a root of its own, on overlayfs, where the file has other numbers in a mapping
- * than for fstat(). */
+/* As in a container: a separate root on overlayfs, where the mapping and fstat() show different
+ * numbers of a file. */
 static void spawn_in_overlay(void)
 {
 	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		_exit(1);
-	/* With layers on two file systems, fstat() has device numbers of its own. The upper layer
-	 * must not be overlayfs, as the machine's root may be. */
+	/* With layers on two file systems, fstat() has other device numbers. The upper layer must
+	 * not be overlayfs, as the machine's root may be. */
 	run("mkdir $D/m $D/low && mount -t tmpfs none $D/m && mkdir $D/m/up $D/m/work $D/m/root && "
 	    "for f in $(ldd $D/" NAME " | grep -o '/[^ ]*'); do mkdir -p $D/low$(dirname $f) && "
 	    "cp $(realpath $f) $D/low$f; done && cp $D/" NAME " $D/low/ && "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Samples are fetched from the kernel in time, though they are taken late: real maps, without the
- * programs that fill them. */
+/* Samples are fetched in time even if they are taken late: real maps, without the programs that
+ * fill the maps. */
 #include "support/test.h"
 
 #include <bpf/bpf.h>
@@ -29,7 +29,7 @@ struct bench {
 	struct stacks *stacks;
 	uint32_t n_injected;
 	uint64_t n_taken;
-	uint64_t sum; /* of the tgids of what was taken */
+	uint64_t sum; /* of the tgids of the taken samples */
 	uint64_t since_ns;
 };
 
@@ -56,7 +56,7 @@ static void start(struct bench *b, uint32_t small, uint64_t interval_ns)
 	const uint32_t key = sizeof(struct sample_key);
 
 	b->maps.generation = &b->generation;
-	b->maps.stats = new_map(BPF_MAP_TYPE_PERCPU_ARRAY, 4, 8, SAMPLE_STAT_SLOTS);
+	b->maps.stats = new_map(BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct sample_stats), 1);
 	for (int i = 0; i < 2; i++) {
 		b->maps.small[i] =
 			new_map(BPF_MAP_TYPE_HASH, key, sizeof(struct sample_small), small);
@@ -84,7 +84,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* @n different stacks, as the program stores them. Fails the test if there is no room. */
+/* Store @n different stacks like the program. Fails the test without room. */
 static void inject(struct bench *b, uint32_t n)
 {
 	struct sample_small value = {.head = {.count = 1, .total = SAMPLE_ONE, .n_user = 1}};
@@ -116,7 +116,7 @@ static void take_all(struct bench *b)
 		stacks_deliver(b->stacks, take, b);
 }
 
-/* Each stack once, and all of them. */
+/* Each stack is taken exactly once. */
 static void assert_all_taken(const struct bench *b)
 {
 	assert_int_equal(b->n_taken, b->n_injected);
@@ -138,7 +138,7 @@ static bool fetch(struct bench *b)
 	return true;
 }
 
-/* The one who takes is 10 s late: five times what the maps hold. */
+/* The taking thread is 10 s late: five times the capacity of the maps. */
 static void test_late(void **state)
 {
 	struct bench *b = *state;
@@ -154,7 +154,7 @@ static void test_late(void **state)
 	assert_false(stacks_next(b->stacks));
 }
 
-/* The last samples, of both generations, come behind those that are fetched. */
+/* The last samples, of both generations, follow the fetched samples. */
 static void test_rest(void **state)
 {
 	struct bench *b = *state;
@@ -189,7 +189,7 @@ static void test_ceiling(void **state)
 	assert_all_taken(b);
 }
 
-/* The interval follows what the maps held, not what was taken. */
+/* The interval depends on the contents of the maps, not on the taken samples. */
 static void test_interval(void **state)
 {
 	struct bench *b = *state;
@@ -203,6 +203,58 @@ static void test_interval(void **state)
 	assert_true(after_ns < before_ns);
 }
 
+/* Without a sample there is no need for a drain, and the next samples are of a later span. */
+static void test_idle(void **state)
+{
+	struct bench *b = *state;
+	uint64_t begun_ns;
+
+	start(b, SMALL, NSEC_PER_SEC);
+	assert_true(stacks_idle(b->stacks));
+	inject(b, 1);
+	assert_false(stacks_idle(b->stacks));
+	assert_int_equal(stacks_fetch(b->stacks), 0);
+	assert_false(stacks_idle(b->stacks)); /* in the middle of a drain */
+	while (!stacks_fetch(b->stacks))
+		usleep((useconds_t)(stacks_interval_ns(b->stacks) / 1000));
+	usleep(20000); /* more than the span's margin of 10 ms */
+	begun_ns = nsec_boot();
+	usleep(20000);
+	assert_true(stacks_idle(b->stacks));
+	inject(b, 1);
+	assert_true(fetch(b));
+	assert_true(stacks_next(b->stacks));
+	assert_true(stacks_since_ns(b->stacks) < begun_ns);
+	stacks_deliver(b->stacks, take, b);
+	assert_true(stacks_next(b->stacks));
+	assert_true(stacks_since_ns(b->stacks) > begun_ns);
+	stacks_deliver(b->stacks, take, b);
+	assert_all_taken(b);
+}
+
+/* However long the idle time is: a sample is fetched, and a caller that waits gets its drain. */
+static void test_idle_thread(void **state)
+{
+	struct bench *b = *state;
+	struct drain_opts opts = {.n = 1, .idle_ns = 3600 * NSEC_PER_SEC};
+	struct pollfd ready = {.events = POLLIN};
+	struct drain *drain = NULL;
+	uint64_t n;
+
+	start(b, SMALL, STACKS_INTERVAL_MIN_NS);
+	opts.stacks[0] = b->stacks;
+	inject(b, 1);
+	assert_int_equal(drain_new(&opts, &drain), 0);
+	ready.fd = drain_fd(drain);
+	assert_int_equal(poll(&ready, 1, -1), 1);
+	take_all(b);
+	assert_all_taken(b);
+	assert_int_equal(read(ready.fd, &n, sizeof(n)), sizeof(n));
+	drain_set_busy(drain, true);
+	assert_int_equal(poll(&ready, 1, -1), 1);
+	drain_free(drain);
+}
+
 /* The thread empties the maps while nobody takes. */
 static void test_thread(void **state)
 {
@@ -213,7 +265,8 @@ static void test_thread(void **state)
 	struct sample_small value;
 
 	start(b, SMALL, STACKS_INTERVAL_MIN_NS);
-	inject(b, SMALL); /* before it begins: it alone changes the generation then */
+	inject(b,
+	       SMALL); /* before the thread begins: only the thread changes the generation then */
 	opts.stacks[0] = b->stacks;
 	assert_int_equal(drain_new(&opts, &drain), 0);
 	while (!bpf_map_lookup_elem(b->maps.small[0], &first, &value))
@@ -236,6 +289,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rest, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ceiling, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interval, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_idle, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_idle_thread, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_thread, setup, teardown),
 	};
 

@@ -22,8 +22,6 @@
 #define TEXT 0x400000
 
 DEFINE_CLEANUP(struct table *, table_freep, table_free);
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 
 struct bench {
 	struct lookup_bpf *skel;

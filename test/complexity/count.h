@@ -3,10 +3,9 @@
 #define PODPROF_TEST_COMPLEXITY_COUNT_H
 
 /*
- * Counts the work of the agent's code: the basic blocks that it runs, by the compiler's
- * instrumentation, and the bytes that it gives to the C library and to zlib, in units of 16. The
- * count is the same on each machine and under any load, but for one percent: hashes have a random
- * seed.
+ * Counts the work of the agent's code: executed basic blocks, by the compiler's instrumentation,
+ * and bytes given to the C library and to zlib, in units of 16. The count is the same on each
+ * machine and under any load, except for a percent, because hashes have a random seed.
  */
 
 #include <stdint.h>

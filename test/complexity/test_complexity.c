@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The work of each parser of a foreign file or memory grows at most like n log n. A generator makes
- * the input that is worst for one algorithm, and doubles it. The counted work (count.h) grows at
- * most by GROWTH_MAX each time; that of an algorithm with nested loops grows by 4.
+ * the worst input for one algorithm and doubles the size. The counted work (count.h) may grow by
+ * GROWTH_MAX for each doubling; nested loops would grow by 4.
  *
- * Inputs with fewer bytes or entries than a parser's ceilings, so a ceiling does not hide a bad
- * algorithm.
+ * Inputs stay below the ceilings of the parser, so a ceiling does not hide a bad algorithm.
  */
 #include "support/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/arena.h"
+#include "base/buf.h"
 #include "base/root.h"
+#include "base/work_budget.h"
 #include "codescan/codescan.h"
 #include "complexity/count.h"
-#include "support/elfmake.h"
+#include "cpu/fold.h"
+#include "procmap/image.h"
+#include "profile.pb-c.h"
+#include "support/elfworst.h"
 #include "elf/elffile.h"
 #include "elf/elfinflate.h"
 #include "elf/elfsym.h"
@@ -28,12 +34,17 @@
 #include "goheap/goruntime.h"
 #include "goheap/gototals.h"
 #include "goheap/gounpacked.h"
+#include "runtimes/python_line.h"
 #include "symbolize/demangle.h"
+#include "symbolize/lookup.h"
+#include "symbolize/perf_map.h"
 #include "symbolize/rustname.h"
+#include "symbolize/source.h"
 #include "symbolize/symtab.h"
 #include "unwind/ehframe.h"
 #include "unwind/gorows.h"
 #include "unwind/synthetic.h"
+#include "pprof/flame.h"
 #include "pprof/reader.h"
 #include "unwindtable/table.h"
 
@@ -42,7 +53,7 @@
 /* Sizes of an input: three doublings. */
 #define SIZES	   4
 
-#define TEXT 0x100000u
+#define TEXT ELFWORST_TEXT
 
 /* A parser and its worst input. */
 struct input {
@@ -59,50 +70,6 @@ static struct elffile *open_made(struct elfmake *m)
 	elfmake_finish(m);
 	assert_int_equal(elffile_open_memory(m->data, m->n, &file), 0);
 	return file;
-}
-
-static Elf64_Sym *new_symbols(size_t n)
-{
-	Elf64_Sym *symbols = calloc(n, sizeof(*symbols));
-
-	assert_non_null(symbols);
-	for (size_t i = 0; i < n; i++)
-		symbols[i] = (Elf64_Sym){.st_name = 1,
-					 .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
-					 .st_shndx = 2,
-					 .st_value = TEXT};
-	return symbols;
-}
-
-/* A file with code of @n_code bytes, @symbols and @names, all freed. */
-static void make_symbols(struct elfmake *m, uint16_t type, size_t n_code, Elf64_Sym *symbols,
-			 size_t n, char *names, size_t n_names)
-{
-	size_t code, off, strings;
-
-	elfmake_init(m, type, n_code + n * sizeof(*symbols) + n_names);
-	code = elfmake_bytes(m, NULL, n_code);
-	elfmake_section(m, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT, code, n_code);
-	elfmake_segment(m, PT_LOAD, PF_R | PF_X, TEXT, code, n_code);
-	off = elfmake_bytes(m, symbols, n * sizeof(*symbols));
-	strings = elfmake_bytes(m, names, n_names);
-	strings = elfmake_section(m, ".strtab", SHT_STRTAB, 0, 0, strings, n_names);
-	off = elfmake_section(m, ".symtab", SHT_SYMTAB, 0, 0, off, n * sizeof(*symbols));
-	m->sh[off].sh_entsize = sizeof(*symbols);
-	m->sh[off].sh_link = (Elf64_Word)strings;
-	free(symbols);
-	free(names);
-}
-
-/* One name of @n bytes, behind an empty one. */
-static char *long_name(size_t n)
-{
-	char *names = malloc(n);
-
-	assert_non_null(names);
-	memset(names, 'a', n);
-	names[0] = names[n - 1] = '\0';
-	return names;
 }
 
 /* ---------------------------------------------------------------- symbols */
@@ -124,35 +91,31 @@ static uint64_t run_symtab(struct elfmake *m, uint64_t vaddr)
 	return before;
 }
 
-/* One function, and labels without a size at one place of it. */
+/* A function, and labels without a size at the same address. */
 static uint64_t symtab_labels(size_t n)
 {
-	Elf64_Sym *symbols = new_symbols(n);
 	struct elfmake m;
 
-	for (size_t i = 1; i < n; i++)
-		symbols[i].st_value = TEXT + 16;
-	symbols[0].st_size = 64;
-	make_symbols(&m, ET_DYN, 4096, symbols, n, long_name(8), 8);
+	elfworst_labels(&m, n);
 	return run_symtab(&m, TEXT);
 }
 
-/* All at one address, with one name. */
+/* All symbols at the same address, with the same name. */
 static uint64_t symtab_aliases(size_t n)
 {
-	Elf64_Sym *symbols = new_symbols(n);
+	Elf64_Sym *symbols = elfworst_functions(n);
 	struct elfmake m;
 
 	for (size_t i = 0; i < n; i++)
 		symbols[i].st_size = i;
-	make_symbols(&m, ET_DYN, 4096, symbols, n, long_name(8 * n), 8 * n);
+	elfworst_symbols(&m, ET_DYN, 4096, symbols, n, elfworst_name(8 * n), 8 * n);
 	return run_symtab(&m, TEXT);
 }
 
 /* Untyped symbols, each with another long name. */
 static uint64_t symtab_untyped(size_t n)
 {
-	Elf64_Sym *symbols = new_symbols(n);
+	Elf64_Sym *symbols = elfworst_functions(n);
 	struct elfmake m;
 
 	for (size_t i = 0; i < n; i++) {
@@ -160,14 +123,53 @@ static uint64_t symtab_untyped(size_t n)
 		symbols[i].st_name = (Elf64_Word)(1 + i);
 		symbols[i].st_value = TEXT + i;
 	}
-	make_symbols(&m, ET_DYN, n, symbols, n, long_name(8 * n), 8 * n);
+	elfworst_symbols(&m, ET_DYN, n, symbols, n, elfworst_name(8 * n), 8 * n);
 	return run_symtab(&m, TEXT);
+}
+
+/* Mangled names with arguments in each other, and the same again by substitution. */
+static uint64_t symtab_mangled(size_t n)
+{
+	static const char cxx[] = "_Z1fI1tIS0_IS1_IS2_IS3_IiEEEEEEvv", rust[] = "_RINvC1a1bTB4_EE";
+	const size_t size = sizeof(cxx) > sizeof(rust) ? sizeof(cxx) : sizeof(rust);
+	Elf64_Sym *symbols = elfworst_functions(n);
+	char *names = calloc(n + 1, size);
+	struct symbol_lines lines;
+	struct elffile *file;
+	struct elfmake m;
+	struct arena memory;
+	uint64_t before;
+	void *opened;
+
+	assert_non_null(names);
+	for (size_t i = 0; i < n; i++) {
+		strcpy(names + 1 + i * size, i % 2 ? cxx : rust);
+		symbols[i].st_name = (Elf64_Word)(1 + i * size);
+		symbols[i].st_value = TEXT + 16 * i;
+		symbols[i].st_size = 16;
+	}
+	elfworst_symbols(&m, ET_DYN, 16 * n, symbols, n, names, (n + 1) * size);
+	file = open_made(&m);
+	arena_init(&memory, SIZE_MAX);
+	before = count_now();
+	assert_int_equal(source_symtab.open(&(struct source_file){.elf = file}, &opened), 0);
+	for (size_t i = 0; i < n; i++) {
+		lines = (struct symbol_lines){.memory = &memory};
+		assert_int_equal(source_symtab.find(opened, TEXT + 16 * i, &lines), 0);
+		assert_int_equal(lines.n, 1);
+	}
+	source_symtab.free(opened);
+	before = count_now() - before;
+	arena_deinit(&memory);
+	elffile_free(file);
+	elfmake_deinit(&m);
+	return before;
 }
 
 static uint64_t elfsym_names(size_t n)
 {
 	static const char *const wanted[] = {"a", "aa", "aaa", "aaaa"};
-	Elf64_Sym *symbols = new_symbols(n);
+	Elf64_Sym *symbols = elfworst_functions(n);
 	struct elfsym found[array_size(wanted)];
 	struct elffile *file;
 	struct elfmake m;
@@ -178,10 +180,12 @@ static uint64_t elfsym_names(size_t n)
 		symbols[i].st_name = (Elf64_Word)(8 * n - 2);
 		symbols[i].st_value = TEXT + i;
 	}
-	make_symbols(&m, ET_DYN, 4096, symbols, n, long_name(8 * n), 8 * n);
+	elfworst_symbols(&m, ET_DYN, 4096, symbols, n, elfworst_name(8 * n), 8 * n);
 	file = open_made(&m);
 	before = count_now();
-	assert_int_equal(elfsym_find(file, wanted, array_size(wanted), found), 0);
+	assert_int_equal(
+		elfsym_find(file, ELFSYM_SYMTAB, ELFSYM_DATA, wanted, array_size(wanted), found),
+		0);
 	before = count_now() - before;
 	assert_int_equal(found[0].n, n);
 	elffile_free(file);
@@ -227,20 +231,20 @@ static uint64_t run_codescan(struct elfmake *m)
 	return before;
 }
 
-/* All symbols with one name, as long as the table. */
+/* All symbols with the same name, as long as the table. */
 static uint64_t codeentries_name(size_t n)
 {
 	struct elfmake m;
 
-	make_symbols(&m, ET_DYN, 4096, new_symbols(n), n, long_name(24 * n), 24 * n);
+	elfworst_one_name(&m, n);
 	return run_codescan(&m);
 }
 
-/* Names that are parts of cold functions, in one string. */
+/* Names of parts of cold functions, in a single string. */
 static uint64_t codeentries_cold(size_t n)
 {
-	Elf64_Sym *symbols = new_symbols(n);
-	char *names = long_name(8 * n);
+	Elf64_Sym *symbols = elfworst_functions(n);
+	char *names = elfworst_name(8 * n);
 	struct elfmake m;
 
 	for (size_t i = 0; i < n; i++) {
@@ -248,23 +252,16 @@ static uint64_t codeentries_cold(size_t n)
 		if (i)
 			memcpy(names + 8 * i, ".cold", 5);
 	}
-	make_symbols(&m, ET_DYN, 4096, symbols, n, names, 8 * n);
+	elfworst_symbols(&m, ET_DYN, 4096, symbols, n, names, 8 * n);
 	return run_codescan(&m);
 }
 
 /* Writable segments with the same bytes. */
 static uint64_t codeentries_segments(size_t n)
 {
-	size_t code, words;
 	struct elfmake m;
 
-	elfmake_init(&m, ET_EXEC, 4096 + 1024 * n);
-	code = elfmake_bytes(&m, NULL, 4096);
-	elfmake_segment(&m, PT_LOAD, PF_R | PF_X, TEXT, code, 4096);
-	words = elfmake_bytes(&m, NULL, 1024 * n);
-	for (size_t i = 0; i < n; i++)
-		elfmake_segment(&m, PT_LOAD, PF_R | PF_W, TEXT + 0x1000000 + 4096 * i, words,
-				1024 * n);
+	elfworst_segments(&m, n, 1024 * n);
 	return run_codescan(&m);
 }
 
@@ -282,7 +279,7 @@ static uint64_t codescan_segments(size_t n)
 	return run_codescan(&m);
 }
 
-/* Guessed functions of 16 bytes, each of which calls another that nobody else tells of. */
+/* Guessed functions of 16 bytes. Each calls another function, found only by this call. */
 static uint64_t codescan_calls(size_t n)
 {
 	struct elfmake m;
@@ -303,7 +300,7 @@ static uint64_t codescan_calls(size_t n)
 	return run_codescan(&m);
 }
 
-/* One function of branches. */
+/* A single function of branches. */
 static uint64_t codescan_branches(size_t n)
 {
 	struct elfmake m;
@@ -320,22 +317,10 @@ static uint64_t codescan_branches(size_t n)
 
 /* ---------------------------------------------------------------- .eh_frame */
 
-struct fde {
-	uint32_t length, cie, start, size;
-	uint8_t n_augmentation;
-	uint8_t program[7];
-};
-_Static_assert(sizeof(struct fde) == 24, "no padding");
-
-static const uint8_t cie[24] = {20, 0,	  0,  0, 0,    0,  0, 0, 1,    'z', 'R', 0,
-				1,  0x78, 16, 1, 0x1b, 12, 7, 8, 0x90, 1,   0,	 0};
-
-/* Rows of FDEs. fill() sets the start and the size of each, and its program. */
-static uint64_t run_ehframe(size_t n, void (*fill)(struct fde *f, size_t i, size_t n),
+/* Rows of FDEs. fill() sets start, size and program of each FDE. */
+static uint64_t run_ehframe(size_t n, void (*fill)(struct elfworst_fde *f, size_t i, size_t n),
 			    size_t n_code)
 {
-	size_t size = sizeof(cie) + n * sizeof(struct fde), off;
-	uint8_t *bytes = calloc(1, size);
 	struct ehframe_stats stats = {0};
 	struct elffile *file;
 	struct rows *rows;
@@ -344,23 +329,7 @@ static uint64_t run_ehframe(size_t n, void (*fill)(struct fde *f, size_t i, size
 	uint64_t before;
 	int r;
 
-	assert_non_null(bytes);
-	memcpy(bytes, cie, sizeof(cie));
-	for (size_t i = 0; i < n; i++) {
-		size_t at = sizeof(cie) + i * sizeof(struct fde);
-		struct fde f = {.length = 20, .cie = (uint32_t)at + 4};
-
-		fill(&f, i, n);
-		/* relative to itself; the section is at 0 */
-		f.start += (uint32_t)(TEXT - (at + 8));
-		memcpy(bytes + at, &f, sizeof(f));
-	}
-	elfmake_init(&m, ET_DYN, size);
-	off = elfmake_bytes(&m, bytes, size);
-	free(bytes);
-	elfmake_section(&m, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0, off, size);
-	elfmake_segment(&m, PT_LOAD, PF_R | PF_X, TEXT, 0, 0);
-	m.ph[0].p_memsz = n_code;
+	elfworst_fdes(&m, n, fill, n_code);
 	file = open_made(&m);
 	assert_int_equal(rows_new(TEXT, TEXT + n_code, &rows), 0);
 	before = count_now();
@@ -378,21 +347,14 @@ static uint64_t run_ehframe(size_t n, void (*fill)(struct fde *f, size_t i, size
 	return before;
 }
 
-/* Each function inside the one before. */
-static void fill_nested(struct fde *f, size_t i, size_t n)
-{
-	f->start = (uint32_t)i;
-	f->size = (uint32_t)(2 * (n - i));
-	memcpy(f->program, "\x41\x0e\x10", 3);
-}
-
+/* Each function inside the previous function. */
 static uint64_t ehframe_nested(size_t n)
 {
-	return run_ehframe(n, fill_nested, 2 * n);
+	return run_ehframe(n, elfworst_fill_nested, 2 * n);
 }
 
 /* From the end to the begin, each up to the end. */
-static void fill_backwards(struct fde *f, size_t i, size_t n)
+static void fill_backwards(struct elfworst_fde *f, size_t i, size_t n)
 {
 	f->start = (uint32_t)(n - 1 - i);
 	f->size = (uint32_t)(i + 1);
@@ -403,8 +365,8 @@ static uint64_t ehframe_backwards(size_t n)
 	return run_ehframe(n, fill_backwards, n);
 }
 
-/* A rule for each function, in as many functions as one file may have rules. */
-static void fill_rules(struct fde *f, size_t i, size_t n)
+/* A rule for each function, up to the largest number of rules in a file. */
+static void fill_rules(struct elfworst_fde *f, size_t i, size_t n)
 {
 	uint32_t value = (uint32_t)i;
 
@@ -524,55 +486,6 @@ static uint64_t elffile_notes(size_t n)
 
 /* ---------------------------------------------------------------- Go */
 
-#define GO_HEADER 72u
-#define GO_RECORD 44u
-#define GO_PCS	  96u
-
-/* Go's tables of @n functions, which share one table of @n steps for the stack, the lines and the
- * files. They lie one behind the other; or each second one goes over all of the code. */
-static void make_go(struct elfmake *m, size_t n, bool over)
-{
-	const uint32_t n_code = (uint32_t)(over ? n : 16 * n);
-	const size_t n_pcs = (2 * n + 16) & ~(size_t)7, funcs = GO_PCS + n_pcs;
-	const size_t records = 8 * (n + 1), size = funcs + records + n * GO_RECORD + 64;
-	const uint64_t words[] = {n, 1, TEXT, GO_HEADER, 80, 88, GO_PCS, funcs};
-	uint8_t *t = calloc(1, size);
-	size_t code, off;
-
-	assert_non_null(t);
-	memcpy(t, "\xf1\xff\xff\xff\0\0\1\x08", 8);
-	memcpy(t + 8, words, sizeof(words));
-	memcpy(t + GO_HEADER, "f", 2);
-	memcpy(t + 88, "f.go", 5);
-	for (size_t i = 0; i < n; i++) {
-		t[GO_PCS + 1 + 2 * i] = i % 2 ? 15 : 16 + (i ? 0 : 2); /* + 9, - 8, + 8, ... */
-		t[GO_PCS + 2 + 2 * i] = 1;
-	}
-	for (uint32_t i = 0; i <= n; i++) {
-		uint32_t start = over ? i % 2 * n_code : i * (n_code / (uint32_t)n);
-		uint32_t record = (uint32_t)(records + i * GO_RECORD);
-		uint32_t fields[11] = {start, 0, 0, 0, 1, 1, 1};
-
-		memcpy(t + funcs + 8 * i, &start, 4);
-		if (i == n)
-			break;
-		memcpy(t + funcs + 8 * i + 4, &record, 4);
-		memcpy(t + funcs + record, fields, sizeof(fields));
-	}
-	if (over) { /* its end, for the search in the table */
-		uint32_t end = n_code;
-
-		memcpy(t + funcs + 8 * n, &end, 4);
-	}
-	elfmake_init(m, ET_EXEC, n_code + size);
-	code = elfmake_bytes(m, NULL, n_code);
-	elfmake_segment(m, PT_LOAD, PF_R | PF_X, TEXT, code, n_code);
-	off = elfmake_bytes(m, t, size);
-	elfmake_section(m, ".gopclntab", SHT_PROGBITS, SHF_ALLOC, 0x40000000, off, size);
-	elfmake_segment(m, PT_LOAD, PF_R, 0x40000000, off, size);
-	free(t);
-}
-
 static uint64_t run_gorows(size_t n, bool over)
 {
 	struct gorows_stats stats;
@@ -581,7 +494,7 @@ static uint64_t run_gorows(size_t n, bool over)
 	struct rows *rows;
 	uint64_t before;
 
-	make_go(&m, n, over);
+	elfworst_go(&m, n, over);
 	file = open_made(&m);
 	assert_int_equal(rows_new(TEXT, TEXT + 16 * n, &rows), 0);
 	before = count_now();
@@ -613,7 +526,7 @@ static uint64_t gopclntab_lines(size_t n)
 	struct elfmake m;
 	uint64_t before;
 
-	make_go(&m, n, false);
+	elfworst_go(&m, n, false);
 	file = open_made(&m);
 	before = count_now();
 	assert_int_equal(gopclntab_open(file, &t), 0);
@@ -624,6 +537,152 @@ static uint64_t gopclntab_lines(size_t n)
 	elffile_free(file);
 	elfmake_deinit(&m);
 	return before;
+}
+
+/* ---------------------------------------------------------------- stacks and profiles */
+
+/* All bits of an address count, but a multiplication moves them up only. */
+static uint64_t fold_high_bits(size_t n)
+{
+	struct image image = {.refs = 1};
+	struct fold *fold;
+	uint64_t before;
+
+	assert_int_equal(fold_new(&fold), 0);
+	before = count_now();
+	for (size_t i = 0; i < n; i++) {
+		struct frame frame = {&image, i << 50};
+
+		assert_int_equal(fold_add(fold, &frame, &(uint8_t){0}, 1, 1, 1), 0);
+	}
+	before = count_now() - before;
+	assert_int_equal(fold_n(fold), n);
+	fold_free(fold);
+	return before;
+}
+
+/* A profile with two functions, and with these numbers of locations, of lines in the first
+ * location, of samples, and of locations in a sample. */
+struct profile_shape {
+	size_t locations, lines, samples, depth;
+};
+
+static void put(struct buf *to, const ProtobufCMessage *m)
+{
+	char *at;
+
+	assert_int_equal(buf_reserve(to, protobuf_c_message_get_packed_size(m), &at), 0);
+	to->len += protobuf_c_message_pack(m, (uint8_t *)at);
+}
+
+static void make_profile(const struct profile_shape *s, struct buf *ret)
+{
+	char *strings[] = {"", "cpu", "f", "g"};
+	Perftools__Profiles__ValueType type = PERFTOOLS__PROFILES__VALUE_TYPE__INIT;
+	Perftools__Profiles__ValueType *types[] = {&type};
+	Perftools__Profiles__Function f = PERFTOOLS__PROFILES__FUNCTION__INIT, g = f;
+	Perftools__Profiles__Function *functions[] = {&f, &g};
+	Perftools__Profiles__Line *lines = calloc(s->lines + 1, sizeof(*lines));
+	Perftools__Profiles__Line **line_at = calloc(s->lines + 1, sizeof(*line_at));
+	Perftools__Profiles__Location *locations = calloc(s->locations, sizeof(*locations));
+	Perftools__Profiles__Location **location_at = calloc(s->locations, sizeof(*location_at));
+	Perftools__Profiles__Sample *samples = calloc(s->samples, sizeof(*samples));
+	Perftools__Profiles__Sample **sample_at = calloc(s->samples, sizeof(*sample_at));
+	uint64_t *ids = calloc(s->samples + s->depth, sizeof(*ids));
+	Perftools__Profiles__Profile profile = PERFTOOLS__PROFILES__PROFILE__INIT;
+	int64_t value = 1;
+
+	type.type = type.unit = 1;
+	f.id = 1;
+	f.name = 2;
+	g.id = 2;
+	g.name = 3;
+	for (size_t i = 0; i < s->lines; i++) {
+		perftools__profiles__line__init(&lines[i]);
+		lines[i].function_id = 1 + i % 2;
+		line_at[i] = &lines[i];
+	}
+	for (size_t i = 0; i < s->locations; i++) {
+		perftools__profiles__location__init(&locations[i]);
+		locations[i].id = s->locations - i;
+		locations[i].address = i;
+		location_at[i] = &locations[i];
+	}
+	locations[0].line = line_at;
+	locations[0].n_line = s->lines;
+	for (size_t i = 0; i < s->samples + s->depth; i++)
+		ids[i] = s->locations - i % s->locations;
+	for (size_t i = 0; i < s->samples; i++) {
+		perftools__profiles__sample__init(&samples[i]);
+		samples[i].location_id = ids + i;
+		samples[i].n_location_id = s->depth;
+		samples[i].value = &value;
+		samples[i].n_value = 1;
+		sample_at[i] = &samples[i];
+	}
+	profile.sample_type = types;
+	profile.n_sample_type = 1;
+	profile.sample = sample_at;
+	profile.n_sample = s->samples;
+	profile.location = location_at;
+	profile.n_location = s->locations;
+	profile.function = functions;
+	profile.n_function = array_size(functions);
+	profile.string_table = strings;
+	profile.n_string_table = array_size(strings);
+	put(ret, &profile.base);
+	free(lines);
+	free(line_at);
+	free(locations);
+	free(location_at);
+	free(samples);
+	free(sample_at);
+	free(ids);
+}
+
+static uint64_t run_profile(struct profile_shape shape, bool flame)
+{
+	struct buf bytes = BUF_INIT((size_t)1 << 30);
+	const char *why = "";
+	struct reader *reader;
+	struct flame *f;
+	json_t *json;
+	uint64_t before;
+
+	make_profile(&shape, &bytes);
+	assert_int_equal(flame_new(&f), 0);
+	before = count_now();
+	assert_int_equal(reader_new(bytes.data, bytes.len, (size_t)64 << 20, &reader, &why), 0);
+	if (flame) {
+		assert_true(flame_add(f, reader_tables(reader), NULL) >= 0);
+		assert_int_equal(flame_json(f, FLAME_SHOWN_MAX, &json), 0);
+		json_decref(json);
+	}
+	before = count_now() - before;
+	flame_free(f);
+	reader_free(reader);
+	buf_deinit(&bytes);
+	return before;
+}
+
+static uint64_t reader_ids(size_t n)
+{
+	return run_profile((struct profile_shape){n, 2, n, 2}, false);
+}
+
+static uint64_t flame_inlined(size_t n)
+{
+	return run_profile((struct profile_shape){1, n, n, 1}, true);
+}
+
+static uint64_t flame_deep(size_t n)
+{
+	return run_profile((struct profile_shape){n, 2, 2, n}, true);
+}
+
+static uint64_t flame_wide(size_t n)
+{
+	return run_profile((struct profile_shape){n, 2, n, 1}, true);
 }
 
 /* Symbols, sections and code of a file without Go's tables, searched for the runtime. */
@@ -748,7 +807,7 @@ static uint64_t gounpacked_maps(size_t n)
 	return before;
 }
 
-/* A core with the last mapping first, each of which is read. */
+/* A core with the last mapping first. Each mapping is read. */
 static uint64_t corefile_mappings_of(size_t n)
 {
 	const size_t n_notes = 12 + 8 + 16 + 24 * n + 2 * n;
@@ -805,10 +864,92 @@ static uint64_t corefile_mappings_of(size_t n)
 
 /* ---------------------------------------------------------------- */
 
+/* ---------------------------------------------------------------- perf maps */
+
+static uint64_t run_perf_map(struct buf *text)
+{
+	uint64_t events[PERF_MAP_EVENT_MAX] = {0}, before;
+	int fd = memfd_create("map", MFD_CLOEXEC);
+	struct work_budget work;
+	struct perf_map *m;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text->data, text->len), text->len);
+	assert_int_equal(perf_map_new(events, &m), 0);
+	work_budget_init(&work, UINT64_MAX, UINT64_MAX / 2, NULL);
+	before = count_now();
+	assert_int_equal(perf_map_read(m, fd, &work), 0);
+	before = count_now() - before;
+	assert_int_equal(events[PERF_MAP_FULL], 0);
+	assert_true(perf_map_n(m) > 0);
+	perf_map_free(m);
+	close(fd);
+	buf_deinit(text);
+	return before;
+}
+
+/* Each function replaces the middle of the one before. */
+static uint64_t perf_map_nested(size_t n)
+{
+	struct buf text = BUF_INIT(64u << 20);
+
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(buf_printf(&text, "%zx %zx f\n", 0x1000 + i, 2 * (n - i)), 0);
+	return run_perf_map(&text);
+}
+
+/* Each replaces all before. */
+static uint64_t perf_map_growing(size_t n)
+{
+	struct buf text = BUF_INIT(64u << 20);
+
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(buf_printf(&text, "%zx %zx f\n", 0x100000 - i, 2 * i + 1), 0);
+	return run_perf_map(&text);
+}
+
+/* The newest lie over each other's ends, the oldest below all. */
+static uint64_t perf_map_backwards(size_t n)
+{
+	struct buf text = BUF_INIT(64u << 20);
+
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(buf_printf(&text, "%zx %zx f\n", 0x1000 + 8 * (n - i), n), 0);
+	return run_perf_map(&text);
+}
+
+/* ---------------------------------------------------------------- runtimes */
+
+/* The line of the last instruction of a function with @n lines, by all shapes of tables. */
+static uint64_t python_lines(size_t n)
+{
+	static const uint8_t pairs[] = {2, 1}, location[] = {0xe8, 2}; /* no column, a line more */
+	const int32_t last = 2 * ((int32_t)n - 1);
+	uint8_t *table = malloc(2 * n);
+	uint64_t before;
+
+	assert_non_null(table);
+	for (size_t i = 0; i < n; i++)
+		memcpy(table + 2 * i, pairs, sizeof(pairs));
+	before = count_now();
+	assert_int_equal(python_line(PYTHON_LNOTAB, table, 2 * n, 1, last), n);
+	assert_int_equal(python_line(PYTHON_LINETABLE, table, 2 * n, 1, last / 2), n + 1);
+	for (size_t i = 0; i < n; i++)
+		memcpy(table + 2 * i, location, sizeof(location));
+	assert_int_equal(python_line(PYTHON_LOCATIONS, table, 2 * n, 1, last), n + 1);
+	before = count_now() - before;
+	free(table);
+	return before;
+}
+
 static const struct input inputs[] = {
+	{"perf_map: functions inside functions", perf_map_nested, 4096},
+	{"perf_map: functions over functions", perf_map_growing, 4096},
+	{"perf_map: functions backwards", perf_map_backwards, 4096},
 	{"symtab: labels inside a function", symtab_labels, 4096},
 	{"symtab: aliases", symtab_aliases, 4096},
 	{"symtab: untyped symbols with long names", symtab_untyped, 4096},
+	{"symtab: mangled names", symtab_mangled, 1024},
 	{"elfsym: one name", elfsym_names, 4096},
 	{"rustname: types", rustname_types, 100},
 	{"codeentries: symbols with one long name", codeentries_name, 2048},
@@ -822,6 +963,7 @@ static const struct input inputs[] = {
 	{"ehframe: rules", ehframe_rules, 2048},
 	{"elfinflate: empty blocks", elfinflate_blocks, 1 << 16},
 	{"elfinflate: zeros", elfinflate_zeros, 1 << 18},
+	{"python_line: many lines", python_lines, 4096},
 	{"synthetic: repeated code", synthetic_mpn, 2048},
 	{"elffile: notes in all segments", elffile_notes, 128},
 	{"gorows: functions with one table", gorows_functions, 1024},
@@ -832,6 +974,11 @@ static const struct input inputs[] = {
 	{"gopacer", gopacer_words, 128},
 	{"gounpacked: anonymous mappings", gounpacked_maps, 1024},
 	{"corefile: mappings", corefile_mappings_of, 2048},
+	{"fold: addresses that differ in high bits", fold_high_bits, 1024},
+	{"reader: ids from the end", reader_ids, 4096},
+	{"flame: samples of one long location", flame_inlined, 4096},
+	{"flame: one long stack", flame_deep, 4096},
+	{"flame: children of one node", flame_wide, 4096},
 };
 
 static void test_growth(void **state)

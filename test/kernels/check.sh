@@ -6,7 +6,8 @@
 #   check.sh oldest                the oldest available kernel
 #   check.sh RELEASE...            these (5.10, 6.1, ...); "here" is the running kernel (root)
 #
-# B is the folder of the build, ARCH its architecture (x86 or arm64), SYSROOT the folder of its libraries.
+# B is the folder of the build, ARCH its architecture (x86 or arm64), SYSROOT the folder of its libraries, SMP the CPUs as
+# QEMU takes them (2; "2,maxcpus=64": possible ones).
 set -u
 here=$(dirname "$0")
 build=${B:-build}
@@ -45,7 +46,7 @@ qemu() {
 			-append "console=ttyAMA0 quiet panic=-1" "$@"
 		;;
 	esac
-	timeout $patience "$@" -smp 2 -m 1024 -nic none -nographic -no-reboot </dev/null 2>&1 | tr -d '\r'
+	timeout $patience "$@" -smp "${SMP:-2}" -m 1024 -nic none -nographic -no-reboot </dev/null 2>&1 | tr -d '\r'
 }
 
 # outcome NAME LOG: the guest's closing line, or its whole output

@@ -42,7 +42,6 @@ struct all {
 	struct rowsoracle_report report;
 };
 
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 DEFINE_CLEANUP(struct symtab *, symtab_freep, symtab_free);
 
 static struct all all; /* for nftw(), which has no context argument */

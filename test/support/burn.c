@@ -5,6 +5,7 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -29,8 +30,31 @@
 #define BURN_DEPTH	 600
 #define BURN_USUAL_DEPTH 24
 
+/* More than the last cache holds and the second TLB covers, written in less than a hundredth of a
+ * second. */
+#define BURN_COLD_BYTES (64ul << 20)
+#define BURN_LINE_BYTES 64
+
 static volatile uint64_t sink;
 static volatile bool stop; /* never set; but the compiler must assume that the calls return */
+
+/* A line of each cache set after the other, in pages of 4 KiB. */
+static void evict_caches(void)
+{
+	static volatile uint8_t *room;
+
+	if (!room) {
+		void *memory = mmap(NULL, BURN_COLD_BYTES, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (memory == MAP_FAILED)
+			_exit(1);
+		madvise(memory, BURN_COLD_BYTES, MADV_NOHUGEPAGE);
+		room = memory;
+	}
+	for (size_t i = 0; i < BURN_COLD_BYTES; i += BURN_LINE_BYTES)
+		room[i]++;
+}
 
 static BURN_FUNCTION(burn_inner)(enum burn_kind kind)
 {
@@ -41,6 +65,8 @@ static BURN_FUNCTION(burn_inner)(enum burn_kind kind)
 			syscall(SYS_getppid);
 		else if (kind == BURN_SLEEP)
 			syscall(SYS_nanosleep, &nap, NULL);
+		else if (kind == BURN_COLD || kind == BURN_COLD_FEW)
+			evict_caches();
 		else
 			sink = sink * 3 + 1;
 	}
@@ -92,12 +118,54 @@ static BURN_FUNCTION(burn_deeper)(enum burn_kind kind, int depth)
 	sink++;
 }
 
+/* Functions with frames of different sizes, a block of an unwind table apart. */
+#define BURN_STEP(n, inner)                                                                     \
+	static __attribute__((noinline, aligned(1024))) void burn_step_##n(enum burn_kind kind) \
+	{                                                                                       \
+		volatile uint64_t room[(n)*2];                                                  \
+                                                                                                \
+		room[n] = n;                                                                    \
+		burn_step_##inner(kind);                                                        \
+		sink += room[n];                                                                \
+	}
+static __attribute__((noinline)) void burn_step_0(enum burn_kind kind)
+{
+	burn_middle(kind);
+	sink++;
+}
+BURN_STEP(1, 0)
+BURN_STEP(2, 1)
+BURN_STEP(3, 2)
+BURN_STEP(4, 3)
+BURN_STEP(5, 4)
+BURN_STEP(6, 5)
+BURN_STEP(7, 6)
+BURN_STEP(8, 7)
+BURN_STEP(9, 8)
+BURN_STEP(10, 9)
+BURN_STEP(11, 10)
+BURN_STEP(12, 11)
+BURN_STEP(13, 12)
+BURN_STEP(14, 13)
+BURN_STEP(15, 14)
+BURN_STEP(16, 15)
+BURN_STEP(17, 16)
+BURN_STEP(18, 17)
+BURN_STEP(19, 18)
+BURN_STEP(20, 19)
+BURN_STEP(21, 20)
+BURN_STEP(22, 21)
+BURN_STEP(23, 22)
+BURN_STEP(24, 23)
+
 static BURN_FUNCTION(burn_outer)(enum burn_kind kind)
 {
 	if (kind == BURN_DEEP)
 		burn_deeper(kind, BURN_DEPTH);
 	else if (kind == BURN_USUAL)
 		burn_deeper(kind, BURN_USUAL_DEPTH);
+	else if (kind == BURN_COLD)
+		burn_step_24(kind);
 	else
 		burn_middle(kind);
 	sink++;

@@ -15,12 +15,14 @@
 #include <sys/types.h>
 
 enum burn_kind {
-	BURN_USER,   /* arithmetic in burn_inner() */
-	BURN_KERNEL, /* system calls from burn_inner() */
-	BURN_SLEEP,  /* nothing: sleeps of 5 ms, in a system call from burn_inner() */
-	BURN_DEEP,   /* as BURN_USER, below 600 calls of burn_deeper() */
-	BURN_USUAL,  /* below enough calls for some 32 frames */
-	BURN_MANY,   /* a million different stacks in sequence */
+	BURN_USER,     /* arithmetic in burn_inner() */
+	BURN_KERNEL,   /* system calls from burn_inner() */
+	BURN_SLEEP,    /* nothing: sleeps of 5 ms, in a system call from burn_inner() */
+	BURN_DEEP,     /* as BURN_USER, below 600 calls of burn_deeper() */
+	BURN_USUAL,    /* below enough calls for some 32 frames */
+	BURN_MANY,     /* a million different stacks in sequence */
+	BURN_COLD,     /* some 32 frames of different functions; burn_inner() evicts the caches */
+	BURN_COLD_FEW, /* the same with few frames */
 };
 
 /* Code of one of the functions; parent and child have the same addresses. */

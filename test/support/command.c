@@ -8,6 +8,7 @@
 
 #include "base/root.h"
 #include "cmd/cmd.h"
+#include "symbolize/dwarfchild.h"
 
 #define OUTPUT_MAX (1u << 20)
 #define WORDS_MAX  32
@@ -32,6 +33,13 @@ static void restore(int fd, int old, FILE *file, struct buf *ret)
 	assert_int_equal(root_read_fd(fileno(file), ret), 0);
 	assert_int_equal(buf_puts(ret, ""), 0);
 	fclose(file);
+}
+
+/* A command that executes podprof for DWARF executes this test program. */
+static __attribute__((constructor)) void be_dwarf_child(int argc, char **argv)
+{
+	if (argc == 2 && strcmp(argv[1], DWARFCHILD_COMMAND) == 0)
+		_exit(dwarfchild_main(argc, argv));
 }
 
 void command_run(const char *line, struct command_run *ret)

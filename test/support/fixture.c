@@ -3,7 +3,10 @@
 
 #include "support/test.h"
 
+#include <fcntl.h>
 #include <string.h>
+
+#include "procmap/image.h"
 
 /* A test is build/test/unit/MODULE/test_x, build/test/bpf/test_x or build/test/bench/bench_x,
  * fixtures are in build/test/fixtures. */
@@ -24,4 +27,16 @@ const char *fixture_path(const char *name, char ret[FIXTURE_PATH_MAX])
 	snprintf(at, (size_t)(FIXTURE_PATH_MAX - n), "/test/fixtures/%s", name);
 	assert_int_equal(access(ret, R_OK), 0);
 	return ret;
+}
+
+struct image *fixture_image(const char *name)
+{
+	char path[FIXTURE_PATH_MAX];
+	struct image *image;
+	int elf, fd = open(fixture_path(name, path), O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(image_new_file(fd, path, &image, &elf), 0);
+	assert_int_equal(elf, 0);
+	return image;
 }

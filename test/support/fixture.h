@@ -9,4 +9,8 @@
 /* The path of a fixture ("plain-pie"), next to the running test program. Returns @ret. */
 const char *fixture_path(const char *name, char ret[FIXTURE_PATH_MAX]);
 
+/* A fixture that is an ELF file; the reference is the caller's. */
+struct image;
+struct image *fixture_image(const char *name);
+
 #endif

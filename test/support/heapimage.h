@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "goheap/goruntime.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 
 #define HEAPIMAGE_SEGMENTS_MAX 64
 

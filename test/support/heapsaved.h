@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "goheap/goruntime.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 
 struct buf;
 

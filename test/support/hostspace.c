@@ -54,6 +54,7 @@ static int add_rules(struct hostspace *s, const struct table *t)
 
 int hostspace_add_table(struct hostspace *s, const struct table *t)
 {
+	static uint32_t version; /* of any table of this program */
 	const uint16_t rule_base = (uint16_t)s->space.n_rules;
 	const uint16_t rule_run_base = (uint16_t)s->space.n_rule_runs;
 	const size_t n = (t->n_bytes + TABLE_PAGE_BYTES - 1) / TABLE_PAGE_BYTES;
@@ -81,6 +82,7 @@ int hostspace_add_table(struct hostspace *s, const struct table *t)
 	}
 	exe.table_page += (uint32_t)first;
 	exe.tail += (uint32_t)first * (TABLE_PAGE_BYTES / TABLE_SUBPAGE_BYTES);
+	exe.version = ++version;
 	s->exes[s->n_exes] = exe;
 	return (int)s->n_exes++;
 }

@@ -29,13 +29,17 @@ struct hostwalk {
 	struct hostspace kernel; /* first: the accessors receive the address */
 	int mem;		 /* /proc/PID/mem */
 	uint64_t thread_pointer; /* of the walked thread */
+	struct memo *memo;	 /* in cache lines, as in the kernel */
+	/* Of one walk, each in lines of its own. */
+	_Alignas(MEMO_LINE) struct walk walk;
+	_Alignas(MEMO_LINE) struct regs regs;
+	_Alignas(MEMO_LINE) struct window window;
+	_Alignas(MEMO_LINE) __u64 frames[WALK_SLOTS];
 	struct hostwalk_read reads[HOSTWALK_READS];
 	size_t n_reads;
 };
 
 DEFINE_CLEANUP(struct hostwalk *, hostwalk_freep, hostwalk_free);
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 DEFINE_CLEANUP(struct table *, table_freep, table_free);
 
 /* ---------------------------------------------------------------- accessors */
@@ -150,7 +154,7 @@ static int add_mappings(struct hostwalk *h, pid_t pid, const struct maps *maps)
 
 int hostwalk_new(pid_t pid, struct hostwalk **ret)
 {
-	_cleanup_(hostwalk_freep) struct hostwalk *h = calloc(1, sizeof(*h));
+	_cleanup_(hostwalk_freep) struct hostwalk *h = aligned_alloc(MEMO_LINE, sizeof(*h));
 	_cleanup_(maps_deinit) struct maps maps = {.only_prot = MAPS_X};
 	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
 	struct pid_id id;
@@ -159,10 +163,15 @@ int hostwalk_new(pid_t pid, struct hostwalk **ret)
 
 	if (!h)
 		return -ENOMEM;
+	memset(h, 0, sizeof(*h));
 	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
 	h->mem = open(path, O_RDONLY | O_CLOEXEC);
 	if (h->mem < 0)
 		return -errno;
+	h->memo = aligned_alloc(MEMO_LINE, sizeof(*h->memo));
+	if (!h->memo)
+		return -ENOMEM;
+	memset(h->memo, 0, sizeof(*h->memo));
 	r = root_open("/proc", &proc);
 	if (!r)
 		r = pid_read(&proc, pid, &id);
@@ -183,6 +192,7 @@ void hostwalk_free(struct hostwalk *h)
 	if (h->mem >= 0)
 		close(h->mem);
 	hostspace_deinit(&h->kernel);
+	free(h->memo);
 	free(h);
 }
 
@@ -224,30 +234,28 @@ int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret)
 void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum settings_unwind mode,
 		   struct hostwalk_stack *ret)
 {
-	struct regs regs =
-		walk_regs(from->pc, from->sp, from->fp, from->numbered, from->in_syscall);
-	struct walk w = {0};
-	struct window win;
-	__u64 frames[WALK_SLOTS];
 	const struct walk_ctx c = {
-		.w = &w,
-		.regs = &regs,
-		.win = &win,
-		.frames = frames,
+		.w = &h->walk,
+		.regs = &h->regs,
+		.win = &h->window,
+		.frames = h->frames,
 		.space = &h->kernel.space,
+		.memo = h->memo,
 		.mode = mode,
 	};
 
+	h->walk = (struct walk){0};
+	h->regs = walk_regs(from->pc, from->sp, from->fp, from->numbered, from->in_syscall);
 	h->n_reads = 0;
 	h->thread_pointer = from->thread_pointer;
 	walk_begin(&c, 0, h->kernel.n_mappings);
-	for (int i = 0; i < WALK_PROGRAMS && w.end == WALK_ON; i++)
+	for (int i = 0; i < WALK_PROGRAMS && h->walk.end == WALK_ON; i++)
 		walk_on(&c, NULL);
-	memcpy(ret->pcs, frames, sizeof(frames));
-	ret->n = w.n;
-	ret->n_rows = w.n_rows;
-	ret->end = w.end;
-	ret->flags = w.flags;
+	memcpy(ret->pcs, h->frames, h->walk.n * sizeof(h->frames[0]));
+	ret->n = h->walk.n;
+	ret->n_rows = h->walk.n_rows;
+	ret->end = h->walk.end;
+	ret->flags = h->walk.flags;
 }
 
 /* The number of the executable at @pc, 0 if there is none. */
@@ -307,6 +315,14 @@ struct hostwalk_space hostwalk_space(const struct hostwalk *h)
 		.n_rule_runs = h->kernel.space.n_rule_runs,
 		.n_exes = h->kernel.n_exes,
 		.n_mappings = h->kernel.n_mappings,
+		.memo = h->memo,
+		.state = &h->walk,
+		.state_bytes = sizeof(h->walk),
+		.regs = &h->regs,
+		.regs_bytes = sizeof(h->regs),
+		.window = &h->window,
+		.window_bytes = sizeof(h->window),
+		.frames = h->frames,
 	};
 }
 

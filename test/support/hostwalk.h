@@ -20,6 +20,7 @@
 #define HOSTWALK_SLOTS 1024
 
 struct hostwalk;
+struct memo;
 
 /* Where the innermost frame is. */
 struct hostwalk_regs {
@@ -45,6 +46,10 @@ struct hostwalk_space {
 	const struct table_exe *exes;
 	size_t n_table_pages, n_rules, n_rule_runs, n_exes;
 	uint32_t n_mappings; /* the process's; the first is entry 0 of page 0 */
+	const struct memo *memo;
+	/* The memory of a walk. */
+	const void *state, *regs, *window, *frames;
+	size_t state_bytes, regs_bytes, window_bytes;
 };
 
 /* Read a process's mappings and compile the tables of its images; the process must not change

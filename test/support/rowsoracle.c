@@ -38,8 +38,6 @@
 #define N_COLUMNS   128
 #define COMMAND_MAX 8192
 
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 DEFINE_CLEANUP(struct table *, table_freep, table_free);
 
 /* The three columns of a line, as printed. */

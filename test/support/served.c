@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/served.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "base/buf.h"
+#include "base/cleanup.h"
 #include "server/listen.h"
 #include "support/test.h"
 
@@ -86,4 +90,21 @@ void served_exchange(const char *address, const char *request, size_t n, struct 
 	close(fd);
 	if (!ret->data)
 		assert_int_equal(buf_puts(ret, ""), 0);
+}
+
+int served_get(const char *address, const char *target, struct buf *ret)
+{
+	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(ret->max + (64u << 10));
+	const char *body;
+	char request[256];
+	int n = snprintf(request, sizeof(request),
+			 "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", target);
+
+	served_exchange(address, request, (size_t)n, &reply);
+	body = memmem(reply.data, reply.len, "\r\n\r\n", 4);
+	assert_non_null(body);
+	body += 4;
+	buf_reset(ret);
+	assert_int_equal(buf_append(ret, body, reply.len - (size_t)(body - reply.data)), 0);
+	return atoi(reply.data + strlen("HTTP/1.1 ")); // NOLINT(cert-err34-c): three digits
 }

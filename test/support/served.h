@@ -29,4 +29,7 @@ int served_connect(const char *address);
 /* Send @request and append the answer until the peer closes; an early close is no failure. */
 void served_exchange(const char *address, const char *request, size_t n, struct buf *ret);
 
+/* GET of @target at @address. Returns the status; the body replaces what is in *@ret. */
+int served_get(const char *address, const char *target, struct buf *ret);
+
 #endif

@@ -24,7 +24,6 @@ struct usertables {
 };
 
 DEFINE_CLEANUP(struct usertables *, usertables_freep, usertables_free);
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 
 static int make(void *ctx, uint32_t number)
 {

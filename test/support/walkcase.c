@@ -21,7 +21,6 @@
 #include "unwindtable/table.h"
 
 DEFINE_CLEANUP(struct walkcase *, walkcase_freep, walkcase_free);
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 DEFINE_CLEANUP(struct table *, table_freep, table_free);
 
 #define WORD 8

@@ -19,8 +19,8 @@
 	};
 	const SPANS = [["", "Everything stored"], ["5", "Last 5 minutes"], ["15", "Last 15 minutes"],
 		["60", "Last hour"], ["360", "Last 6 hours"], ["1440", "Last day"]];
-	const COLOURS = { go: [190, 45], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
-	const COLOUR_NAMES = { go: "Go", native: "native", kernel: "kernel", unknown: "no name" };
+	const COLOURS = { go: [190, 45], python: [125, 40], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
+	const COLOUR_NAMES = { go: "Go", python: "Python", native: "native", kernel: "kernel", unknown: "no name" };
 
 	let tree = null; // as it came, with parent, end and x of each node added
 	let zoom = 0; // the node that fills the width
@@ -340,12 +340,37 @@
 		note();
 	}
 
+	// What a user can do about functions without names, by reason.
+	const REMEDIES = {
+		stripped_no_debug: "stripped; install its debug symbols or set --debuginfod",
+		awaits_debug_file: "its debug file is being downloaded",
+		unreadable_elf: "no readable ELF file",
+		not_opened: "the file could not be opened",
+		slow_file: "its file system does not answer",
+		over_budget: "the file takes too much work",
+		no_perf_map: "compiled code; let the runtime write a perf map, as node --perf-basic-prof does",
+		not_in_perf_map: "not in the perf map",
+		no_mapping: "code in memory that was mapped later or not at all",
+		kernel_hidden: "the kernel hides its addresses; see kernel.kptr_restrict",
+	};
+
+	// The image with the largest share, from one per cent on.
+	function hint() {
+		const worst = tree.unnamed[0];
+
+		if (!worst || worst.share < 0.01)
+			return [];
+		const image = worst.path.slice(worst.path.lastIndexOf("/") + 1);
+		return [Math.round(worst.share * 100) + " % of samples without names: " + image + ", " +
+			(REMEDIES[worst.reason] || worst.reason.replaceAll("_", " "))];
+	}
+
 	function note() {
 		const parts = [tree.profiles + (tree.profiles === 1 ? " profile" : " profiles"),
 			"total " + show(tree.total, tree.unit)];
 		if (tree.cut)
 			parts.push(tree.cut + " stacks too deep or too many to show whole");
-		ui.note.textContent = parts.join(", ");
+		ui.note.textContent = [parts.join(", "), ...hint()].join(". ");
 	}
 
 	// ---------------------------------------------------------- the controls

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * work NAME [SECONDS]: takes a twentieth of a CPU, all of it in work_NAME(), for so long or for
- * ever. What a container runs is seen in the names on its stacks: built without frame pointers.
+ * work NAME [SECONDS]: uses a twentieth of a CPU in work_NAME(), for SECONDS or without an end. The
+ * function in the stacks identifies the container. Built without frame pointers.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static inline __attribute__((always_inline)) void spin(void)
 	X(optedout)    \
 	X(short)
 
-/* What each stores last is its own, so that the compiler does not make one of them. */
+/* Each function stores a different value last, so the compiler does not merge the functions. */
 #define DEFINE(name)                                            \
 	__attribute__((noinline)) static void work_##name(void) \
 	{                                                       \

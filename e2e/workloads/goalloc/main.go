@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Blocks are eight times the sampling interval, so that all but one in 3,000 is sampled and the sums are
-// not left to chance.
+// Blocks are eight times the sampling interval, so that all but one in 3,000 is sampled. In one run of a
+// hundred a block of allocateLost() is missing: 3 %.
 const (
 	blockBytes = 4 << 20
 	keptBlocks = 8  // 32 MiB stay

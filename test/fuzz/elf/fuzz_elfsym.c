@@ -15,10 +15,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (elffile_open_memory(data, size, &file) != 0)
 		return 0;
-	if (elfsym_find(file, names, 4, found) == 0)
+	for (int table = ELFSYM_SYMTAB; table <= ELFSYM_DYNSYM; table++) {
+		if (elfsym_find(file, (enum elfsym_table)table, ELFSYM_DATA | ELFSYM_CODE, names, 4,
+				found) != 0)
+			continue;
 		for (size_t i = 0; i < 4; i++)
 			if (found[i].n > size / 24)
 				abort();
+	}
 	elffile_free(file);
 	return 0;
 }

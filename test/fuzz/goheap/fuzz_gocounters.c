@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "goheap/goruntime.h"
 #include "goheap/gototals.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 
 struct input {
 	struct memory memory;

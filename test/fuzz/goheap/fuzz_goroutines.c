@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "goheap/goroutines.h"
 #include "goheap/goruntime.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 
 #define BASE 4096ull
 

@@ -15,7 +15,6 @@
 
 #define BYTES_MAX (1u << 20)
 
-DEFINE_CLEANUP(struct reader *, reader_freep, reader_free);
 DEFINE_CLEANUP(struct flame *, flame_freep, flame_free);
 
 static void must(int ok)

@@ -3,7 +3,10 @@
 
 #include <arpa/inet.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "support/allocfail.h"
 #include "support/sink.h"
@@ -345,6 +348,73 @@ static void test_stream(void **state)
 	}
 }
 
+struct flow {
+	struct loop *loop;
+	bool is_finished;
+	size_t streamed;
+	size_t last;
+	size_t most; /* bytes between two turns */
+};
+
+static int take_flow(void *ctx, const char *bytes, size_t n)
+{
+	struct flow *flow = ctx;
+
+	(void)bytes;
+	flow->streamed += n;
+	usleep(500); /* slower than the server: more is always there */
+	return 0;
+}
+
+static void flow_finished(void *ctx, const struct http_reply *reply)
+{
+	struct flow *flow = ctx;
+
+	assert_int_equal(reply->status, 200);
+	flow->is_finished = true;
+}
+
+static void on_turn(void *ctx, int fd, uint32_t events)
+{
+	struct flow *flow = ctx;
+
+	(void)fd;
+	(void)events;
+	if (flow->streamed - flow->last > flow->most)
+		flow->most = flow->streamed - flow->last;
+	flow->last = flow->streamed;
+	if (flow->is_finished)
+		loop_stop(flow->loop);
+}
+
+/* However much has arrived, the reader gets at most 256 KiB between two turns of the loop:
+ * libcurl reads 100 KiB for a socket that is ready and as much when its timer ends. */
+static void test_stream_turns(void **state)
+{
+	const struct sink_answer answer = {
+		.status = 200, .body = "0123456789", .body_repeat = 100000};
+	struct fixture *f = *state;
+	struct flow flow = {.loop = f->loop};
+	struct http_request request = {
+		.on_body = take_flow,
+		.connect_ns = 60 * NSEC_PER_SEC,
+		.total_ns = 600 * NSEC_PER_SEC,
+	};
+	int fd = eventfd(1, EFD_CLOEXEC);
+	struct loop_source *turn;
+	struct http_call *started;
+
+	f->sink = sink_new(&answer, 1, NULL);
+	request.url = sink_url(f->sink);
+	assert_int_equal(loop_add_fd(f->loop, fd, EPOLLIN, on_turn, &flow, &turn), 0);
+	assert_int_equal(http_start(f->http, &request, flow_finished, &flow, &started), 0);
+	assert_int_equal(loop_run(f->loop), 0);
+	assert_int_equal(flow.streamed, 1000000);
+	assert_in_range(flow.most, 1, 256 << 10);
+	loop_remove(turn);
+	close(fd);
+}
+
 static void test_scheme(void **state)
 {
 	struct fixture *f = *state;
@@ -363,12 +433,10 @@ static const struct verify_row {
 	{false, HTTP_VERIFY_NOTHING, 200},
 };
 
-static void test_tls(void **state)
+/* Makes the folder from its template, with a server's key and certificate. */
+static void make_certificate(char *folder)
 {
-	static const struct sink_answer ok = {.status = 200};
-	char folder[] = "/tmp/podprof-http-XXXXXX", command[512], ca[64], url[64];
-	struct fixture *f = *state;
-	struct result result;
+	char command[512];
 
 	assert_non_null(mkdtemp(folder));
 	snprintf(command, sizeof(command),
@@ -378,6 +446,24 @@ static void test_tls(void **state)
 		 "-out cert.pem 2>/dev/null",
 		 folder);
 	assert_int_equal(system(command), 0);
+}
+
+static void remove_folder(const char *folder)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
+static void test_tls(void **state)
+{
+	static const struct sink_answer ok = {.status = 200};
+	char folder[] = "/tmp/podprof-http-XXXXXX", ca[64], url[64];
+	struct fixture *f = *state;
+	struct result result;
+
+	make_certificate(folder);
 	f->sink = sink_new(&ok, 1, folder);
 
 	result = call(f, &(struct http_request){0});
@@ -397,8 +483,46 @@ static void test_tls(void **state)
 		assert_int_equal(call(f, &request).status, verify_rows[i].status);
 	}
 
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	assert_int_equal(system(command), 0);
+	remove_folder(folder);
+}
+
+/* Starts OpenSSL's server on a free port, for one connection. It agrees to HTTP/2 if the client
+ * offers it, but cannot read such a request. */
+static FILE *start_openssl_server(const char *folder, char *ret_url, size_t size)
+{
+	char line[512];
+	FILE *server;
+
+	snprintf(line, sizeof(line),
+		 "cd %s && printf xxxx > file && exec openssl s_server -accept 127.0.0.1:0 -cert "
+		 "cert.pem "
+		 "-key key.pem -alpn h2,http/1.1 -WWW -naccept 1 </dev/null 2>&1",
+		 folder);
+	server = popen(line, "r");
+	assert_non_null(server);
+	while (fgets(line, sizeof(line), server))
+		if (strncmp(line, "ACCEPT ", 7) == 0) {
+			snprintf(ret_url, size, "https://%.*s/file", (int)strcspn(line + 7, "\n"),
+				 line + 7);
+			return server;
+		}
+	fail_msg("openssl s_server does not start");
+	return NULL;
+}
+
+/* A reply that is read as it arrives comes by HTTP/1.1, for all servers. */
+static void test_stream_version(void **state)
+{
+	char folder[] = "/tmp/podprof-http-XXXXXX", url[64];
+	struct fixture *f = *state;
+	struct http_request request = {.url = url, .verify = HTTP_VERIFY_NOTHING, .on_body = take};
+	FILE *server;
+
+	make_certificate(folder);
+	server = start_openssl_server(folder, url, sizeof(url));
+	assert_int_equal(call(f, &request).status, 200);
+	assert_int_equal(pclose(server), 0);
+	remove_folder(folder);
 }
 
 static bool has_request(void *ctx)
@@ -466,8 +590,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_timeout, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stream, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stream_turns, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_scheme, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_tls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stream_version, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
 		cmocka_unit_test(test_values),

@@ -13,8 +13,8 @@
 #define LINE_MAX_BYTES 8192
 
 /* Captures log_write()'s output; standard error is a file in memory meanwhile. */
-static void capture(enum log_format format, const char *msg, const struct log_field *fields,
-		    char ret[LINE_MAX_BYTES])
+static void capture_at(enum log_level level, enum log_format format, const char *msg,
+		       const struct log_field *fields, char ret[LINE_MAX_BYTES])
 {
 	int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	int memory = memfd_create("log", MFD_CLOEXEC);
@@ -22,7 +22,7 @@ static void capture(enum log_format format, const char *msg, const struct log_fi
 
 	dup2(memory, STDERR_FILENO);
 	log_set(LOG_INFO, format);
-	log_write(LOG_WARN, msg, fields);
+	log_write(level, msg, fields);
 	log_set(LOG_INFO, LOG_FORMAT_LOGFMT);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
@@ -30,6 +30,12 @@ static void capture(enum log_format format, const char *msg, const struct log_fi
 	close(memory);
 	assert_true(n >= 0);
 	ret[n] = '\0';
+}
+
+static void capture(enum log_format format, const char *msg, const struct log_field *fields,
+		    char ret[LINE_MAX_BYTES])
+{
+	capture_at(LOG_WARN, format, msg, fields, ret);
 }
 
 struct value_row {
@@ -152,9 +158,14 @@ static void test_ceiling(void **state)
 
 static void test_level(void **state)
 {
+	const struct log_field none[] = {log_end};
+	char line[LINE_MAX_BYTES];
+
 	(void)state;
-	assert_true(log_enabled(LOG_INFO));
-	assert_false(log_enabled(LOG_DEBUG));
+	capture_at(LOG_INFO, LOG_FORMAT_LOGFMT, "text", none, line);
+	assert_non_null(strstr(line, "text"));
+	capture_at(LOG_DEBUG, LOG_FORMAT_LOGFMT, "text", none, line);
+	assert_string_equal(line, "");
 }
 
 static void test_limit(void **state)

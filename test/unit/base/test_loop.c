@@ -224,8 +224,80 @@ static void test_turns(void **state)
 	assert_int_equal(metrics_get(loop_collect, loop, "podprof_loop_turn_seconds", "+Inf"), 3);
 	assert_int_equal(metrics_get(loop_collect, loop, "podprof_loop_turn_seconds", ""), 3);
 	(void)metrics_get(loop_collect, loop, "podprof_loop_longest_callback_seconds",
-			  "test/unit/base/test_loop.c:on_slow");
+			  "test/unit/base/test_loop.c:on_slow,wall");
+	assert_int_equal(metrics_get(loop_collect, loop, "podprof_loop_longest_callback_seconds",
+				     "test/unit/base/test_loop.c:on_slow,cpu"),
+			 0);
 	loop_free(loop);
+}
+
+/* Work of ten steps beside a source that is always ready, and so is called once a turn. */
+struct work {
+	struct loop *loop;
+	struct loop_source *source;
+	int n_turns;
+	int n_steps;
+	int n_last;    /* at the turn before */
+	int most;      /* steps between two turns */
+	int stop_at;   /* the step that stops the loop */
+	int remove_at; /* the step that removes its source */
+};
+
+static bool on_step(void *ctx)
+{
+	struct work *w = ctx;
+
+	w->n_steps++;
+	if (w->n_steps == w->stop_at)
+		loop_stop(w->loop);
+	if (w->n_steps == w->remove_at)
+		loop_remove(w->source);
+	return w->n_steps < 10;
+}
+
+static void on_turn(void *ctx, int fd, uint32_t events)
+{
+	struct work *w = ctx;
+
+	(void)fd;
+	(void)events;
+	if (w->n_steps - w->n_last > w->most)
+		w->most = w->n_steps - w->n_last;
+	w->n_last = w->n_steps;
+	if (++w->n_turns == 100)
+		loop_stop(w->loop);
+}
+
+static void run_work(struct work *w, uint64_t slice_ns)
+{
+	int fd = eventfd(1, EFD_CLOEXEC);
+	struct loop_source *turn;
+
+	assert_int_equal(loop_new(&w->loop), 0);
+	loop_set_slice(w->loop, slice_ns);
+	assert_int_equal(loop_add_fd(w->loop, fd, EPOLLIN, on_turn, w, &turn), 0);
+	assert_int_equal(loop_add_steps(w->loop, on_step, w, &w->source), 0);
+	assert_int_equal(loop_arm(w->source, 0, 0), 0);
+	assert_int_equal(loop_run(w->loop), 0);
+	loop_free(w->loop);
+	close(fd);
+}
+
+static void test_steps(void **state)
+{
+	struct work one = {0}, all = {0}, stopped = {.stop_at = 3}, removed = {.remove_at = 3};
+
+	(void)state;
+	run_work(&one, 0);
+	assert_int_equal(one.n_steps, 10);
+	assert_int_equal(one.most, 1);
+	run_work(&all, 3600 * NSEC_PER_SEC);
+	assert_int_equal(all.n_steps, 10);
+	assert_int_equal(all.most, 10);
+	run_work(&stopped, 3600 * NSEC_PER_SEC);
+	assert_int_equal(stopped.n_steps, 3);
+	run_work(&removed, 3600 * NSEC_PER_SEC);
+	assert_int_equal(removed.n_steps, 3);
 }
 
 /* More names than there is room for. */
@@ -242,8 +314,8 @@ static void test_names(void **state)
 		assert_int_equal(loop_add_timer_as(loop, names[i], on_slow, NULL, &source), 0);
 		assert_int_equal(loop_add_timer_as(loop, names[i], on_slow, NULL, &source), 0);
 	}
-	(void)metrics_get(loop_collect, loop, "podprof_loop_longest_callback_seconds", "n63");
-	(void)metrics_get(loop_collect, loop, "podprof_loop_longest_callback_seconds", "other");
+	(void)metrics_get(loop_collect, loop, "podprof_loop_longest_callback_seconds", "n63,cpu");
+	(void)metrics_get(loop_collect, loop, "podprof_loop_longest_callback_seconds", "other,cpu");
 	loop_free(loop);
 }
 
@@ -254,7 +326,7 @@ int main(void)
 		cmocka_unit_test(test_remove_other), cmocka_unit_test(test_remove_self),
 		cmocka_unit_test(test_timer),	     cmocka_unit_test(test_signal),
 		cmocka_unit_test(test_turns),	     cmocka_unit_test(test_names),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/watchdog.h"
+#include "support/timers.h"
 
 #define BLOCKED_NS (200 * NSEC_PER_MSEC)
 
@@ -174,6 +175,25 @@ static void blocked_is_abandoned(void **state)
 	assert_int_equal(bench.n_done, 1);
 }
 
+/* The timer runs only while there are jobs, and again for later ones. */
+static void idle_has_no_timer(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	bench_init(&bench);
+	assert_int_equal(timers_armed(), 0);
+	for (int i = 1; i <= 2; i++) {
+		submit(&bench, BLOCKS);
+		assert_int_equal(timers_armed(), 1);
+		run_until(&bench, i);
+		assert_int_equal(bench.n_abandoned, i);
+		assert_int_equal(timers_armed(), 0);
+	}
+	wait_for_drops(&bench, 2);
+	bench_deinit(&bench);
+}
+
 /* Neither work nor signs of life are a block, however long a job takes. */
 static void progress_is_kept(void **state)
 {
@@ -216,6 +236,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(blocked_is_abandoned),
+		cmocka_unit_test(idle_has_no_timer),
 		cmocka_unit_test(progress_is_kept),
 		cmocka_unit_test(ceiling_and_end),
 	};

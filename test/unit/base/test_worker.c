@@ -1,14 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/loop.h"
+#include "base/nsec.h"
 #include "base/worker.h"
 #include "support/allocfail.h"
 
-/* Shared by the jobs of one test. */
+/* While set, every other thread waits after it has unlocked a mutex. */
+static _Atomic bool holds;
+static pthread_t holder;
+static sem_t held, release;
+
+/* In place of the C library's. */
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	static int (*_Atomic next)(pthread_mutex_t * mutex);
+	int r;
+
+	if (!next)
+		next = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+	r = next(mutex);
+	if (holds && !pthread_equal(pthread_self(), holder)) {
+		sem_post(&held);
+		sem_wait(&release);
+	}
+	return r;
+}
+
+/* Shared by the jobs of a test. */
 struct bench {
 	struct loop *loop;
 	struct worker *worker;
@@ -34,7 +61,7 @@ static void job_run(struct work *work)
 	sem_post(&job->bench->started);
 	if (job->gated)
 		sem_wait(&job->bench->gate);
-	job->bench->ran++; /* one worker: the only writer */
+	job->bench->ran++; /* the worker is the only writer */
 }
 
 static void job_done(struct work *work)
@@ -52,7 +79,8 @@ static void job_done(struct work *work)
 		loop_stop(bench->loop);
 }
 
-static int submit(struct bench *bench, int order, bool gated)
+static int submit_by(struct bench *bench, int order, bool gated,
+		     int (*by)(struct worker *worker, struct work *work))
 {
 	_cleanup_(freep) struct job *job = calloc(1, sizeof(*job));
 	int r;
@@ -61,10 +89,15 @@ static int submit(struct bench *bench, int order, bool gated)
 	job->bench = bench;
 	job->order = order;
 	job->gated = gated;
-	r = worker_submit(bench->worker, &job->work);
+	r = by(bench->worker, &job->work);
 	if (r == 0)
 		(void)take_ptr(job);
 	return r;
+}
+
+static int submit(struct bench *bench, int order, bool gated)
+{
+	return submit_by(bench, order, gated, worker_submit);
 }
 
 static void bench_init(struct bench *bench, size_t queue_max)
@@ -100,7 +133,27 @@ static void test_order(void **state)
 	assert_int_equal(bench.cancelled, 0);
 }
 
-/* One job runs and two wait: the ceiling counts waiting jobs. */
+/* A job runs and one waits: the job ahead of it is the second, and the first of an empty queue. */
+static void test_first(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	bench_init(&bench, 3);
+	bench.stop_after = 4;
+	assert_int_equal(submit_by(&bench, 0, true, worker_submit_first), 0);
+	sem_wait(&bench.started);
+	assert_int_equal(submit_by(&bench, 2, false, worker_submit_first), 0);
+	assert_int_equal(submit_by(&bench, 1, false, worker_submit_first), 0);
+	assert_int_equal(submit(&bench, 3, false), 0);
+	assert_int_equal(submit_by(&bench, 4, false, worker_submit_first), WORKER_FULL);
+	sem_post(&bench.gate);
+	assert_int_equal(loop_run(bench.loop), 0);
+	bench_deinit(&bench);
+	assert_int_equal(bench.cancelled, 0);
+}
+
+/* A job runs and two wait: the ceiling counts waiting jobs. */
 static void test_full(void **state)
 {
 	struct bench bench;
@@ -143,6 +196,47 @@ static void test_cancel(void **state)
 	assert_true(bench.ran >= 1);
 }
 
+struct turns {
+	struct bench *bench;
+	int n_last;
+	int most; /* jobs done between two turns */
+};
+
+static void on_turn(void *ctx, int fd, uint32_t events)
+{
+	struct turns *t = ctx;
+
+	(void)fd;
+	(void)events;
+	if (t->bench->done - t->n_last > t->most)
+		t->most = t->bench->done - t->n_last;
+	t->n_last = t->bench->done;
+}
+
+/* Jobs that finish together are done in as many turns of the loop. */
+static void test_one_a_turn(void **state)
+{
+	int fd = eventfd(1, EFD_CLOEXEC);
+	struct loop_source *turn;
+	struct bench bench;
+	struct turns turns = {.bench = &bench};
+
+	(void)state;
+	bench_init(&bench, 10);
+	bench.stop_after = 5;
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(submit(&bench, i, false), 0);
+	for (int i = 0; i < 5; i++)
+		sem_wait(&bench.started);
+	while (worker_busy_ns(bench.worker)) /* the last one ends */
+		usleep(1000);
+	assert_int_equal(loop_add_fd(bench.loop, fd, EPOLLIN, on_turn, &turns, &turn), 0);
+	assert_int_equal(loop_run(bench.loop), 0);
+	assert_int_equal(turns.most, 1);
+	bench_deinit(&bench);
+	close(fd);
+}
+
 /* Without the loop: the waiting thread calls each done(). */
 static void test_wait(void **state)
 {
@@ -153,7 +247,7 @@ static void test_wait(void **state)
 	assert_false(worker_wait(bench.worker, 0)); /* for nothing */
 	assert_int_equal(submit(&bench, 0, true), 0);
 	sem_wait(&bench.started);
-	assert_false(worker_wait(bench.worker, 0)); /* it cannot end */
+	assert_false(worker_wait(bench.worker, 0)); /* the job cannot end */
 	assert_int_equal(bench.done, 0);
 	sem_post(&bench.gate);
 	while (worker_pending(bench.worker))
@@ -184,8 +278,8 @@ static void on_orphan(void *ctx, struct work *work)
 	sem_post(&left->orphaned);
 }
 
-/* One job hangs: the others run all the same, also after the worker is freed, and the hanging job
- * is reported at its end. */
+/* A job hangs: the others still run, also after the worker is freed, and the end of the hanging job
+ * is reported. */
 static void test_abandon(void **state)
 {
 	struct left left = {.loop_thread = pthread_self()};
@@ -222,6 +316,52 @@ static void test_abandon(void **state)
 	sem_destroy(&bench.started);
 }
 
+static void test_stop(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	bench_init(&bench, 10);
+	assert_int_equal(submit(&bench, 0, true), 0);
+	sem_wait(&bench.started);
+	assert_int_equal(submit(&bench, 1, false), 0);
+	assert_false(worker_stop(bench.worker, NSEC_PER_MSEC));
+	sem_post(&bench.gate);
+	assert_true(worker_stop(bench.worker, 600 * NSEC_PER_SEC));
+	worker_free(bench.worker);
+	loop_free(bench.loop);
+	assert_int_equal(bench.ran, 1);
+	assert_int_equal(bench.cancelled, 1);
+	sem_destroy(&bench.gate);
+	sem_destroy(&bench.started);
+}
+
+/* The thread has taken a job out of the queue, and has not called it yet. */
+static void test_stop_before_run(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	sem_init(&held, 0, 0);
+	sem_init(&release, 0, 0);
+	bench_init(&bench, 10);
+	holder = pthread_self();
+	holds = true;
+	assert_int_equal(submit(&bench, 0, false), 0);
+	sem_wait(&held);
+	holds = false;
+	assert_false(worker_stop(bench.worker, 0));
+	assert_true(worker_busy_ns(bench.worker) > 0);
+	sem_post(&release);
+	assert_true(worker_stop(bench.worker, 600 * NSEC_PER_SEC));
+	assert_int_equal(bench.ran, 1);
+	bench_deinit(&bench);
+	assert_int_equal(bench.done, 1);
+	assert_int_equal(bench.cancelled, 0);
+	sem_destroy(&held);
+	sem_destroy(&release);
+}
+
 static int build(void *ctx)
 {
 	struct worker *worker;
@@ -241,7 +381,7 @@ static int build(void *ctx)
 static void test_no_memory(void **state)
 {
 	(void)state;
-	/* the loop, the worker, its source, its thread */
+	/* the loop, the worker, source and thread of the worker */
 	assert_int_equal(allocfail_each(build, NULL), 4);
 	worker_free(NULL);
 }
@@ -249,9 +389,16 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),	cmocka_unit_test(test_full),
-		cmocka_unit_test(test_cancel),	cmocka_unit_test(test_wait),
-		cmocka_unit_test(test_abandon), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_first),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_wait),
+		cmocka_unit_test(test_one_a_turn),
+		cmocka_unit_test(test_abandon),
+		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_stop_before_run),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

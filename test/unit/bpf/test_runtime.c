@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define FRAME_RUNTIMES_TEST "bpf/runtime_test.bpf.h"
+#define WALK_RUNTIMES
 #include "lib/table_host.h"
 #include "lib/walk.bpf.h"
 
@@ -64,6 +65,20 @@ WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_f
 	(void)space;
 	(void)exe;
 	(void)n_frames;
+}
+
+static struct walk_room room;
+
+WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
+{
+	(void)c;
+	return &room;
+}
+
+WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
+{
+	(void)c;
+	return NULL;
 }
 
 WALK_INLINE const struct runtime_test *runtime_test_of(const struct table_space *space)

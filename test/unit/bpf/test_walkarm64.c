@@ -13,7 +13,6 @@
 #include "unwind/rows.h"
 #include "unwindtable/table.h"
 
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 DEFINE_CLEANUP(struct table *, table_freep, table_free);
 
 #define STACK  0x7ffc00000000ull

@@ -12,7 +12,6 @@
 #include "unwind/rows.h"
 #include "unwindtable/table.h"
 
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 DEFINE_CLEANUP(struct table *, table_freep, table_free);
 
 /* The program: functions of 256 bytes, one after the other; its data has the bias of the same
@@ -190,7 +189,12 @@ static void test_go_row(const struct go_row *row, const struct hostspace *s)
 	struct regs regs = {0};
 	struct window win;
 	struct walk w = {0};
-	const struct walk_ctx c = {&w, &regs, &win, frames, &s->space, SETTINGS_UNWIND_AUTO};
+	const struct walk_ctx c = {.w = &w,
+				   .regs = &regs,
+				   .win = &win,
+				   .frames = frames,
+				   .space = &s->space,
+				   .mode = SETTINGS_UNWIND_AUTO};
 
 	row_begin(row->name);
 	make_memory(row->f);

@@ -136,7 +136,7 @@ static void test_control_characters(void **state)
 	_cleanup_(buf_deinit) struct buf gz = BUF_INIT(OUTPUT_MAX);
 	_cleanup_(command_run_deinit) struct command_run r, wrong;
 	char path[] = "/tmp/test_inspect.XXXXXX", line[128];
-	struct pprof_line at = {0, 1};
+	struct pprof_line at = {.line = 1};
 	uint32_t map, location;
 	int fd = mkstemp(path);
 

@@ -31,6 +31,9 @@ static const struct usage_row usage_rows[] = {
 	{"inspect symbols Makefile 1", 1, "Makefile has no symbols: not_elf"},
 	{"inspect symbols /nonexistent 1", 1, "no such file"},
 	{"inspect symbols /dev/null 1", 1, "not_a_file"},
+	{"inspect symbols --sources", 2, "give FILE and addresses"},
+	{"inspect symbols --sources --pid 1", 2, "give FILE with --sources"},
+	{"inspect symbols --sources Makefile", 1, "Makefile has no symbols: not_elf"},
 	{"inspect symbols --pid 2147483647 1", 1, "no such process"},
 	{"inspect symbols --pid x 1", 2, "--pid takes a PID, not 'x'"},
 	{"inspect symbols --pid", 2, "missing value after '--pid'"},
@@ -134,10 +137,11 @@ static void test_address(void **state)
 }
 
 /* The first frame's function in one line of --json. */
-static void check_function(const char *line, const char *want)
+static void check_function(const char *line, const char *want, const char *want_file)
 {
 	_cleanup_(command_run_deinit) struct command_run run = {0};
 	json_t *frames, *frame;
+	const char *file;
 
 	command_run(line, &run);
 	assert_int_equal(run.status, 0);
@@ -145,7 +149,9 @@ static void check_function(const char *line, const char *want)
 	frame = json_array_get(frames, 0);
 	assert_int_equal(json_object_size(frame), 4);
 	assert_string_equal(json_string_value(json_object_get(frame, "function")), want);
-	assert_true(json_is_null(json_object_get(frame, "file")));
+	file = json_string_value(json_object_get(frame, "file"));
+	assert_int_equal(file != NULL, want_file != NULL);
+	assert_true(!file || strstr(file, want_file));
 	assert_true(json_is_false(json_object_get(frame, "inlined")));
 	json_decref(frames);
 }
@@ -157,27 +163,83 @@ static void test_symbols(void **state)
 	(void)state;
 	snprintf(line, sizeof(line), "inspect symbols --json --pid %d %" PRIxPTR, getpid(),
 		 (uintptr_t)&test_symbols + 1);
-	check_function(line, "test_symbols");
+	check_function(line, "test_symbols", "test_inspect_symbols.c");
 	fixture_path("plain-stripped", path);
 	snprintf(line, sizeof(line), "inspect symbols --json %s 0x1234", path);
-	check_function(line, "plain-stripped+0x1234");
+	check_function(line, "plain-stripped+0x1234", NULL);
+}
+
+/* The sources, then the functions. */
+static void test_sources(void **state)
+{
+	static const struct row {
+		const char *file;
+		const char *sources;
+	} rows[] = {
+		{"inline-gcc4", "dwarf       present"},
+		{"inline-linked", "dwarf       present"},
+		{"cxx", "dwarf       absent"},
+	};
+	char path[FIXTURE_PATH_MAX], line[FIXTURE_PATH_MAX + 64];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(command_run_deinit) struct command_run run = {0};
+
+		snprintf(line, sizeof(line), "inspect symbols --sources %s 0x1",
+			 fixture_path(rows[i].file, path));
+		command_run(line, &run);
+		assert_int_equal(run.status, 0);
+		command_assert_has(&run.out, rows[i].sources);
+		snprintf(line, sizeof(line), "\n0x1  %s+0x1\n", rows[i].file);
+		command_assert_has(&run.out, line);
+	}
+}
+
+/* A debug file beside a program is found from any directory, and through a link to the program. */
+static void test_relative_path(void **state)
+{
+	char path[FIXTURE_PATH_MAX], here[FIXTURE_PATH_MAX], line[128];
+	char *slash;
+	const char *const names[] = {"cxx-linked", "./cxx-linked", "link-to-cxx-linked"};
+
+	(void)state;
+	assert_non_null(getcwd(here, sizeof(here)));
+	slash = strrchr(fixture_path("cxx-linked", path), '/');
+	*slash = '\0';
+	assert_int_equal(chdir(path), 0);
+	(void)unlink("link-to-cxx-linked");
+	assert_int_equal(symlink("cxx-linked", "link-to-cxx-linked"), 0);
+	for (size_t i = 0; i < array_size(names); i++) {
+		_cleanup_(command_run_deinit) struct command_run run = {0};
+
+		row_begin(names[i]);
+		snprintf(line, sizeof(line), "inspect symbols --sources %s", names[i]);
+		command_run(line, &run);
+		assert_int_equal(run.status, 0);
+		command_assert_has(&run.out, "debugfile   present");
+	}
+	unlink("link-to-cxx-linked");
+	assert_int_equal(chdir(here), 0);
 }
 
 /* Names chosen by a container cannot send control characters to the terminal. */
 static void test_control_characters(void **state)
 {
 	_cleanup_(command_run_deinit) struct command_run run = {0}, none = {0};
-	char path[FIXTURE_PATH_MAX], dir[] = "/tmp/test_inspect.XXXXXX", link[64], line[128];
+	char path[FIXTURE_PATH_MAX], dir[FIXTURE_PATH_MAX + 16], file[FIXTURE_PATH_MAX + 64];
+	char line[FIXTURE_PATH_MAX + 128];
 
 	(void)state;
+	snprintf(dir, sizeof(dir), "%s.XXXXXX", fixture_path("plain-stripped", path));
 	assert_non_null(mkdtemp(dir));
-	snprintf(link, sizeof(link), "%s/x\x1b[2J\xc2\x9b\x7f", dir);
-	assert_int_equal(symlink(fixture_path("plain-stripped", path), link), 0);
-	snprintf(line, sizeof(line), "inspect symbols %s 0x1234", link);
+	snprintf(file, sizeof(file), "%s/x\x1b[2J\xc2\x9b\x7f", dir);
+	assert_int_equal(link(path, file), 0);
+	snprintf(line, sizeof(line), "inspect symbols %s 0x1234", file);
 	command_run(line, &run);
-	snprintf(line, sizeof(line), "inspect symbols %s- 0x1234", link);
+	snprintf(line, sizeof(line), "inspect symbols %s- 0x1234", file);
 	command_run(line, &none);
-	unlink(link);
+	unlink(file);
 	rmdir(dir);
 	assert_int_equal(run.status, 0);
 	assert_string_equal(run.out.data, "0x1234  x?[2J??+0x1234\n");
@@ -190,7 +252,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_usage),	cmocka_unit_test(test_help),
 		cmocka_unit_test(test_maps),	cmocka_unit_test(test_address),
-		cmocka_unit_test(test_symbols), cmocka_unit_test(test_control_characters),
+		cmocka_unit_test(test_symbols), cmocka_unit_test(test_relative_path),
+		cmocka_unit_test(test_sources), cmocka_unit_test(test_control_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,7 @@ static const struct wrong_row wrong_rows[] = {
 	{"--all --event=", "unknown event ''"},
 	{"--all --event page-faults --rate 99", "--rate is for the clock"},
 	{"--all --event page-faults --period 0", "--period takes a number"},
+	{"--all --dwarf perhaps", "--dwarf takes true or false"},
 	{"--all --kernel-stacks perhaps", "--kernel-stacks takes true or false"},
 	{"--all --unwind magic", "--unwind takes auto, fp or dwarf"},
 	{"--all --off-cpu 2", "--off-cpu takes a share from 0 to 1"},
@@ -157,7 +158,7 @@ static void test_defaults(void **state)
 
 	(void)state;
 	parse("--all", &o);
-	assert_true(o.all && o.kernel_stacks);
+	assert_true(o.all && o.kernel_stacks && o.dwarf);
 	assert_int_equal(o.duration_ns, 0);
 	assert_ptr_equal(o.event, event_clock());
 	assert_int_equal(o.rate_hz, 99);

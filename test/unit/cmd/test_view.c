@@ -26,10 +26,10 @@ static char *printed(json_t *object, bool json, const char *template, int *ret)
 
 static json_t *an_object(void)
 {
-	return json_pack("{s:s, s:s, s:n, s:i, s:i, s:b, s:b, s:o, s:{s:o, s:o}}", "text", "abc",
-			 "empty", "", "null", "number", 26, "zero", 0, "yes", 1, "no", 0, "hex",
-			 view_hex(0x1f00), "range", "start", view_hex(1), "limit",
-			 view_hex(UINT64_MAX));
+	return json_pack("{s:s, s:s, s:s, s:n, s:i, s:i, s:b, s:b, s:o, s:{s:o, s:o}}", "text",
+			 "abc", "foreign", "x\033[1m\xc2\x9b", "empty", "", "null", "number", 26,
+			 "zero", 0, "yes", 1, "no", 0, "hex", view_hex(0x1f00), "range", "start",
+			 view_hex(1), "limit", view_hex(UINT64_MAX));
 }
 
 static void test_fields(void **state)
@@ -50,6 +50,10 @@ static void test_fields(void **state)
 		{"{hex} {hex:x} {hex:8x}", "0x1f00 1f00     1f00"},
 		{"{yes} {no} {yes:m} {no:m} {no:3m}|", "yes no x -   -|"},
 		{"{range:r} {range:-20r}|", "1-ffffffffffffffff 1-ffffffffffffffff  |"},
+		{"<[text? {text}:{zero}]>", "< abc:0>"},
+		{"<[null?a][empty?b][absent?c][no?d][zero?e][yes?f]>", "<ef>"},
+		{"<[!null?a][!empty?b][!absent?c][!no?d][!zero?e][!yes?f]>", "<abcd>"},
+		{"{foreign} <{foreign:-8}>", "x?[1m? <x?[1m? >"},
 	};
 
 	(void)state;

@@ -15,9 +15,6 @@
 #include "unwind/ehframe.h"
 #include "unwind/rowtext.h"
 
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
-
 #define BYTES(s)  (s), sizeof(s) - 1
 #define ENTRY	  "cfa=rsp+8 fp=same ra=cfa-8"
 #define SP(n)	  "cfa=rsp+" #n " fp=same ra=cfa-8"

@@ -39,6 +39,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c.cpu_rate, 97);
 	assert_int_equal(c.window_ns, 60 * NSEC_PER_SEC);
 	assert_true(c.kernel_stacks);
+	assert_true(c.dwarf);
 	assert_true(c.host_processes);
 	assert_int_equal(c.go_heap, CONFIG_GO_HEAP_ENABLED);
 	assert_string_equal(c.listen, "127.0.0.1:7070");
@@ -77,7 +78,7 @@ static void test_precedence(void **state)
 	assert_true(fd >= 0);
 	close(fd);
 	write_file(path, "{\"cpu-rate\": 19, \"window\": \"7s\", \"store-bytes\": \"2MiB\","
-			 " \"kernel-stacks\": false, \"off-cpu\": 0.0625,"
+			 " \"kernel-stacks\": false, \"dwarf\": false, \"off-cpu\": 0.0625,"
 			 " \"destination\": [\"pyroscope=http://a\", \"pyroscope=http://b\"]}");
 	setenv("PODPROF_CPU_RATE", "29", 1);
 	setenv("PODPROF_WINDOW", "6s", 1);
@@ -86,6 +87,7 @@ static void test_precedence(void **state)
 	assert_int_equal(c.cpu_rate, 29);		 /* environment over file */
 	assert_int_equal(c.store_bytes, 2 << 20);
 	assert_false(c.kernel_stacks);
+	assert_false(c.dwarf);
 	assert_true(c.off_cpu == 0.0625);
 	assert_int_equal(c.destinations.n, 2);
 	assert_string_equal(c.destinations.items[1], "pyroscope=http://b");
@@ -118,6 +120,7 @@ struct bad_row {
 };
 
 static const struct bad_row bad_rows[] = {
+	{"--debuginfod", "ftp://server", "http://"},
 	{"--cpu-rate", "fast", "--cpu-rate: 'fast'"},
 	{"--cpu-rate", "10001", "out of range"},
 	{"--cpu-rate", "-1", "--cpu-rate: '-1'"},

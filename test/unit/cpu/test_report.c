@@ -19,6 +19,7 @@
 #include "cpu/fold.h"
 #include "cpu/report.h"
 #include "support/allocfail.h"
+#include "support/fixture.h"
 #include "symbolize/symbolizer.h"
 
 #define BYTES_MAX  (4u << 20)
@@ -44,7 +45,7 @@ __attribute__((noinline)) static void cpu_outer(void)
 struct bench {
 	struct root proc;
 	struct symbolizer *symbolizer;
-	struct image *self, *anon, *unknown, *function, *broken;
+	struct image *self, *stripped, *kernel, *anon, *unknown, *function, *broken;
 	uint64_t bias;
 };
 
@@ -60,6 +61,7 @@ static int setup(void **state)
 	struct bench *b = calloc(1, sizeof(*b));
 	struct symbolizer_opts opts = {.cache_bytes = 16u << 20};
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), elf;
+	char path[FIXTURE_PATH_MAX];
 
 	assert_non_null(b);
 	*state = b;
@@ -68,6 +70,9 @@ static int setup(void **state)
 	opts.proc = &b->proc;
 	assert_int_equal(symbolizer_new(&opts, &b->symbolizer), 0);
 	assert_int_equal(image_new_file(fd, "/bin/test_cpu", &b->self, &elf), 0);
+	fd = open(fixture_path("plain-stripped", path), O_RDONLY | O_CLOEXEC);
+	assert_int_equal(image_new_file(fd, "/bin/stripped", &b->stripped, &elf), 0);
+	assert_int_equal(image_new(IMAGE_KERNEL, "[kernel.kallsyms]", &b->kernel), 0);
 	assert_int_equal(image_new(IMAGE_ANON, "[anon]", &b->anon), 0);
 	assert_int_equal(image_new(IMAGE_UNKNOWN, "[unknown]", &b->unknown), 0);
 	assert_int_equal(image_new_function(IMAGE_RUNTIME, "[python]",
@@ -86,6 +91,8 @@ static int teardown(void **state)
 	struct bench *b = *state;
 
 	image_unref(b->self);
+	image_unref(b->stripped);
+	image_unref(b->kernel);
 	image_unref(b->anon);
 	image_unref(b->unknown);
 	image_unref(b->function);
@@ -99,8 +106,9 @@ static int teardown(void **state)
 /* ---------------------------------------------------------------- input */
 
 /* i, o: at the first instruction of cpu_inner(), cpu_outer(); I, O: after a call in them; a:
- * anonymous memory; u: unknown; r, R: lines 12 and 13 of a language runtime's function; b: an
- * unknown frame of a runtime. */
+ * anonymous memory; s, S: a file without symbols; n: outside of this program's functions; k: the
+ * kernel; u: unknown; r, R: lines 12 and 13 of a language runtime's function; b: an unknown frame
+ * of a runtime. */
 static struct frame frame_of(const struct bench *b, char what, uint8_t *ret_is_return)
 {
 	const uint64_t inner = (uint64_t)(uintptr_t)cpu_inner - b->bias;
@@ -118,6 +126,13 @@ static struct frame frame_of(const struct bench *b, char what, uint8_t *ret_is_r
 		return (struct frame){b->self, outer + 1};
 	case 'a':
 		return (struct frame){b->anon, 0x1234};
+	case 'k':
+		return (struct frame){b->kernel, UINT64_MAX - 1};
+	case 'n':
+		return (struct frame){b->self, UINT64_MAX - 1};
+	case 's':
+	case 'S':
+		return (struct frame){b->stripped, 1};
 	case 'r':
 		return (struct frame){b->function, 12};
 	case 'R':
@@ -149,6 +164,7 @@ struct report_row {
 	const char *types;
 	const char *expected;
 	uint64_t left_out;
+	const char *unnamed[STACKS_MAX]; /* the comments about them, behind the caller's */
 };
 
 static struct fold *make_fold(const struct bench *b, const struct part_row *row)
@@ -266,9 +282,12 @@ static void check_row(struct bench *b, const struct report_row *row)
 	for (size_t i = 0; i < t->n_samples; i++)
 		print_sample(t, i, &text);
 	assert_string_equal((const char *)text.data, row->expected);
-	assert_int_equal(t->n_comments, row->opts.n_comments);
-	for (size_t i = 0; i < t->n_comments; i++)
+	for (size_t i = 0; i < row->opts.n_comments; i++)
 		assert_string_equal(t->strings[t->comments[i]], row->opts.comments[i]);
+	for (size_t i = row->opts.n_comments; i < t->n_comments; i++)
+		assert_string_equal(t->strings[t->comments[i]],
+				    row->unnamed[i - row->opts.n_comments]);
+	assert_null(row->unnamed[t->n_comments - row->opts.n_comments]);
 	reader_free(reader);
 	input_deinit(&in);
 }
@@ -311,13 +330,24 @@ static const struct report_row rows[] = {
 	 TIME,
 	 {{"comm=java", false, {{"aO", 1, 1}, {"iu", 2, 2}}}},
 	 TIME_TYPES,
-	 .expected = "1 1 [anon] cpu_outer comm=java \n2 2 cpu_inner [unknown] comm=java \n"},
+	 .expected = "1 1 [anon] cpu_outer comm=java \n2 2 cpu_inner [unknown] comm=java \n",
+	 .unnamed = {"unnamed 66.6% no_mapping [unknown]", "unnamed 33.3% no_perf_map [anon]"}},
+	{"a stack counts once for each image, by its innermost frame",
+	 TIME,
+	 {{NULL, false, {{"asauaO", 1, 1}, {"sS", 1, 2}, {"i", 1, 1}}}},
+	 TIME_TYPES,
+	 .expected = "1 1 [anon] stripped+0x1 [anon] [unknown] [anon] cpu_outer \n"
+		     "1 2 stripped+0x1 stripped+0x1 \n"
+		     "1 1 cpu_inner \n",
+	 .unnamed = {"unnamed 75.0% stripped_no_debug /bin/stripped",
+		     "unnamed 25.0% no_perf_map [anon]", "unnamed 25.0% no_mapping [unknown]"}},
 	{"frames of a language runtime between native ones",
 	 TIME,
 	 {{"pid=7", false, {{"iOrRbO", 1, 1}, {"r", 2, 2}}}},
 	 TIME_TYPES,
 	 .expected = "1 1 cpu_inner cpu_outer App.run App.run [python: gone] cpu_outer pid=7 \n"
-		     "2 2 App.run pid=7 \n"},
+		     "2 2 App.run pid=7 \n",
+	 .unnamed = {"unnamed 33.3% runtime [python]"}},
 	{"events",
 	 {.kind = CPU_REPORT_EVENTS, .event = "page-faults", .period = 100},
 	 {{"pid=7", false, {{"i", 2, 200}}}},
@@ -338,7 +368,8 @@ static const struct report_row rows[] = {
 	 {{NULL, false, {{"i", 1, 1}, {"o", 1, 1}, {"iO", 5, 5}}}, {NULL, false, {{"a", 3, 3}}}},
 	 TIME_TYPES,
 	 .expected = "1 1 cpu_inner \n1 1 cpu_outer \n",
-	 8},
+	 .left_out = 8,
+	 .unnamed = {"unnamed 30.0% no_perf_map [anon]"}},
 };
 
 static void test_rows(void **state)
@@ -397,11 +428,56 @@ static void test_places(void **state)
 	input_deinit(&in);
 }
 
+static void check_flags(struct bench *b, const char *stack, bool functions)
+{
+	const struct report_row row = {"", TIME,  {{NULL, false, {{stack, 1, 1}}}}, TIME_TYPES, "",
+				       0,  {NULL}};
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(BYTES_MAX);
+	struct cpu_report_stats stats = {0};
+	const struct pprof_tables *t;
+	struct reader *reader;
+	struct input in;
+	const char *why;
+
+	row_begin(stack);
+	input_make(b, &row, &in);
+	assert_int_equal(cpu_report(in.parts, in.n, b->symbolizer, &row.opts, &bytes, &stats), 0);
+	assert_int_equal(reader_new(bytes.data, bytes.len, BYTES_MAX, &reader, &why), 0);
+	t = reader_tables(reader);
+	assert_true(t->n_mappings > 0);
+	for (size_t i = 0; i < t->n_mappings; i++) {
+		const bool is_kernel =
+			strcmp(t->strings[t->mappings[i].path], "[kernel.kallsyms]") == 0;
+
+		/* the kernel's mapping is over no process's */
+		if (is_kernel)
+			assert_true(t->mappings[i].start == 1ull << 63);
+		assert_int_equal(t->mappings[i].has_functions, functions);
+		assert_false(t->mappings[i].has_filenames);
+		assert_false(t->mappings[i].has_line_numbers);
+		assert_false(t->mappings[i].has_inline_frames);
+	}
+	reader_free(reader);
+	input_deinit(&in);
+}
+
+/* A backend looks for the names of a mapping without functions: one frame without a name is enough.
+ */
+static void test_flags(void **state)
+{
+	check_flags(*state, "i", true);
+	check_flags(*state, "iO", true);
+	check_flags(*state, "s", false);
+	check_flags(*state, "in", false);
+	check_flags(*state, "a", false);
+	check_flags(*state, "k", false);
+}
+
 /* All functions of a runtime are in one mapping; each line is a location without an address. */
 static void test_runtime_places(void **state)
 {
-	static const struct report_row row = {"",	  TIME, {{NULL, false, {{"rRrb", 1, 1}}}},
-					      TIME_TYPES, "",	0};
+	static const struct report_row row = {
+		"", TIME, {{NULL, false, {{"rRrb", 1, 1}}}}, TIME_TYPES, "", 0, {NULL}};
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(BYTES_MAX);
 	struct cpu_report_stats stats = {0};
 	const struct pprof_tables *t;
@@ -470,9 +546,10 @@ static void test_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),   cmocka_unit_test(test_many_labels),
-		cmocka_unit_test(test_places), cmocka_unit_test(test_runtime_places),
-		cmocka_unit_test(test_full),   cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_rows),	  cmocka_unit_test(test_many_labels),
+		cmocka_unit_test(test_places),	  cmocka_unit_test(test_runtime_places),
+		cmocka_unit_test(test_flags),	  cmocka_unit_test(test_full),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

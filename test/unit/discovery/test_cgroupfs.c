@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -392,7 +394,8 @@ static void test_flood(void **state)
 	others = tree_mkdir(tree.fd, "docker/" ID2);
 	loop_until(loop, is_known, &(struct wanted){fs, others});
 	assert_int_equal(metric(fs, "podprof_cgroup_directories", "v2"), 1 + 1 + 1 + 4096 + 1);
-	/* a scan stops 256 behind the ceiling */
+	/* a scan stops 256 behind the ceiling; the first walk also ends the scan under way */
+	assert_int_equal(cgroupfs_walk(fs, CGROUPFS_WALK_TIMER), 0);
 	before = metric(fs, "podprof_cgroup_refused", "too_many_in_container");
 	assert_int_equal(cgroupfs_walk(fs, CGROUPFS_WALK_TIMER), 0);
 	assert_int_equal(metric(fs, "podprof_cgroup_refused", "too_many_in_container"),
@@ -431,6 +434,79 @@ static void test_catch_up(void **state)
 	fs = open_tree(tree.path, NULL, LONG, NULL);
 	cgroupfs_catch_up(fs);
 	cgroupfs_free(fs);
+	tree_deinit(&tree);
+}
+
+#define SLICES_DIRS 20
+
+struct slices {
+	struct cgroupfs *fs;
+	const struct tree *tree;
+	size_t n_last;
+	size_t most;	  /* directories that became known between two turns */
+	bool is_removing; /* one directory after each turn */
+	int n_removed;
+};
+
+static void on_turn(void *ctx, int fd, uint32_t events)
+{
+	struct slices *s = ctx;
+	struct cgroupdir *dir = NULL;
+	char path[32];
+	size_t n = 0;
+
+	(void)fd;
+	(void)events;
+	while ((dir = cgroupfs_next(s->fs, dir)))
+		n++;
+	if (n - s->n_last > s->most)
+		s->most = n - s->n_last;
+	s->n_last = n;
+	if (!s->is_removing || s->n_removed == SLICES_DIRS)
+		return;
+	snprintf(path, sizeof(path), "b/%d", s->n_removed++);
+	tree_rmdir(s->tree->fd, path);
+}
+
+/* A tree appears by one event, and a walk looks at all of it: a directory a turn. Directories that
+ * go meanwhile do no harm. */
+static void test_slices(void **state)
+{
+	int fd = eventfd(1, EFD_CLOEXEC);
+	struct loop_source *turn;
+	struct slices slices;
+	struct cgroupfs *fs;
+	struct loop *loop;
+	struct tree tree;
+	uint64_t last = 0;
+	char path[32];
+
+	(void)state;
+	tree_init(&tree);
+	assert_int_equal(loop_new(&loop), 0);
+	loop_set_slice(loop, 0);
+	fs = open_tree(tree.path, loop, LONG, NULL);
+	slices = (struct slices){.fs = fs, .tree = &tree, .n_last = 1};
+	for (int i = 0; i < SLICES_DIRS; i++) {
+		snprintf(path, sizeof(path), "a/%d/x/y", i);
+		last = tree_mkdir(tree.fd, path);
+	}
+	assert_int_equal(loop_add_fd(loop, fd, EPOLLIN, on_turn, &slices, &turn), 0);
+	loop_until(loop, is_known, &(struct wanted){fs, last});
+	assert_int_equal(slices.most, 1);
+	for (int i = 0; i < SLICES_DIRS; i++) {
+		snprintf(path, sizeof(path), "b/%d", i);
+		tree_mkdir(tree.fd, path);
+	}
+	last = tree_mkdir(tree.fd, "c");
+	slices.is_removing = true;
+	loop_until(loop, is_known, &(struct wanted){fs, last});
+	assert_int_equal(slices.most, 1);
+	tree_mkdir(tree.fd, "d/e");
+	cgroupfs_catch_up(fs); /* and end in the middle */
+	cgroupfs_free(fs);
+	loop_free(loop);
+	close(fd);
 	tree_deinit(&tree);
 }
 
@@ -712,14 +788,15 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),		cmocka_unit_test(test_two_trees),
-		cmocka_unit_test(test_come_and_go),	cmocka_unit_test(test_last_child),
-		cmocka_unit_test(test_rename),		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_long_path),	cmocka_unit_test(test_below_one_container),
-		cmocka_unit_test(test_flood),		cmocka_unit_test(test_catch_up),
-		cmocka_unit_test(test_learn),		cmocka_unit_test(test_without_memory),
-		cmocka_unit_test(test_node_walk),	cmocka_unit_test(test_node_events),
-		cmocka_unit_test(test_without_watches), cmocka_unit_test(test_node_procs),
+		cmocka_unit_test(test_vectors),	       cmocka_unit_test(test_two_trees),
+		cmocka_unit_test(test_come_and_go),    cmocka_unit_test(test_last_child),
+		cmocka_unit_test(test_rename),	       cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_long_path),      cmocka_unit_test(test_below_one_container),
+		cmocka_unit_test(test_flood),	       cmocka_unit_test(test_catch_up),
+		cmocka_unit_test(test_slices),	       cmocka_unit_test(test_learn),
+		cmocka_unit_test(test_without_memory), cmocka_unit_test(test_node_walk),
+		cmocka_unit_test(test_node_events),    cmocka_unit_test(test_without_watches),
+		cmocka_unit_test(test_node_procs),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

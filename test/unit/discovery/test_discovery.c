@@ -113,6 +113,53 @@ static void test_container(void **state)
 	cgroups_remove(&cgroups, &cgroup);
 }
 
+static uint64_t owner_of(struct discovery *d, const struct cgroup *cgroup)
+{
+	return discovery_owner(d, cgroup->id[HIERARCHY_V2], cgroup->id[HIERARCHY_V1]);
+}
+
+static bool is_id_of(uint64_t id, const struct cgroup *cgroup)
+{
+	return id && (id == cgroup->id[HIERARCHY_V2] || id == cgroup->id[HIERARCHY_V1]);
+}
+
+/* Cgroups inside a container, or inside a unit, bring no other owner; other cgroups are their own.
+ */
+static void test_owner(void **state)
+{
+	static const struct {
+		const char *format; /* with a container's id */
+		int like;	    /* the row with the owner */
+	} rows[] = {
+		{"kubepods/pod" POD "/%s", 0},
+		{"kubepods/pod" POD "/%s/1", 0},
+		{"kubepods/pod" POD "/%s/2", 0},
+		{"kubepods/pod" POD "/%s/2/deep", 0},
+		{"kubepods/pod" POD, 4},
+		{"a.slice", 5},
+		{"a.slice/b.service", 6},
+		{"a.slice/b.service/1", 6},
+		{"a.slice/b.service/1/c.service", 6},
+		{"a.slice/d.scope", 9},
+	};
+	struct cgroup cgroups_of[array_size(rows)];
+	struct discovery *d;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++)
+		cgroups_make(&cgroups, &cgroups_of[i], rows[i].format, id1);
+	d = start(&proc, false);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		print_message("row: %s\n", rows[i].format);
+		assert_true(is_id_of(owner_of(d, &cgroups_of[i]), &cgroups_of[rows[i].like]));
+	}
+	assert_int_equal(discovery_owner(d, 12345678901, 0), 12345678901);
+	assert_int_equal(discovery_owner(NULL, 1, 2), 2);
+	discovery_free(d);
+	for (size_t i = array_size(rows); i-- > 0;)
+		(void)cgroups_try_remove(&cgroups, &cgroups_of[i]);
+}
+
 /* A process of a pod outside of its containers (gVisor) belongs to the pod, once seen. */
 static void test_pod(void **state)
 {
@@ -557,7 +604,7 @@ static void test_slices(void **state)
 	assert_int_equal(discovery_list_processes(d, on_process, &l, &listing), 0);
 	whole.wanted = second;
 	assert_int_equal(discovery_for_each_process(d, on_process, &whole), 0);
-	while ((r = process_listing_run(listing, 0)) == PROCESS_LISTING_MORE)
+	while ((r = process_listing_step(listing)) == PROCESS_LISTING_MORE)
 		n_slices++;
 	assert_int_equal(r, 0);
 	process_listing_free(listing);
@@ -567,14 +614,14 @@ static void test_slices(void **state)
 	assert_true(n_slices >= l.n);
 
 	assert_int_equal(discovery_list_processes(d, on_process, &l, &listing), 0);
-	assert_int_equal(process_listing_run(listing, 0), PROCESS_LISTING_MORE);
+	assert_int_equal(process_listing_step(listing), PROCESS_LISTING_MORE);
 	process_listing_free(listing); /* in the middle */
 
 	l.n_wanted = 0;
 	assert_int_equal(discovery_list_processes(d, on_process, &l, &listing), 0);
 	child_end(&second);
 	cgroups_remove(&cgroups, &other);
-	while ((r = process_listing_run(listing, 0)) == PROCESS_LISTING_MORE)
+	while ((r = process_listing_step(listing)) == PROCESS_LISTING_MORE)
 		;
 	assert_int_equal(r, 0);
 	process_listing_free(listing);
@@ -924,6 +971,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_container),
+		cmocka_unit_test(test_owner),
 		cmocka_unit_test(test_pod),
 		cmocka_unit_test(test_only_one_tree_knows),
 		cmocka_unit_test(test_container_in_one_tree_only),

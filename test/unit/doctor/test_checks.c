@@ -11,7 +11,9 @@
 #include "config/config.h"
 #include "discovery/hierarchy.h"
 #include "doctor/doctor.h"
+#include "export/file.h"
 #include "export/pyroscope.h"
+#include "server/listen.h"
 #include "symbolize/ksyms.h"
 
 #define BIT(capability) (1ull << (capability))
@@ -538,6 +540,14 @@ static void no_answer(struct probe_results *f, struct config *c)
 	(void)c;
 }
 
+static void no_folder(struct probe_results *f, struct config *c)
+{
+	answer(f, 0, "Not a directory");
+	f->network.items[0].kind = &destination_file;
+	snprintf(f->network.items[0].where, sizeof(f->network.items[0].where), "file /out");
+	(void)c;
+}
+
 static void wrong_spec(struct probe_results *f, struct config *c)
 {
 	answer(f, 0, "unknown destination kind 'x'; the kinds are: pyroscope");
@@ -598,8 +608,20 @@ static void taken(struct probe_results *f, struct config *c)
 
 static void odd_address(struct probe_results *f, struct config *c)
 {
-	f->listener.wrong = true;
+	f->listener.plan = LISTEN_BAD;
 	c->listen = (char *)"localhost";
+}
+
+static void odd_ui_address(struct probe_results *f, struct config *c)
+{
+	f->listener.plan = LISTEN_BAD_UI;
+	c->ui_listen = (char *)"localhost";
+}
+
+static void ui_taken(struct probe_results *f, struct config *c)
+{
+	f->listener.ui_result = -EADDRINUSE;
+	(void)c;
 }
 
 static void agent_runs(struct probe_results *f, struct config *c)
@@ -745,6 +767,9 @@ static const struct check_row check_rows[] = {
 	{"no host", no_host, {{"destination", MISSING, "not resolve", "check the address"}}},
 	{"CA", wrong_ca, {{"destination", MISSING, "self-signed", "ca-file"}}},
 	{"no answer", no_answer, {{"destination", MISSING, "no answer in time", ""}}},
+	{"folder",
+	 no_folder,
+	 {{"destination", MISSING, "file /out: Not a directory", "may write to"}}},
 	{"wrong", wrong_spec, {{"destination", MISSING, "kind 'x'", "--help"}}},
 	{"behind", behind, {{"clock", MISSING, "7200 s behind", "chrony"}}},
 	{"a little ahead", a_little_ahead, {{0}}},
@@ -756,6 +781,13 @@ static const struct check_row check_rows[] = {
 	{"full", full, {{"store", DEGRADED, "20 MiB free, of 256", "make room"}}},
 	{"address taken", taken, {{"listen", MISSING, "in use", "another program uses the port"}}},
 	{"no address to listen on", odd_address, {{"listen", MISSING, "localhost", "127.0.0.1"}}},
+	{"no address for the page",
+	 odd_ui_address,
+	 {{"listen", MISSING, "--ui-listen localhost is not", "127.0.0.1"}}},
+	{"the page's address taken",
+	 ui_taken,
+	 {{"listen", MISSING, "--ui-listen (127.0.0.1, the next port): Address already in use",
+	   "another program uses the port"}}},
 	{"an agent runs", agent_runs, {{0}}},
 	{"an agent runs, and fails",
 	 agent_fails,

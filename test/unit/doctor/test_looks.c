@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "doctor/doctor.h"
 #include "doctor/file.h"
+#include "server/listen.h"
 #include "support/rawserver.h"
 #include "support/sink.h"
 #include "support/tree.h"
@@ -275,9 +276,9 @@ static bool listener_done(void *ctx)
 	return !listener_pending(ctx);
 }
 
-static void listen_to(struct fixture *f, const char *listen, struct listener *ret)
+static void listen_to(struct fixture *f, const char *listen, const char *ui, struct listener *ret)
 {
-	const struct config c = {.listen = (char *)listen};
+	const struct config c = {.listen = (char *)listen, .ui_listen = (char *)ui};
 	struct listener_trial *trial;
 
 	assert_int_equal(listener_begin(f->http, &c, &trial), 0);
@@ -297,22 +298,28 @@ static void listeners(void **state)
 	struct listener is;
 	char everywhere[32];
 
-	listen_to(f, "127.0.0.1:0", &is);
-	assert_true(!is.wrong && !is.result && !is.agent);
-	listen_to(f, "localhost", &is);
-	assert_true(is.wrong && !is.agent);
-	listen_to(f, rawserver_url(server) + strlen("http://"), &is);
+	listen_to(f, "127.0.0.1:0", "127.0.0.1:0", &is);
+	assert_true(!is.plan && !is.result && !is.ui_result && !is.agent);
+	listen_to(f, "localhost", NULL, &is);
+	assert_int_equal(is.plan, LISTEN_BAD);
+	listen_to(f, "127.0.0.1:0", "localhost", &is);
+	assert_int_equal(is.plan, LISTEN_BAD_UI);
+	assert_false(is.agent);
+	/* only the page's address is taken */
+	listen_to(f, "127.0.0.1:0", rawserver_url(server) + strlen("http://"), &is);
+	assert_true(!is.result && is.ui_result == -EADDRINUSE && !is.agent);
+	listen_to(f, rawserver_url(server) + strlen("http://"), NULL, &is);
 	assert_int_equal(is.result, -EADDRINUSE);
 	assert_true(is.agent && !is.ready);
 	assert_string_equal(is.conditions[0].why, "no rights");
 	assert_string_equal(rawserver_request(server, 0), "GET /-/ready HTTP/1.1");
 	/* as the chart listens */
 	snprintf(everywhere, sizeof(everywhere), "0.0.0.0%s", strrchr(rawserver_url(server), ':'));
-	listen_to(f, everywhere, &is);
+	listen_to(f, everywhere, NULL, &is);
 	assert_true(is.agent);
 	rawserver_free(server);
 	server = rawserver_new(&other, 1);
-	listen_to(f, rawserver_url(server) + strlen("http://"), &is);
+	listen_to(f, rawserver_url(server) + strlen("http://"), NULL, &is);
 	assert_true(is.result == -EADDRINUSE && !is.agent);
 	rawserver_free(server);
 }
@@ -373,8 +380,10 @@ static void no_destinations(void **state)
 	struct sink *sink = sink_new(&hang, 1, NULL);
 	struct network_trial *trial;
 	char spec[128], file[128];
-	struct config c = {
-		.destinations = {.items = {(char *)"influx=http://h", file, spec}, .n = 3}};
+	struct config c = {.destinations = {.items = {(char *)"influx=http://h", file, spec,
+						      (char *)"file=/proc/self/comm/out",
+						      (char *)"file=/tmp/podprof-not-there-yet"},
+					    .n = 5}};
 	struct network is;
 
 	snprintf(spec, sizeof(spec), "pyroscope=%s", sink_url(sink));
@@ -386,6 +395,9 @@ static void no_destinations(void **state)
 	assert_true(is.items[0].wrong && is.items[0].done && strstr(is.items[0].why, "influx"));
 	assert_true(is.items[1].done && !is.items[1].status && strstr(is.items[1].why, "token"));
 	assert_false(is.items[2].done);
+	assert_true(is.items[3].done && !is.items[3].refused);
+	assert_string_equal(is.items[3].why, "Not a directory");
+	assert_true(is.items[4].done && is.items[4].refused);
 	sink_free(sink);
 }
 

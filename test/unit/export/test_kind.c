@@ -19,6 +19,7 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/strview.h"
 #include "export/destination.h"
 #include "export/export.h"
 #include "export/outbox.h"
@@ -32,7 +33,8 @@
 
 static const struct destination_kind line_kind;
 
-/* A line for each profile: type, first byte and length of the pprof. The address has the number. */
+/* A line for each profile: type, first byte and length of the pprof. The address has the number. A
+ * profile that begins with '!' cannot be encoded. */
 static int line_encode(const struct destination_profile *profiles, size_t n,
 		       struct destination_request *ret)
 {
@@ -41,6 +43,9 @@ static int line_encode(const struct destination_profile *profiles, size_t n,
 
 	if (n > BATCH || buf_append(&body, "", 0))
 		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		if (*(const char *)profiles[i].pprof == '!')
+			return -EBADMSG;
 	for (size_t i = 0; i < n; i++)
 		if (buf_printf(&body, "%s %c %zu\n", line_kind.types[profiles[i].profile->kind],
 			       *(const char *)profiles[i].pprof, profiles[i].pprof_len))
@@ -74,6 +79,15 @@ static enum destination_verdict line_verdict(const struct http_reply *reply)
 	}
 }
 
+/* "refused N" */
+static uint64_t line_rejected(const struct http_reply *reply, struct strview *ret_message)
+{
+	unsigned int n = 0;
+
+	*ret_message = strview_of(reply->body);
+	return sscanf(reply->body, "refused %u", &n) == 1 ? n : 0;
+}
+
 static const struct destination_kind line_kind = {
 	.name = "line",
 	.title = "Line",
@@ -89,12 +103,15 @@ static const struct destination_kind line_kind = {
 		   .ahead_ns = UINT64_MAX},
 	.encode = line_encode,
 	.verdict = line_verdict,
+	.rejected = line_rejected,
 };
 
-/* Smaller profiles, without tenants. */
+/* Smaller profiles, without tenants, with a token in a header of its own. */
 static const struct destination_kind small_kind = {
 	.name = "small",
 	.path = "/",
+	.token_header = "X-Scope-OrgID",
+	.types = {[PROFILE_CPU] = "busy"},
 	.limits = {.profile = {SIZE_MAX, 7}, .profiles = 1, .age_ns = UINT64_MAX},
 	.encode = line_encode,
 	.verdict = line_verdict,
@@ -142,7 +159,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static int start(struct fixture *f, const struct sink_answer *script, size_t n)
+/* @spec_format: with "%s" for the sink's URL. */
+static int start_as(struct fixture *f, const char *spec_format, const struct sink_answer *script,
+		    size_t n)
 {
 	_cleanup_(freep) char *error = NULL;
 	char spec[128];
@@ -154,8 +173,13 @@ static int start(struct fixture *f, const struct sink_answer *script, size_t n)
 				   .queue_bytes = QUEUE_BYTES};
 
 	f->sink = sink_new(script, n, NULL);
-	snprintf(spec, sizeof(spec), "line=%s/base,tenant=key", sink_url(f->sink));
+	snprintf(spec, sizeof(spec), spec_format, sink_url(f->sink));
 	return export_new(&opts, &f->e, &error);
+}
+
+static int start(struct fixture *f, const struct sink_answer *script, size_t n)
+{
+	return start_as(f, "line=%s/base,tenant=key", script, n);
 }
 
 static void submit(struct fixture *f, enum profile_kind kind, uint64_t age_ns, char mark, size_t n)
@@ -216,6 +240,21 @@ static void reader_value(struct metric_sink *sink, const struct metric_value *va
 		else if (strcmp(l->value, r->outcome) == 0)
 			r->sum += value->u;
 	}
+}
+
+static void family_of_rejected(struct metric_sink *sink, const struct metric_family_desc *family)
+{
+	struct reader *r = container_of(sink, struct reader, sink);
+
+	r->inside = strcmp(family->name, "podprof_export_partly_rejected") == 0;
+}
+
+static void sum_value(struct metric_sink *sink, const struct metric_value *value)
+{
+	struct reader *r = container_of(sink, struct reader, sink);
+
+	if (r->inside)
+		r->sum += value->u;
 }
 
 static uint64_t count(struct fixture *f, enum export_outcome outcome)
@@ -347,6 +386,58 @@ static void test_part(void **state)
 	assert_int_equal(count(f, EXPORT_SENT), BATCH + 1);
 }
 
+/* A profile that cannot be encoded is searched for without the server, and dropped. */
+static void test_unencodable(void **state)
+{
+	static const size_t sizes[] = {1, 1, 2};
+	struct fixture *f = *state;
+
+	assert_int_equal(start(f, &ok, 1), 0);
+	submit(f, PROFILE_CPU, 0, 'a', 1);
+	submit(f, PROFILE_CPU, 0, '!', 1);
+	submit(f, PROFILE_CPU, 0, 'b', 1);
+	submit(f, PROFILE_CPU, 0, 'c', 1);
+	submit(f, PROFILE_CPU, 0, 'd', 1);
+	flush(f);
+	assert_int_equal(sink_n_requests(f->sink), array_size(sizes));
+	for (size_t i = 0; i < array_size(sizes); i++)
+		assert_int_equal(n_lines(sink_request(f->sink, i)), sizes[i]);
+	assert_int_equal(count(f, EXPORT_DROPPED_REFUSED), 1);
+	assert_int_equal(count(f, EXPORT_SENT), 4);
+}
+
+/* Profiles refused inside an accepted request are counted and not sent again. */
+static void test_rejected(void **state)
+{
+	static const struct sink_answer script[] = {{.status = 200, .body = "refused 2"},
+						    {.status = 200, .body = "refused 0"}};
+	struct fixture *f = *state;
+	struct reader r = {.sink = {family_of_rejected, sum_value}};
+
+	assert_int_equal(start(f, script, array_size(script)), 0);
+	for (size_t i = 0; i < BATCH + 1; i++)
+		submit(f, PROFILE_CPU, 0, 'p', 10);
+	flush(f);
+	assert_int_equal(sink_n_requests(f->sink), 2);
+	assert_int_equal(count(f, EXPORT_SENT), BATCH + 1);
+	export_collect(f->e, &r.sink);
+	assert_int_equal(r.sum, 2);
+}
+
+static void test_token_header(void **state)
+{
+	struct fixture *f = *state;
+
+	setenv("PODPROF_TEST_TOKEN", "secret key", 1);
+	assert_int_equal(start_as(f, "small=%s,bearer-token-env=PODPROF_TEST_TOKEN", &ok, 1), 0);
+	export_submit(f->e, profile_make(PROFILE_CPU, "s", nsec_wall(), 'p', 1));
+	flush(f);
+	unsetenv("PODPROF_TEST_TOKEN");
+	assert_int_equal(sink_n_requests(f->sink), 1);
+	assert_string_equal(sink_request(f->sink, 0)->tenant, "secret key");
+	assert_null(sink_request(f->sink, 0)->authorization);
+}
+
 static void test_age(void **state)
 {
 	struct fixture *f = *state;
@@ -428,6 +519,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_request, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replies, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_part, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unencodable, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rejected, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_token_header, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_age, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
 		cmocka_unit_test(test_wrong),

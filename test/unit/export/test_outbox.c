@@ -366,6 +366,44 @@ static void test_ids(void **state)
 	queued_profile_unref(NULL);
 }
 
+/* Each part is an item and a series of its own. */
+static void test_parts(void **state)
+{
+	static const struct destination_kind parts = {
+		.name = "parts", .limits.age_ns = HOUR_NS, .parts = {[PROFILE_GO_HEAP] = 3}};
+	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+	struct destination_profile profiles[4];
+	struct outbox_list first, second;
+	struct queued_profile *p;
+	struct outbox box;
+
+	(void)state;
+	outbox_init(&box, &budget, &parts);
+	for (size_t i = 0; i < 2; i++) {
+		struct profile *heap = profile_make(PROFILE_GO_HEAP, "svc", NOW_NS, 'h', 1);
+
+		assert_int_equal(queued_profile_new(&budget, heap, &p), 0);
+		outbox_push(&box, p, NOW_NS);
+		queued_profile_unref(p);
+	}
+	submit(&budget, 'c', NOW_NS, 1);
+	assert_int_equal(box.waiting.n, 7);
+	outbox_take(&box, 1, ANY_SIZE, NOW_NS, &first);
+	outbox_take(&box, 10, ANY_SIZE, NOW_NS, &second); /* to the next part 0 */
+	assert_int_equal(second.n, 2);
+	outbox_profiles(&box, &first, profiles);
+	outbox_profiles(&box, &second, profiles + 1);
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(profiles[i].part, i);
+		assert_ptr_equal(profiles[i].profile, profiles[0].profile);
+	}
+	outbox_end(&box, &first, EXPORT_SENT);
+	outbox_end(&box, &second, EXPORT_SENT);
+	assert_int_equal(box.profiles[EXPORT_SENT], 3);
+	outbox_deinit(&box);
+	assert_int_equal(budget.used_bytes, 0);
+}
+
 static int push_one(void *ctx)
 {
 	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
@@ -409,6 +447,7 @@ int main(void)
 		cmocka_unit_test(test_ids),    cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_names),  cmocka_unit_test(test_put_last),
 		cmocka_unit_test(test_flying), cmocka_unit_test(test_quarantine),
+		cmocka_unit_test(test_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

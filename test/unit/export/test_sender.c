@@ -12,6 +12,7 @@
 #include "base/http.h"
 #include "base/loop.h"
 #include "base/nsec.h"
+#include "base/worker.h"
 #include "export/destination.h"
 #include "export/outbox.h"
 #include "export/sender.h"
@@ -20,6 +21,7 @@
 struct fixture {
 	struct loop *loop;
 	struct http *http;
+	struct worker *encoder;
 	struct sink *sink;
 	struct destination *destination;
 	struct outbox_budget budget;
@@ -62,12 +64,15 @@ static void fixture_init(struct fixture *f, const struct sink_answer *script, si
 	outbox_init(&f->box, &f->budget, f->destination->kind);
 	opts.loop = f->loop;
 	opts.http = f->http;
+	assert_int_equal(worker_new(f->loop, "encode", SENDER_FLIGHTS_MAX, &f->encoder), 0);
+	opts.encoder = f->encoder;
 	opts.destination = f->destination;
 	assert_int_equal(sender_new(&opts, &f->sender), 0);
 }
 
 static void fixture_deinit(struct fixture *f)
 {
+	worker_free(f->encoder);
 	sender_free(f->sender);
 	outbox_deinit(&f->box);
 	assert_int_equal(f->budget.used_bytes, 0);

@@ -131,11 +131,22 @@ static uint64_t metric(struct store *s, const char *family, const char *label)
 
 /* ---- tests */
 
+static int read_profile(const struct store *s, uint64_t id, struct buf *ret)
+{
+	const struct store_profile *profile = store_find(s, id);
+	struct store_file file;
+
+	if (!profile)
+		return STORE_GONE;
+	store_file_of(profile, &file);
+	return store_read_file(s, &file, ret);
+}
+
 static void check_contents(const struct store *s, uint64_t id, size_t n)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(STORE_PROFILE_SIZE_MAX);
 
-	assert_int_equal(store_read(s, id, &b), 0);
+	assert_int_equal(read_profile(s, id, &b), 0);
 	assert_int_equal(b.len, n);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(b.data[i], (char)(i * 7));
@@ -183,8 +194,8 @@ static void test_unknown_id(void **state)
 
 	assert_int_equal(put(s, f, "a", 0, 101), 0);
 	assert_null(store_find(s, 0));
-	assert_int_equal(store_read(s, store_at(s, 0)->id + 1, &b), STORE_GONE);
-	assert_int_equal(store_read(s, store_at(s, 0)->id, &b), STORE_TOO_LARGE);
+	assert_int_equal(read_profile(s, store_at(s, 0)->id + 1, &b), STORE_GONE);
+	assert_int_equal(read_profile(s, store_at(s, 0)->id, &b), STORE_TOO_LARGE);
 }
 
 static void test_same_window_twice(void **state)
@@ -464,18 +475,18 @@ static void test_changed_under_us(void **state)
 
 	snprintf(command, sizeof(command), "cd %s && rm *.pb.gz", folder);
 	assert_int_equal(system(command), 0);
-	assert_int_equal(store_read(s, p->id, &b), STORE_GONE);
+	assert_int_equal(read_profile(s, p->id, &b), STORE_GONE);
 	snprintf(command, sizeof(command),
 		 "cd %s && mkfifo $(date -u -d @%llu.%03llu +%%Y%%m%%dT"
 		 "%%H%%M%%S.%%3NZ)_60s_cpu.pb.gz",
 		 folder, (unsigned long long)(p->start_ns / NSEC_PER_SEC),
 		 (unsigned long long)(p->start_ns / NSEC_PER_MSEC % 1000));
 	assert_int_equal(system(command), 0);
-	assert_int_equal(store_read(s, p->id, &b), STORE_FAILED);
+	assert_int_equal(read_profile(s, p->id, &b), STORE_FAILED);
 
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	assert_int_equal(system(command), 0);
-	assert_int_equal(store_read(s, p->id, &b), STORE_GONE);
+	assert_int_equal(read_profile(s, p->id, &b), STORE_GONE);
 	assert_int_equal(put(s, f, "a", MINUTE_NS, 10), 0); /* the folder is made again */
 	assert_true(exists(folder, "labels.json"));
 
@@ -594,7 +605,7 @@ static int open_put_read(void *ctx)
 	p.labels = (struct labels){.items = &label, .n = 1};
 	if (!r)
 		r = store_put(s, &p);
-	return r ? r : store_read(s, store_at(s, 0)->id, &b);
+	return r ? r : read_profile(s, store_at(s, 0)->id, &b);
 }
 
 static void test_without_memory(void **state)

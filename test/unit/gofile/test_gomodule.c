@@ -14,7 +14,6 @@
 #include "support/gotable.h"
 #include "gofile/gopclntab.h"
 
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 DEFINE_CLEANUP(struct gopclntab *, gopclntab_freep, gopclntab_free);
 
 /* One release of each form of the table and of moduledata. */
@@ -331,14 +330,6 @@ static void runs_out_of_memory(void **state)
 	assert_true(allocfail_each(open_and_find, &t) >= 4);
 }
 
-static void names_outcomes(void **state)
-{
-	for (int i = 0; i < GOPCLNTAB_OUTCOME_MAX; i++)
-		assert_non_null(gopclntab_outcome_name(i));
-	assert_string_equal(gopclntab_outcome_name(-ENOMEM), "error");
-	assert_string_equal(gopclntab_outcome_name(GOPCLNTAB_OUTCOME_MAX), "error");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,7 +340,6 @@ int main(void)
 		cmocka_unit_test(survives_any_byte),
 		cmocka_unit_test(survives_any_end),
 		cmocka_unit_test(runs_out_of_memory),
-		cmocka_unit_test(names_outcomes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

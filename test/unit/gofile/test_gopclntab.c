@@ -22,7 +22,6 @@
 #define LINES_SRC "test/fixtures/go/lines"
 #define TRUTH_SRC "test/support/gotruth"
 
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 DEFINE_CLEANUP(struct gopclntab *, gopclntab_freep, gopclntab_free);
 
 /* A file with its table, and the compared values. */
@@ -153,7 +152,7 @@ static void find(struct subject *s, uint64_t vaddr, struct gopclntab_line *ret)
 	int r = gopclntab_find(s->table, vaddr, ret);
 
 	if (r)
-		fail_msg("at %#llx: %s", (unsigned long long)vaddr, gopclntab_outcome_name(r));
+		fail_msg("at %#llx: outcome %d", (unsigned long long)vaddr, r);
 	if (s->wrapper_id && ret->line && ret->wrapper != (ret->func_id == s->wrapper_id) &&
 	    s->n_wrong++ < 10)
 		print_error("%s: id %u taken for %s\n", ret->function, ret->func_id,

@@ -10,7 +10,7 @@
 #include "goheap/goheap.h"
 #include "goheap/goimages.h"
 #include "goheap/goruntimes.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 #include "procmap/image.h"
 #include "support/allocfail.h"
 #include "support/gofixture.h"

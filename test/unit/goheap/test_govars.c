@@ -86,7 +86,7 @@ static uint64_t symbol(const struct elffile *file, const char *name)
 {
 	struct elfsym sym;
 
-	assert_int_equal(elfsym_find(file, &name, 1, &sym), 0);
+	assert_int_equal(elfsym_find(file, ELFSYM_SYMTAB, ELFSYM_DATA, &name, 1, &sym), 0);
 	assert_int_equal(sym.n, 1);
 	return sym.vaddr;
 }

@@ -12,7 +12,7 @@
 
 #include "goheap/force.h"
 #include "goheap/goheap.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 #include "support/gofixture.h"
 #include "support/goprocess.h"
 

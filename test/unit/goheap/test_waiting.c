@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 
 #include "goheap/goheap.h"
-#include "goheap/memory.h"
+#include "procmap/memory.h"
 #include "support/gofixture.h"
 #include "support/goprocess.h"
 

@@ -35,6 +35,7 @@ struct node {
 	struct discovery *discovery;
 	struct go_profile_http *pull;
 	struct server *server;
+	struct pull_sources sources;
 	struct metric_list metrics;
 	struct health health;
 	enum go_profile_wish wish;
@@ -50,18 +51,20 @@ static enum go_profile_wish on_wish(void *ctx, const struct entity *entity)
 
 static void start_server(struct node *node)
 {
-	struct listen_address address;
+	struct listen_plan addresses;
+	bool is_ui;
 	const struct server_opts opts = {
 		.loop = node->served.loop,
-		.address = &address,
+		.addresses = &addresses,
 		.metrics = &node->metrics,
 		.health = &node->health,
-		.pull = go_profile_http_source(node->pull),
+		.pull = &node->sources,
 	};
 
-	assert_true(listen_parse("127.0.0.1:0", &address));
+	node->sources.go = go_profile_http_source(node->pull);
+	assert_int_equal(listen_plan("127.0.0.1:0", NULL, &addresses), 0);
 	assert_int_equal(metric_list_add(&node->metrics, go_profile_http_collect, node->pull), 0);
-	assert_int_equal(server_new(&opts, &node->server), 0);
+	assert_int_equal(server_new(&opts, &is_ui, &node->server), 0);
 }
 
 static void node_init(struct node *node, const struct goprocess *p)
@@ -90,6 +93,7 @@ static void node_init(struct node *node, const struct goprocess *p)
 	assert_int_equal(root_open("/proc", &node->proc), 0);
 	assert_int_equal(discovery_new(&discovery, &node->discovery), 0);
 	served_init(&node->served);
+	loop_set_slice(node->served.loop, 0); /* one process a turn */
 	opts.loop = node->served.loop;
 	opts.discovery = node->discovery;
 	assert_int_equal(go_profile_http_new(&opts, &node->pull), 0);
@@ -112,19 +116,7 @@ static void node_deinit(struct node *node)
 /* The body; the status. */
 static int get(struct node *node, const char *target, struct buf *ret)
 {
-	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(PROFILE_BYTES_MAX);
-	char request[256];
-	const char *body;
-	int n = snprintf(request, sizeof(request),
-			 "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", target);
-
-	served_exchange(server_address(node->server), request, (size_t)n, &reply);
-	body = memmem(reply.data, reply.len, "\r\n\r\n", 4);
-	assert_non_null(body);
-	body += 4;
-	buf_reset(ret);
-	assert_int_equal(buf_append(ret, body, reply.len - (size_t)(body - reply.data)), 0);
-	return atoi(reply.data + strlen("HTTP/1.1 ")); // NOLINT(cert-err34-c): three digits
+	return served_get(server_address(node->server), target, ret);
 }
 
 /* The process's own profile, at a quiet point. */

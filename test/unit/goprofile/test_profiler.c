@@ -360,7 +360,7 @@ static void adds_up(void **state)
 	node_round(&node);
 	last = add(program_says(&a), program_says(&b));
 	assert_shown(&node, last, last);
-	assert_info(&node, "disabled_by_linker", 1); /* one series for both */
+	assert_info(&node, "disabled_by_linker", 1); /* the same series for both */
 	assert_int_equal(shown(&node, "podprof_go_processes", "disabled_by_linker").value, 2);
 
 	goprocess_order(&a.process, "go 100");
@@ -668,9 +668,8 @@ static void names_and_windows(void **state)
 	}
 }
 
-/* An agent that replaces another one: the first window of a process that is older has what the
- * process allocates in it, and the processes themselves are found whether their names come at once
- * or late. */
+/* An agent that replaces another agent: the first window of an older process has the allocations in
+ * this window, and the agent finds the processes, whether their names arrive at once or late. */
 static void baseline(void **state)
 {
 	static const struct {

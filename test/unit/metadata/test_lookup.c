@@ -34,6 +34,30 @@ static void tried_later_each_time(void **state)
 	lookups_deinit(&lookups);
 }
 
+/* The reads of an hour, at attempts every 10 s. */
+static void read_less_and_less(void **state)
+{
+	struct lookups lookups = {0};
+	struct lookup *lookup;
+	uint64_t now = 5 * SECOND, pause = LOOKUP_FIRST_NS;
+	int n = 0;
+
+	assert_int_equal(lookups_ask(&lookups, "c1", "", now, &lookup), LOOKUP_NEW);
+	assert_true(lookup->read_ns <= now);
+	for (; now < 3605 * SECOND; now = lookup->due_ns) {
+		lookup_tried(lookup, now);
+		if (now < lookup->read_ns)
+			continue;
+		lookup_read(lookup, now);
+		assert_int_equal(lookup->read_ns, now + pause);
+		pause = pause * 2 < LOOKUP_READ_LONGEST_NS ? pause * 2 : LOOKUP_READ_LONGEST_NS;
+		n++;
+	}
+	assert_in_range(n, 16, 17); /* 12 in the first 10 minutes */
+	assert_int_equal(pause, LOOKUP_READ_LONGEST_NS);
+	lookups_deinit(&lookups);
+}
+
 static void gone_when_nobody_asks(void **state)
 {
 	struct lookups lookups = {0};
@@ -101,9 +125,9 @@ static void without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tried_later_each_time), cmocka_unit_test(gone_when_nobody_asks),
-		cmocka_unit_test(without_an_id),	 cmocka_unit_test(never_too_many),
-		cmocka_unit_test(without_memory),
+		cmocka_unit_test(tried_later_each_time), cmocka_unit_test(read_less_and_less),
+		cmocka_unit_test(gone_when_nobody_asks), cmocka_unit_test(without_an_id),
+		cmocka_unit_test(never_too_many),	 cmocka_unit_test(without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

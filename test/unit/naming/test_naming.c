@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/loop.h"
@@ -660,7 +662,7 @@ static void chosen(void **state)
 	((struct entity *)entity_of(f, ID2))->first_seen_ns = 0;
 	wait_left_out(f, ID2, "no --select matches");
 	assert_null(entity_of(f, ID1)->left_out);
-	assert_string_equal(label(f, ID1, "cluster"), "");
+	wait_label(f, ID1, "cluster", ""); /* the entities have their turns in any order */
 	f->settings = (struct naming_settings){.ignore = ignore, .n_ignore = 1};
 	configure(f);
 	wait_left_out(f, ID1, "--ignore shop/");
@@ -672,6 +674,29 @@ static void chosen(void **state)
 	configure(f);
 	wait_left_out(f, ID1, "");
 	wait_left_out(f, ID2, "");
+}
+
+static bool has_one_excluded(void *ctx)
+{
+	const struct fixture *f = ctx;
+
+	return metrics_get(naming_collect, f->naming, "podprof_entities_excluded", "") == 1;
+}
+
+/* The look that excludes an entity also counts the entity: the next look may be far away. */
+static void counts_excluded(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST(POD("\"podprof.io/profile\":\"false\"", STATUS))},
+	};
+	struct fixture *f = *state;
+
+	f->kubelet = sink_new(script, array_size(script), NULL);
+	f->look_ns = 3600 * NSEC_PER_SEC;
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	loop_until(f->loop, has_one_excluded, f);
+	assert_string_equal(entity_of(f, ID1)->left_out,
+			    "annotation podprof.io/profile: \"false\"");
 }
 
 /* ---------------------------------------------------------------- time for labels */
@@ -763,6 +788,59 @@ static void one_by_one(void **state)
 	relabel_free(rules);
 }
 
+struct slices {
+	struct fixture *f;
+	const char *cluster;
+	size_t n_last;
+	size_t most; /* entities with new labels between two turns */
+};
+
+static void on_turn(void *ctx, int fd, uint32_t events)
+{
+	struct slices *s = ctx;
+	const struct entity *entity = NULL;
+	size_t n = 0;
+
+	(void)fd;
+	(void)events;
+	while ((entity = discovery_next_entity(s->f->discovery, entity))) {
+		const char *cluster = labels_get(&entity->labels, "cluster");
+
+		n += cluster && strcmp(cluster, s->cluster) == 0;
+	}
+	if (n > s->n_last && n - s->n_last > s->most)
+		s->most = n - s->n_last;
+	s->n_last = n;
+}
+
+static bool has_all(void *ctx)
+{
+	const struct slices *s = ctx;
+
+	return s->n_last >= 3;
+}
+
+/* A look with new labels for all takes an entity a turn. */
+static void an_entity_a_turn(void **state)
+{
+	static const char *const one[] = {"cluster=one"}, *const two[] = {"cluster=two"};
+	struct fixture *f = *state;
+	struct slices slices = {.f = f, .cluster = "two"};
+	int fd = eventfd(1, EFD_CLOEXEC);
+	struct loop_source *turn;
+
+	f->look_ns = 20 * NSEC_PER_MSEC;
+	f->settings = (struct naming_settings){.labels = one, .n_labels = 1};
+	assert_int_equal(start(f, METADATA_NONE), 0);
+	loop_set_slice(f->loop, 0);
+	f->settings = (struct naming_settings){.labels = two, .n_labels = 1};
+	configure(f);
+	assert_int_equal(loop_add_fd(f->loop, fd, EPOLLIN, on_turn, &slices, &turn), 0);
+	loop_until(f->loop, has_all, &slices);
+	assert_int_equal(slices.most, 1);
+	close(fd);
+}
+
 static bool was_looked_at(void *ctx)
 {
 	const struct fixture *f = ctx;
@@ -823,7 +901,9 @@ int main(void)
 		TEST(nobody_to_ask),
 		TEST(late),
 		TEST(chosen),
+		TEST(counts_excluded),
 		TEST(one_by_one),
+		TEST(an_entity_a_turn),
 		TEST(costly),
 	};
 

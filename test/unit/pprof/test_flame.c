@@ -11,7 +11,6 @@
 #include "support/allocfail.h"
 
 DEFINE_CLEANUP(struct pprof *, pprof_freep, pprof_free);
-DEFINE_CLEANUP(struct reader *, reader_freep, reader_free);
 DEFINE_CLEANUP(struct flame *, flame_freep, flame_free);
 
 static void pclosep(FILE **f)
@@ -105,6 +104,49 @@ static void check_tree(const struct flame *f, size_t max_nodes, const char *want
 	json_decref(json);
 }
 
+/* Images without names of all profiles, by their share of the value. */
+static void test_unnamed(void **state)
+{
+	static const char *const comments[2][3] = {
+		{"unnamed 50.0% a /lib/x", "command: sh", "unnamed 20.0% b /lib/y"},
+		{"unnamed 10.0% a /lib/z", "unnamed 40.0% b /lib/y", "unnamed 5.0% b /lib/x"},
+	};
+	const int64_t values[] = {100, 300};
+	const char *reason, *path;
+	struct flame *f = NULL;
+	double share;
+	json_t *json;
+
+	(void)state;
+	assert_int_equal(flame_new(&f), 0);
+	for (size_t i = 0; i < 2; i++) {
+		struct pprof *p = make();
+
+		add(p, "a", values[i]);
+		for (size_t k = 0; k < 3; k++)
+			assert_int_equal(pprof_comment(p, comments[i][k]), 0);
+		assert_int_equal(flame_add(f, pprof_tables(p), NULL), 0);
+		pprof_free(p);
+	}
+	assert_int_equal(flame_json(f, 10, &json), 0);
+	/* 20 + 120 of 400, then 50, then 30 */
+	assert_int_equal(json_array_size(json_object_get(json, "unnamed")), FLAME_UNNAMED_SHOWN);
+	assert_int_equal(json_unpack(json_array_get(json_object_get(json, "unnamed"), 0),
+				     "{s:f, s:s, s:s}", "share", &share, "reason", &reason, "path",
+				     &path),
+			 0);
+	assert_true(share > 0.3499 && share < 0.3501);
+	assert_string_equal(reason, "b");
+	assert_string_equal(path, "/lib/y");
+	assert_int_equal(json_unpack(json_array_get(json_object_get(json, "unnamed"), 2),
+				     "{s:f, s:s}", "share", &share, "path", &path),
+			 0);
+	assert_true(share > 0.0749 && share < 0.0751);
+	assert_string_equal(path, "/lib/z");
+	json_decref(json);
+	flame_free(f);
+}
+
 struct tree_row {
 	const char *name;
 	struct {
@@ -182,7 +224,8 @@ static void test_head(void **state)
 	assert_string_equal(
 		text,
 		"{\"type\":\"cpu\",\"unit\":\"nanoseconds\",\"total\":7,\"profiles\":1,\"cut\":0,"
-		"\"negative\":1,\"names\":[\"\",\"a\",\"\xc3\xa9\\\"\\u0001\"],\"kinds\":["
+		"\"negative\":1,\"unnamed\":[],\"names\":[\"\",\"a\",\"\xc3\xa9\\\"\\u0001\"],"
+		"\"kinds\":["
 		"\"unknown\",\"native\",\"native\"],\"nodes\":{\"name\":"
 		"[0,1,2],\"depth\":[0,1,2],\"value\":[7,7,7],\"self\":[0,0,7]}}");
 }
@@ -243,6 +286,8 @@ static void test_kinds(void **state)
 		{"/usr/bin/a", "/usr/lib/go/src/runtime/asm_amd64.s", "go"},
 		{"/usr/bin/a", "main.c", "native"},
 		{"/usr/bin/a.go", "", "native"},
+		{"[python]", "a.py", "python"},
+		{"/srv/[python]", "a.py", "native"},
 		{NULL, "", "native"},
 	};
 
@@ -470,6 +515,7 @@ int main(void)
 		cmocka_unit_test(test_profiles_add_up),
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_places_without_names),
+		cmocka_unit_test(test_unnamed),
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_ceilings),
 		cmocka_unit_test(test_functions),

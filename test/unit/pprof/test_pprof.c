@@ -80,7 +80,7 @@ static uint32_t function(struct pprof *p, const char *name)
 
 static uint32_t location(struct pprof *p, uint32_t mapping, uint64_t address, const char *name)
 {
-	struct pprof_line line = {function(p, name), 7};
+	struct pprof_line line = {.function = function(p, name), .line = 7};
 	uint32_t number = 0;
 
 	assert_int_equal(pprof_location(p, mapping, address, &line, 1, &number), 0);
@@ -141,7 +141,7 @@ static void test_equal_samples_add_up(void **state)
 	assert_int_equal(pprof_sample(p, stack, 2, one, &other, 1), 0);
 	assert_int_equal(pprof_sample(p, stack, 2, two, &label, 1), 0);
 	assert_int_equal(pprof_sample(p, stack, 1, most, NULL, 0), 0);
-	assert_int_equal(pprof_n_samples(p), 4);
+	assert_int_equal(pprof_tables(p)->n_samples, 4);
 	m = encode(p);
 	assert_int_equal(m->n_sample, 4);
 	assert_int_equal(m->sample[0]->value[0], 3);
@@ -164,7 +164,8 @@ static void test_inlined_lines(void **state)
 {
 	_cleanup_(pprof_freep) struct pprof *p = make(&cpu_opts);
 	_cleanup_(profile_msg_freep) profile_msg *m = NULL;
-	struct pprof_line lines[] = {{function(p, "inlined"), 3}, {function(p, "caller"), 9}};
+	struct pprof_line lines[] = {{.function = function(p, "inlined"), .line = 3, .column = 12},
+				     {.function = function(p, "caller"), .line = 9}};
 	uint32_t a = 0, b = 0;
 
 	(void)state;
@@ -176,6 +177,8 @@ static void test_inlined_lines(void **state)
 	assert_int_equal(m->location[0]->mapping_id, 0);
 	assert_int_equal(m->location[0]->line[1]->function_id, 2);
 	assert_int_equal(m->location[0]->line[1]->line, 9);
+	assert_int_equal(m->location[0]->line[0]->column, 12);
+	assert_int_equal(m->location[0]->line[1]->column, 0);
 	assert_string_equal(string(m, m->function[1]->name), "caller");
 }
 
@@ -254,7 +257,7 @@ static void test_strings(void **state)
 static void test_wrong_numbers(void **state)
 {
 	_cleanup_(pprof_freep) struct pprof *p = make(&cpu_opts);
-	struct pprof_line line = {1, 1};
+	struct pprof_line line = {.function = 1, .line = 1};
 	uint32_t zero = 0, one = 1, number = 42;
 	int64_t values[] = {1, 1};
 
@@ -309,7 +312,7 @@ static void test_ceilings(void **state)
 	assert_int_equal(pprof_sample(p, deep, 2, values, NULL, 0), 0);
 	assert_int_equal(pprof_sample(p, deep, 3, values, NULL, 0), PPROF_FULL);
 	assert_int_equal(pprof_sample(p, deep, 2, values, NULL, 0), 0);
-	assert_int_equal(pprof_n_samples(p), 3);
+	assert_int_equal(pprof_tables(p)->n_samples, 3);
 }
 
 /* The raw bytes stay below the ceiling and below the builder's estimate, and close to both. */
@@ -329,7 +332,7 @@ static void test_bytes(void **state)
 	p = make(&opts);
 	for (unsigned int i = 0; !r; i++) {
 		struct pprof_label label = {.key = "n", .num = (int64_t)i << 40};
-		struct pprof_line line = {0, -1};
+		struct pprof_line line = {.line = -1};
 
 		snprintf(name, sizeof(name), "a function with a number: %u", i);
 		r = pprof_function(p, name, name, "file", -1, &line.function);
@@ -384,7 +387,8 @@ static void pclosep(FILE **f)
 static void fill_for_go(struct pprof *p)
 {
 	uint32_t libc = mapping(p, "/lib/libc.so.6", 0x7000), app = mapping(p, "/bin/a", 0x1000);
-	struct pprof_line lines[] = {{function(p, "inlined"), 3}, {function(p, "caller"), 9}};
+	struct pprof_line lines[] = {{.function = function(p, "inlined"), .line = 3},
+				     {.function = function(p, "caller"), .line = 9}};
 	const struct pprof_label labels[] = {{.key = "thread", .str = "ma\"in"},
 					     {.key = "size", .num = 5, .unit = "bytes"}};
 	const int64_t values[] = {2, 20618556}, none[] = {0, -7};

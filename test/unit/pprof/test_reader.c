@@ -17,7 +17,6 @@
 typedef Perftools__Profiles__Profile profile_msg;
 
 DEFINE_CLEANUP(struct pprof *, pprof_freep, pprof_free);
-DEFINE_CLEANUP(struct reader *, reader_freep, reader_free);
 
 static void profile_msg_freep(profile_msg **m)
 {
@@ -56,7 +55,7 @@ static int build(struct pprof **ret)
 					     {.key = "n", .num = -3, .unit = "bytes"}};
 	const int64_t values[] = {2, -200};
 	_cleanup_(pprof_freep) struct pprof *p = NULL;
-	struct pprof_line lines[2] = {{0, 11}, {0, -12}};
+	struct pprof_line lines[2] = {{.line = 11, .column = 5}, {.line = -12}};
 	uint32_t stack[2], map;
 	int r;
 
@@ -116,6 +115,7 @@ static void check_equal_stacks(const struct pprof_tables *a, const struct pprof_
 		for (size_t j = 0; j < x->n_lines; j++) {
 			assert_int_equal(x->lines[j].function, y->lines[j].function);
 			assert_int_equal(x->lines[j].line, y->lines[j].line);
+			assert_int_equal(x->lines[j].column, y->lines[j].column);
 		}
 	}
 	assert_int_equal(a->n_samples, b->n_samples);

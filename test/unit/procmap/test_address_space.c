@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -198,8 +199,8 @@ static const void *code_of(pid_t pid)
 	return (const void *)start;
 }
 
-/* Two processes of one file share its image; a copy of the file has its own. A deleted file is
- * readable, and the data of a process stays valid after its end. */
+/* Two processes of one file share the image; a copy of the file has another image. A deleted file
+ * is readable, and the data of a process stays valid after its end. */
 static void test_sharing(void **state)
 {
 	struct fixture *f = *state;
@@ -227,7 +228,7 @@ static void test_sharing(void **state)
 	for (size_t i = 0; i < array_size(pids); i++)
 		stop(pids[i]);
 
-	address_space_cache_sweep(f->cache);
+	address_space_cache_sweep(f->cache, nsec_boot());
 	frames[3] = resolve(f, &c, code);
 	assert_ptr_equal(frames[3].image, frames[2].image);
 	for (size_t i = 0; i < array_size(frames); i++)
@@ -269,8 +270,8 @@ static pid_t start_waiting(const char *path, const char *then, int *ret_event)
 	return pid;
 }
 
-/* Two programs linked to the same address: frames of the second are right within the time between
- * two looks, and earlier results stay the first one's. */
+/* Two programs linked to the same address: within the time between two checks, frames of the second
+ * program are right, and earlier results still belong to the first. */
 static void test_exec(void **state)
 {
 	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];
@@ -390,10 +391,74 @@ static void test_memfd(void **state)
 
 	frame = resolve(f, &f->self, jit);
 	assert_int_equal(frame.image->kind, IMAGE_ANON);
+	assert_string_equal(frame.image->path, "/memfd:podprof");
 	assert_true(frame.vaddr == (uint64_t)(uintptr_t)jit);
 	image_unref(frame.image);
 	munmap(jit, 4096);
 	munmap(program, 4096);
+}
+
+static char *map_code(int flags)
+{
+	char *at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, flags | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(at != MAP_FAILED);
+	return at;
+}
+
+static struct image *image_at(struct fixture *f, const struct pid_id *pid, const void *at,
+			      const char *path)
+{
+	struct frame frame = resolve(f, pid, at);
+
+	assert_int_equal(frame.image->kind, IMAGE_ANON);
+	assert_string_equal(frame.image->path, path);
+	return frame.image;
+}
+
+/* Code in memory has the kernel's name of the mapping, and belongs to its process. */
+static void test_names_of_memory(void **state)
+{
+	char *plain = map_code(MAP_PRIVATE), *shared = map_code(MAP_SHARED),
+	     *named = map_code(MAP_PRIVATE);
+	struct image *first, *second, *other;
+	struct fixture *f = *state;
+	struct pid_id child;
+	pid_t pid;
+
+	/* without CONFIG_ANON_VMA_NAME the mapping has no name */
+	bool can_name = prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, named, 4096, "jit") == 0;
+
+	first = image_at(f, &f->self, plain, "[anon]");
+	assert_true(pid_id_equal(&first->mapped_by, &f->self));
+	second = image_at(f, &f->self, plain + 8, "[anon]");
+	assert_ptr_equal(first, second);
+	image_unref(second);
+	image_unref(image_at(f, &f->self, shared, "/dev/zero"));
+	image_unref(image_at(f, &f->self, named, can_name ? "[anon:jit]" : "[anon]"));
+
+#ifdef __x86_64__
+	second = image_at(f, &f->self, (const void *)0xffffffffff600000, "[vsyscall]");
+	assert_int_equal(second->mapped_by.pid, 0);
+	image_unref(second);
+#endif
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(pid_read(&f->proc, pid, &child), 0);
+	other = image_at(f, &child, plain, "[anon]");
+	assert_ptr_not_equal(first, other);
+	assert_true(pid_id_equal(&other->mapped_by, &child));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	image_unref(other);
+	image_unref(first);
+	munmap(plain, 4096);
+	munmap(shared, 4096);
+	munmap(named, 4096);
 }
 
 /* More executable mappings than the limit, alternating between file and anonymous memory, so none
@@ -421,7 +486,11 @@ static void tell(struct fixture *f, enum process_event_kind what, uint32_t pid, 
 {
 	struct process_event event = {
 		.what = what, .pid = pid, .tid = pid, .ppid = ppid, .time_ns = nsec_boot()};
+	struct pid_id id;
 
+	/* the test may have waited for a CPU since */
+	if (what == PROCESS_EVENT_BIRTH && pid_read(&f->proc, (pid_t)pid, &id) == 0)
+		event.time_ns = pid_ns_of_ticks(id.start_ticks);
 	address_space_cache_event(f->cache, &event);
 }
 
@@ -463,7 +532,7 @@ static void expect_path(struct frame frame, const char *path)
 	image_unref(frame.image);
 }
 
-/* A process that nobody read while it lived. Its file is opened through its parent, the test. */
+/* A process that was never read while alive. The file is opened through the parent, the test. */
 static void test_gone_with_events(void **state)
 {
 	char path[FIXTURE_PATH_MAX];
@@ -493,7 +562,7 @@ static void test_gone_with_events(void **state)
 	expect_path(resolve_exec(f, &id, 9, (const void *)16), "[unknown]");
 }
 
-/* A child without an exec has its parent's mappings. */
+/* A child without an exec has the mappings of its parent. */
 static void test_gone_without_exec(void **state)
 {
 	struct fixture *f = *state;
@@ -516,7 +585,7 @@ static void test_gone_without_exec(void **state)
 	image_unref(own.image);
 }
 
-/* A file mapped later is found at once by its event, also after the process's end. */
+/* The event of a later mapping gives the file at once, also after the end of the process. */
 static void test_mapping_event(void **state)
 {
 	char path[FIXTURE_PATH_MAX];
@@ -525,7 +594,11 @@ static void test_mapping_event(void **state)
 	char *at;
 
 	image_unref(resolve(f, &f->self, (const void *)&test_self).image);
-	usleep(150000); /* longer than between two looks for such a reason */
+	/* each read in vain doubles the delay of 100 ms before the next one */
+	for (useconds_t delay_us = 150000; delay_us < 1000000; delay_us *= 2) {
+		usleep(delay_us);
+		image_unref(resolve(f, &f->self, (const void *)16).image);
+	}
 	at = map_file(fixture_path("plain-fixed", path), 4096);
 	frame = resolve(f, &f->self, at);
 	assert_int_equal(frame.image->kind, IMAGE_UNKNOWN);
@@ -535,7 +608,7 @@ static void test_mapping_event(void **state)
 	munmap(at, 4096);
 }
 
-/* A child of the test executes another program: late samples of the first one. */
+/* A child of the test executes another program: late samples of the first program. */
 static void test_left_by_exec(void **state)
 {
 	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];
@@ -557,17 +630,17 @@ static void test_left_by_exec(void **state)
 	close(go);
 	wait_for_exe(pid, second);
 	send_maps(f, &id);
-	/* its parent had executed six programs: the eighth is known only from now on */
+	/* the parent had executed six programs: the eighth is known only from now on */
 	expect_path(resolve_exec(f, &id, 8, code_of(pid)), "[unknown]");
-	address_space_cache_since(f->cache, nsec_boot());
+	address_space_cache_between(f->cache, nsec_boot(), UINT64_MAX);
 	expect_path(resolve_exec(f, &id, 8, code_of(pid)), second);
 	expect_path(resolve_exec(f, &id, 7, code), first);
 	expect_path(resolve_exec(f, &id, 8, code_of(pid)), second);
 	stop(pid);
 }
 
-/* Two programs at one address, the first one read while it ran: its late samples stay its own,
- * after any read of the second. */
+/* Two programs at the same address, the first one read while running: its late samples still belong
+ * to it after any read of the second. */
 static void test_late_samples(void **state)
 {
 	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];
@@ -591,7 +664,7 @@ static void test_late_samples(void **state)
 	expect_path(resolve_exec(f, &id, 8, code), second);
 	usleep(150000); /* longer than between two looks for such a reason */
 	expect_path(resolve_exec(f, &id, 7, code), first);
-	address_space_cache_sweep(f->cache);
+	address_space_cache_sweep(f->cache, nsec_boot());
 	expect_path(resolve_exec(f, &id, 7, code), first);
 	stop(pid);
 	expect_path(resolve_exec(f, &id, 7, code), first);
@@ -636,7 +709,7 @@ static struct image *image_of(struct fixture *f, const char *path)
 	return frame.image;
 }
 
-/* A process of @path that nobody looked at while it lived; an address of its code. */
+/* A process of @path that was never read while alive; an address of its code. */
 static const void *run(struct fixture *f, const char *path, struct pid_id *ret)
 {
 	const void *code;
@@ -713,14 +786,14 @@ static void test_sweep(void **state)
 	struct frame frame = resolve(f, &f->self, (const void *)&test_self);
 	size_t bytes = address_space_cache_bytes(f->cache);
 
-	address_space_cache_sweep(f->cache);
+	address_space_cache_sweep(f->cache, nsec_boot());
 	assert_int_equal(address_space_cache_bytes(f->cache), bytes);
-	address_space_cache_sweep(f->cache);
-	address_space_cache_sweep(f->cache);
+	address_space_cache_sweep(f->cache, nsec_boot());
+	address_space_cache_sweep(f->cache, nsec_boot());
 	assert_true(address_space_cache_bytes(f->cache) < bytes);
 	assert_int_equal(frame.image->refs, 2); /* ours and the table's */
 	image_unref(frame.image);
-	address_space_cache_sweep(f->cache);
+	address_space_cache_sweep(f->cache, nsec_boot());
 	frame = resolve(f, &f->self, (const void *)&test_self);
 	address_space_cache_invalidate(f->cache, &f->self);
 	assert_non_null(frame.image->file);
@@ -760,6 +833,7 @@ int main(void)
 		TEST(test_not_elf),
 		TEST(test_by_offset),
 		TEST(test_memfd),
+		TEST(test_names_of_memory),
 		TEST(test_many_mappings),
 		TEST(test_gone_with_events),
 		TEST(test_gone_without_exec),

@@ -157,7 +157,7 @@ static void send_map(struct fixture *f, enum library library)
 /* The next samples are from after this moment. */
 static void begin(struct fixture *f)
 {
-	address_space_cache_since(f->cache, nsec_boot());
+	address_space_cache_between(f->cache, nsec_boot(), UINT64_MAX);
 }
 
 static void lose(struct fixture *f)
@@ -200,7 +200,6 @@ static void begin_with_loss(struct fixture *f)
 	expect(f, ANT);
 	change(f, BEE);
 	lose(f);
-	expect(f, NOTHING); /* taken before, or after */
 	begin(f);
 }
 
@@ -208,9 +207,70 @@ static void test_process_history(void **state)
 {
 	struct fixture *f = *state;
 
-	begin_with_loss(f);
+	change(f, ANT);
+	begin(f);
+	expect(f, ANT);
+	change(f, BEE);
+	lose(f);
+	expect(f, NOTHING); /* taken before, or after */
+	begin(f);
 	expect(f, BEE);
 	reap(f);
+	begin(f);
+	expect(f, BEE);
+}
+
+/* The next samples are from after this moment, and events of their time are lost. A process is read
+ * again after 50 times the CPU time of its last read. */
+static void begin_losing(struct fixture *f)
+{
+	usleep(200000);
+	begin(f);
+	lose(f);
+}
+
+/* Two lists with the same mappings, one before the samples and one after the loss. */
+static void test_there_all_the_time(void **state)
+{
+	struct fixture *f = *state;
+
+	change(f, ANT);
+	begin(f);
+	expect(f, ANT);
+	begin_losing(f);
+	expect(f, ANT);
+	begin_losing(f);
+	end(f);
+	expect(f, NOTHING);
+}
+
+/* A process that is never sampled without losses. */
+static void test_first_sample_with_loss(void **state)
+{
+	struct fixture *f = *state;
+
+	change(f, ANT);
+	begin_losing(f);
+	expect(f, NOTHING);
+	begin_losing(f);
+	expect(f, ANT);
+	begin(f);
+	expect(f, ANT);
+}
+
+/* Equal lists prove nothing about a process that has put one library in the place of another. */
+static void test_replaced_with_loss(void **state)
+{
+	struct fixture *f = *state;
+
+	change(f, ANT);
+	begin_losing(f);
+	expect(f, NOTHING);
+	change(f, BEE);
+	begin_losing(f);
+	expect(f, NOTHING);
+	begin_losing(f);
+	expect(f, NOTHING);
 	begin(f);
 	expect(f, BEE);
 }
@@ -282,7 +342,7 @@ static void test_leader_ended(void **state)
 	expect_in(f, get(f, 0), ANT);
 	tell(f, PROCESS_EVENT_EXIT);
 	end(f);
-	address_space_cache_sweep(f->cache); /* read again */
+	address_space_cache_sweep(f->cache, nsec_boot()); /* read again */
 	expect_in(f, get(f, 0), ANT);
 	send_map(f, BEE);
 	expect_in(f, get(f, 0), NOTHING);
@@ -324,9 +384,17 @@ static void test_late_event(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_process_history), TEST(test_gone),	     TEST(test_zombie),
-		TEST(test_pid_taken),	    TEST(test_left_by_exec), TEST(test_nothing_lost),
-		TEST(test_leader_ended),    TEST(test_late_event),
+		TEST(test_process_history),
+		TEST(test_gone),
+		TEST(test_zombie),
+		TEST(test_pid_taken),
+		TEST(test_left_by_exec),
+		TEST(test_nothing_lost),
+		TEST(test_leader_ended),
+		TEST(test_late_event),
+		TEST(test_there_all_the_time),
+		TEST(test_first_sample_with_loss),
+		TEST(test_replaced_with_loss),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

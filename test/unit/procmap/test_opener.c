@@ -6,10 +6,12 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/loop.h"
 #include "base/nsec.h"
@@ -19,11 +21,13 @@
 #include "procmap/images.h"
 #include "procmap/maps.h"
 #include "procmap/opener.h"
+#include "procmap/process_history.h"
 #include "procmap/share.h"
 #include "support/metrics.h"
 #include "support/tree.h"
 
-/* Of a thread in the tests of blocked ones: any open takes less on a loaded machine. */
+/* Limit of a thread in the tests with blocked files: more than any open takes on a loaded machine.
+ */
 #define STUCK_NS      (1 * NSEC_PER_SEC)
 /* More than the thread's queue, and more than are opened ahead. */
 #define FILES	      (ADDRESS_AHEAD + 100)
@@ -38,16 +42,17 @@ struct bench {
 	struct tree tree;
 	sem_t gate;		/* the hook waits here */
 	_Atomic int blocked;	/* hooks that wait, or have waited */
-	_Atomic uint64_t inode; /* of the file that blocks; 0: none does */
+	_Atomic uint64_t inode; /* of the blocking file; 0: none */
+	_Atomic uint64_t pid;	/* of the blocking list; 0: none */
 	int opened;
 	bool (*until)(struct bench *b);
 };
 
-static void hook(void *ctx, const struct maps_entry *entry)
+static void hook(void *ctx, uint64_t pid, const struct maps_entry *entry)
 {
 	struct bench *b = ctx;
 
-	if (entry->inode != b->inode)
+	if (entry ? entry->inode != b->inode : pid != b->pid)
 		return;
 	b->blocked++;
 	sem_wait(&b->gate);
@@ -57,8 +62,7 @@ static void on_opened(void *ctx, uint64_t pid)
 {
 	struct bench *b = ctx;
 
-	assert_true(pid == b->self.pid);
-	b->opened++;
+	b->opened += pid == b->self.pid;
 }
 
 static void on_tick(void *ctx)
@@ -113,18 +117,30 @@ static int teardown(void **state)
 	loop_remove(b->tick);
 	loop_free(b->loop);
 	root_deinit(&b->proc);
-	free(b); /* an abandoned thread has returned from the hook, or will not use it again */
+	free(b); /* an abandoned thread has returned from the hook, or will not call the hook again
+		  */
 	return 0;
+}
+
+/* With its mappings. */
+static struct address_space *get_who(struct bench *b, const struct address_space_who *who)
+{
+	struct address_space *space = NULL;
+
+	assert_int_equal(address_space_cache_get(b->cache, who, &space), 0);
+	while (address_space_reading(space)) {
+		address_space_cache_wait(b->cache, NSEC_PER_SEC);
+		assert_int_equal(address_space_cache_get(b->cache, who, &space), 0);
+	}
+	return space;
 }
 
 static struct address_space *get(struct bench *b, uint64_t owner)
 {
 	const struct address_space_who who = {
 		.pid = b->self, .exec_id = ADDRESS_SPACE_EXEC_ANY, .owner = owner};
-	struct address_space *space = NULL;
 
-	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
-	return space;
+	return get_who(b, &who);
 }
 
 static struct frame resolve(struct bench *b, const void *pc)
@@ -203,6 +219,33 @@ static void test_same_as_here(void **state)
 	address_space_cache_free(cache);
 }
 
+/* The thread opens the perf map with the list, so that it can be read after the process's end. */
+static void test_perf_map(void **state)
+{
+	char *jit = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct bench *b = *state;
+	struct frame frame;
+	char path[64], byte;
+	FILE *map;
+
+	assert_true(jit != MAP_FAILED);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	map = fopen(path, "we");
+	assert_non_null(map);
+	fputs("1000 10 f\n", map);
+	fclose(map);
+	(void)get(b, 1);
+	run_until(b, all_opened);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(
+		address_space_resolve(b->cache, get(b, 1), (uint64_t)(uintptr_t)jit, &frame), 0);
+	assert_int_equal(frame.image->kind, IMAGE_ANON);
+	assert_true(image_perf_map(frame.image) >= 0);
+	assert_int_equal(pread(image_perf_map(frame.image), &byte, 1, 0), 1);
+	image_unref(frame.image);
+	munmap(jit, 4096);
+}
+
 /* A process of known files is unwound at once, and named when its files are open. */
 static void test_guess(void **state)
 {
@@ -215,7 +258,7 @@ static void test_guess(void **state)
 
 	(void)get(b, 1);
 	run_until(b, all_opened);
-	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+	space = get_who(b, &who);
 	assert_true(address_space_cache_opening(b->cache) > 0);
 	assert_false(address_space_opening(space));
 	items = address_space_mappings(space, &n);
@@ -226,7 +269,7 @@ static void test_guess(void **state)
 	}
 	version = address_space_version(space);
 	run_until(b, all_opened);
-	assert_true(address_space_version(space) == version); /* they were right */
+	assert_true(address_space_version(space) == version); /* the addresses were right */
 	items = address_space_mappings(space, &n);
 	for (size_t i = 0; i < n; i++)
 		assert_null(items[i].image->opening);
@@ -262,17 +305,44 @@ static bool has_returned(struct bench *b)
 	return metric(b, "podprof_file_threads_blocked", "") == 0;
 }
 
-/* One file blocks the thread: all others are opened, and it is slow until it may be tried again. */
+struct slow_seen {
+	size_t n_processes;
+	size_t n_files;
+	char path[4096];
+};
+
+static void on_slow(void *ctx, uint64_t owner, size_t n_files, const char *path)
+{
+	struct slow_seen *seen = ctx;
+
+	(void)owner;
+	seen->n_processes++;
+	seen->n_files = n_files;
+	snprintf(seen->path, sizeof(seen->path), "%s", path);
+}
+
+static struct slow_seen slow_files(const struct bench *b)
+{
+	struct slow_seen seen = {0};
+
+	address_space_cache_slow(b->cache, on_slow, &seen);
+	return seen;
+}
+
+/* A file blocks the thread: all other files are opened, and the blocking file has the outcome
+ * "slow" until its cooldown ends. */
 static void test_blocked(void **state)
 {
 	const void *other_pc = (const void *)&test_blocked;
 	struct bench *b = *state;
 	struct frame slow, other, again;
+	struct slow_seen seen;
 	struct stat st;
 	char *at = map_file(b, 1, &st);
 
 	b->inode = st.st_ino;
 	slow = resolve(b, at + 5);
+	assert_int_equal(slow_files(b).n_processes, 0);
 	other = resolve(b, other_pc);
 	run_until(b, is_counted_hung);
 	assert_int_equal(b->blocked, 1);
@@ -282,6 +352,10 @@ static void test_blocked(void **state)
 	assert_int_equal(metric(b, "podprof_file_threads_blocked", ""), 1);
 	assert_int_equal(metric(b, "podprof_images", "slow"), 1);
 	assert_int_equal(metric(b, "podprof_resolved_pcs", "slow"), 1);
+	seen = slow_files(b);
+	assert_int_equal(seen.n_processes, 1);
+	assert_int_equal(seen.n_files, 1);
+	assert_string_equal(seen.path, slow.image->path);
 	again = resolve(b, at + 6);
 	assert_int_equal(metric(b, "podprof_resolved_pcs", "slow"), 2);
 	assert_int_equal(b->blocked, 1); /* not asked again */
@@ -296,7 +370,8 @@ static void test_blocked(void **state)
 	munmap(at, 4096);
 }
 
-/* Without a sample, only so many files of a process are opened; with one, each. */
+/* Without a sample, a limited number of files of a process is opened; files with samples always
+ * are. */
 static void test_ahead(void **state)
 {
 	struct bench *b = *state;
@@ -325,6 +400,189 @@ static void test_ahead(void **state)
 	assert_int_equal(metric(b, "podprof_resolved_pcs", "no_elf"), 2 * FILES);
 }
 
+/* ---------------------------------------------------------------- mapping lists */
+
+/* A process that waits, with the mappings of the test. */
+static struct pid_id start_child(struct bench *b, pid_t *ret)
+{
+	struct pid_id id;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(pid_read(&b->proc, pid, &id), 0);
+	*ret = pid;
+	return id;
+}
+
+static void end_child(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* An event of the process with that id, in the file of @st. */
+static void send_event(struct bench *b, enum process_event_kind what, const struct pid_id *id,
+		       uint64_t start, const struct stat *st)
+{
+	struct process_event event = {.what = what,
+				      .pid = (uint32_t)id->pid,
+				      .tid = (uint32_t)id->pid + (what == PROCESS_EVENT_MAP),
+				      .time_ns = nsec_boot()};
+
+	if (what == PROCESS_EVENT_BIRTH)
+		event.time_ns = pid_ns_of_ticks(id->start_ticks) + 1;
+	event.map = (struct maps_entry){.start = start,
+					.limit = start + 4096,
+					.device = st->st_dev,
+					.inode = st->st_ino,
+					.kind = MAPS_FILE};
+	event.name = "/a";
+	address_space_cache_event(b->cache, &event);
+}
+
+/* Without a sample, the files of a process that cannot be read are opened as well: those of its
+ * events before the first look, and those of a later event of a thread that outlived the leader. */
+static void test_ahead_of_events(void **state)
+{
+	struct bench *b = *state;
+	struct address_space_who who = {.exec_id = ADDRESS_SPACE_EXEC_ANY, .owner = 1};
+	char *at[2];
+	struct stat st[2];
+	pid_t child;
+
+	who.pid = start_child(b, &child);
+	end_child(child);
+	for (int i = 0; i < 2; i++)
+		at[i] = map_file(b, i, &st[i]);
+	send_event(b, PROCESS_EVENT_BIRTH, &who.pid, 0, &st[0]);
+	send_event(b, PROCESS_EVENT_EXEC, &who.pid, 0, &st[0]);
+	send_event(b, PROCESS_EVENT_MAP, &who.pid, 0x10000, &st[0]);
+	send_event(b, PROCESS_EVENT_EXIT, &who.pid, 0, &st[0]);
+	assert_true(address_space_gone(get_who(b, &who)));
+	assert_int_equal(address_space_cache_opening(b->cache), 1);
+	run_until(b, all_opened);
+	send_event(b, PROCESS_EVENT_MAP, &who.pid, 0x20000, &st[1]);
+	(void)get_who(b, &who);
+	assert_int_equal(address_space_cache_opening(b->cache), 1);
+	run_until(b, all_opened);
+	for (int i = 0; i < 2; i++)
+		munmap(at[i], 4096);
+}
+
+static bool is_blocked(struct bench *b)
+{
+	return b->blocked > 0;
+}
+
+static bool is_list_given_up(struct bench *b)
+{
+	return metric(b, "podprof_mapping_list_reads", "hung") > 0;
+}
+
+static bool has_list_returned(struct bench *b)
+{
+	return metric(b, "podprof_mapping_list_threads_blocked", "") == 0;
+}
+
+/* The list of one process blocks the thread: the others' are read, and its own once it answers. */
+static void test_list_blocked(void **state)
+{
+	struct bench *b = *state;
+	struct address_space_who who = {.exec_id = ADDRESS_SPACE_EXEC_ANY, .owner = 2};
+	struct address_space *space;
+	struct frame frame;
+	pid_t child;
+	size_t n;
+
+	who.pid = start_child(b, &child);
+	b->pid = (uint64_t)child;
+	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+	assert_true(address_space_reading(space));
+	assert_true(address_space_opening(space));
+	assert_true(address_space_version(space) == 0);
+	run_until(b, is_blocked);
+	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0); /* the loop goes on */
+	assert_true(address_space_reading(space));
+
+	address_space_mappings(get(b, 1), &n); /* behind it */
+	assert_true(n > 0);
+	assert_true(is_list_given_up(b));
+	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+	assert_false(address_space_reading(space));
+	assert_int_equal(
+		address_space_resolve(b->cache, space, (uint64_t)(uintptr_t)&start_child, &frame),
+		0);
+	assert_int_equal(frame.image->kind, IMAGE_UNKNOWN);
+	image_unref(frame.image);
+	assert_int_equal(metric(b, "podprof_resolved_pcs", "slow"), 1);
+	assert_int_equal(metric(b, "podprof_mapping_list_threads_blocked", ""), 1);
+	assert_int_equal(b->blocked, 1);
+
+	b->pid = 0;
+	sem_post(&b->gate);
+	b->blocked = 0;
+	run_until(b, has_list_returned);
+	do {
+		(void)get_who(b, &who);
+		address_space_mappings(get_who(b, &who), &n);
+	} while (!n);
+	end_child(child);
+}
+
+struct late_exec {
+	struct bench *b;
+	struct process_event event;
+	int n; /* deliveries so far */
+};
+
+/* The event is there when the list has been read. */
+static void catch_up(void *ctx)
+{
+	struct late_exec *late = ctx;
+
+	if (late->n++ == 0)
+		address_space_cache_event(late->b->cache, &late->event);
+}
+
+/* All events before the end of the read are known before the list is used: the list is not that of
+ * the program that the process has left. */
+static void test_list_of_another_program(void **state)
+{
+	struct bench *b = *state;
+	struct late_exec late = {.b = b};
+	struct address_space_who who = {.exec_id = 0, .owner = 2};
+	struct process_event birth = {.what = PROCESS_EVENT_BIRTH};
+	struct address_space *space;
+	pid_t child;
+	size_t n;
+
+	who.pid = start_child(b, &child);
+	who.start_ns = pid_ns_of_ticks(who.pid.start_ticks) + 1;
+	birth.pid = birth.tid = (uint32_t)child;
+	birth.time_ns = who.start_ns + 1;
+	address_space_cache_event(b->cache, &birth);
+	late.event = birth;
+	late.event.what = PROCESS_EVENT_EXEC;
+	late.event.time_ns = nsec_boot();
+	address_space_cache_between(b->cache, late.event.time_ns, UINT64_MAX);
+	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+	assert_true(address_space_reading(space));
+	address_space_cache_follow(b->cache, catch_up, &late);
+	space = get_who(b, &who);
+	assert_true(late.n > 0);
+	assert_true(address_space_gone(space));
+	address_space_mappings(space, &n);
+	assert_int_equal(n, 0);
+	who.exec_id = 1;
+	address_space_mappings(get_who(b, &who), &n);
+	assert_true(n > 0);
+	end_child(child);
+}
+
 /* ---------------------------------------------------------------- who is blamed */
 
 struct line {
@@ -338,10 +596,11 @@ struct line {
 	size_t n_wanted;
 };
 
-static void block(void *ctx, const struct maps_entry *entry)
+static void block(void *ctx, uint64_t pid, const struct maps_entry *entry)
 {
 	struct line *l = ctx;
 
+	(void)pid;
 	if (entry->inode == 13)
 		sem_wait(&l->gate);
 }
@@ -364,7 +623,7 @@ static void on_line_tick(void *ctx)
 		loop_stop(l->loop);
 }
 
-/* One file of @owner on @device, which blocks; waits until it is given up. */
+/* Open a blocking file of @owner on @device; wait until the opener gives up. */
 static void open_blocking(struct line *l, uint64_t owner, uint64_t device)
 {
 	struct open_batch *batch = open_batch_new();
@@ -405,8 +664,8 @@ static void test_blame(void **state)
 	assert_int_equal(opener_refuses(l.opener, 1, 100, &until_ns), OPENER_OK);
 	open_blocking(&l, 1, 100);
 	assert_int_equal(l.n_slow, 1);
-	/* the first time it is the file system, and not all of the owner's */
-	assert_int_equal(opener_refuses(l.opener, 2, 100, &until_ns), OPENER_DEVICE);
+	/* the first failure counts against the file system, not against the owner */
+	assert_int_equal(opener_refuses(l.opener, 2, 100, &until_ns), OPENER_ORIGIN);
 	assert_int_equal(opener_refuses(l.opener, 1, 101, &until_ns), OPENER_OK);
 	/* another file system of the same owner */
 	open_blocking(&l, 1, 101);
@@ -426,7 +685,7 @@ static void test_blame(void **state)
 	sem_post(&l.gate);
 	while (opener_n_blocked(l.opener))
 		usleep(1000);
-	assert_int_equal(opener_refuses(l.opener, 2, 100, &until_ns), OPENER_DEVICE);
+	assert_int_equal(opener_refuses(l.opener, 2, 100, &until_ns), OPENER_ORIGIN);
 
 	opener_free(l.opener);
 	images_unref(l.images);
@@ -466,7 +725,8 @@ static size_t n_named(struct bench *b, struct images *images, uint64_t owner, in
 	return named;
 }
 
-/* Three processes of many files take not all images: a program started later has all its names. */
+/* Three processes with many files do not use up the images: a program started later has all names.
+ */
 static void test_image_shares(void **state)
 {
 	const int n = HOGS * HOG_FILES + VICTIM_FILES;
@@ -491,31 +751,27 @@ static void test_image_shares(void **state)
 
 #define MANY 2500 /* more than a fifth of all address spaces */
 
-/* A container of many processes evicts its own, and not another's. */
+/* A container with many processes evicts its own processes, not those of another container. */
 static void test_space_shares(void **state)
 {
 	struct bench *b = *state;
 	struct address_space_who who = {.pid = b->self};
-	struct address_space *space;
 	uint64_t version;
 
 	who.owner = 2;
 	who.exec_id = MANY;
-	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
-	version = address_space_version(space);
+	version = address_space_version(get_who(b, &who));
 	who.owner = 1;
 	for (who.exec_id = 0; who.exec_id < MANY; who.exec_id++)
-		assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
+		(void)get_who(b, &who);
 	assert_true(metric(b, "podprof_address_spaces_dropped", "processes") +
 			    metric(b, "podprof_address_spaces_dropped", "mappings") >
 		    0);
 	who.owner = 2;
-	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
-	assert_true(address_space_version(space) == version);
+	assert_true(address_space_version(get_who(b, &who)) == version);
 	who.owner = 1;
 	who.exec_id = 0;
-	assert_int_equal(address_space_cache_get(b->cache, &who, &space), 0);
-	assert_true(address_space_version(space) > version + MANY); /* was dropped */
+	assert_true(address_space_version(get_who(b, &who)) > version + MANY); /* was dropped */
 }
 
 static void test_share_allows(void **state)
@@ -539,10 +795,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_opened_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_perf_map, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_same_as_here, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_guess, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_blocked, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ahead, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ahead_of_events, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_list_blocked, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_list_of_another_program, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_blame, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_shares, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_space_shares, setup, teardown),

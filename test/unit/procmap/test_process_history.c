@@ -161,6 +161,21 @@ static void test_sweep(void **state)
 	assert_int_equal(process_history_stats(l).n, 1);
 }
 
+/* A late sample of a process whose record is dropped does not belong to the next one with its pid.
+ */
+static void test_swept_and_reused(void **state)
+{
+	struct process_history *l = *state;
+
+	birth(l, 10, 1, 100);
+	end(l, 10, 10, 110);
+	birth(l, 10, 1, 200);
+	assert_int_equal(history_record_birth_ns(process_history_find(l, 10, 99)), 100);
+	process_history_sweep(l, 111 + PROCESS_HISTORY_KEEP_NS);
+	assert_null(process_history_find(l, 10, 99));
+	assert_int_equal(history_record_birth_ns(process_history_find(l, 10, 199)), 200);
+}
+
 /* A thread executes: its leader's exit comes first, and the process lives. */
 static void test_thread_executes(void **state)
 {
@@ -281,7 +296,7 @@ static void test_learn(void **state)
 	assert_int_equal(program, 2);
 	assert_int_equal(history_record_exec_id(record), 2);
 	assert_false(history_record_is_learned(record));
-	process_history_learn(l, record, 1, 5); /* its parent had executed four programs */
+	process_history_learn(l, record, 1, 5, 0); /* its parent had executed four programs */
 	assert_true(history_record_is_learned(record));
 	assert_int_equal(history_record_exec_id(record), 6);
 	assert_true(history_record_program_of(record, 0, &program));
@@ -320,9 +335,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_programs),	    TEST(test_covering), TEST(test_pid_reuse),
-		TEST(test_thread_executes), TEST(test_sweep),	 TEST(test_ceilings),
-		TEST(test_no_memory),	    TEST(test_lost),	 TEST(test_learn),
+		TEST(test_programs),	    TEST(test_covering),  TEST(test_pid_reuse),
+		TEST(test_thread_executes), TEST(test_sweep),	  TEST(test_swept_and_reused),
+		TEST(test_ceilings),	    TEST(test_no_memory), TEST(test_lost),
+		TEST(test_learn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,7 +111,8 @@ static void test_user(void **state)
 		{"a runtime's is the last", {1, RUNTIME, 77}, 3, 0, SAMPLE_OK, 1, 1},
 		{"its second word is not there", {1, 2, RUNTIME, 77}, 3, 1, SAMPLE_ODD, 0, 0},
 		{"a broken one is the last", {1, BROKEN}, 2, 0, SAMPLE_OK, 1, 1},
-		{"a runtime's is the first", {RUNTIME, 77, 1}, 3, 0, SAMPLE_ODD, 0, 0},
+		{"a runtime's is the first", {RUNTIME, 77, 1, 2}, 4, 2, SAMPLE_OK, 2, 1},
+		{"with a row too many", {RUNTIME, 77, 1, 2}, 4, 3, SAMPLE_ODD, 0, 0},
 		{"a word that is no frame", {1, FRAME_PC_LIMIT}, 2, 0, SAMPLE_ODD, 0, 0},
 	};
 

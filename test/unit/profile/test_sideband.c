@@ -288,7 +288,7 @@ static void test_fork_exec_exit(void **state)
 	(void)state;
 	open_sideband(&f, 0);
 	s.pid = (uint32_t)run("/bin/true");
-	sideband_drain(f.sb, UINT64_MAX, listen_to, &s);
+	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
 	assert_true(s.in_order);
 	assert_int_equal(s.ppid, getpid());
 	assert_true(strncmp(s.kinds, "FXMM", 4) == 0);
@@ -302,7 +302,7 @@ static void test_fork_exec_exit(void **state)
 	assert_int_equal(sideband_n_lost(f.sb), 0);
 	/* all is read */
 	s.n = 0;
-	sideband_drain(f.sb, UINT64_MAX, listen_to, &s);
+	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
 	assert_int_equal(s.n, 0);
 	close_sideband(&f);
 }
@@ -325,7 +325,7 @@ static void test_dlopen(void **state)
 	assert_int_equal(mprotect(jit, 4096, PROT_READ | PROT_EXEC), 0);
 	assert_non_null(dlopen("libbz2.so.1.0", RTLD_NOW) ?: dlopen("liblzma.so.5", RTLD_NOW)
 			?: dlopen("libz.so.1", RTLD_NOW));
-	sideband_drain(f.sb, UINT64_MAX, listen_to, &s);
+	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
 	assert_true(s.n_maps >= 1);
 	assert_int_equal(root_open("/proc", &proc), 0);
 	assert_int_equal(pid_read(&proc, getpid(), &self), 0);
@@ -373,8 +373,8 @@ static void test_order(void **state)
 	for (size_t i = 0; i < array_size(threads); i++)
 		pthread_join(threads[i], NULL);
 	until = sideband_until() / 2; /* of long ago */
-	assert_int_equal(sideband_drain(f.sb, until, listen_to, &s), 0);
-	sideband_drain(f.sb, UINT64_MAX, listen_to, &s);
+	assert_int_equal(sideband_drain(f.sb, until, SIZE_MAX, listen_to, &s), 0);
+	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
 	assert_true(s.in_order);
 	assert_true(s.all >= 2ull * 20 * 5 || sideband_n_lost(f.sb) > 0);
 	close_sideband(&f);
@@ -398,16 +398,77 @@ static void test_lost_and_wakeup(void **state)
 		run("/bin/true");
 	for (int i = 0; i < 4096 / 40; i++)
 		run("/bin/true");
-	sideband_drain(f.sb, UINT64_MAX, listen_to, &s);
+	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
 	assert_true(s.all > 0 && s.in_order);
 	run("/bin/true"); /* the kernel reports the loss with the next fitting record */
-	sideband_drain(f.sb, UINT64_MAX, listen_to, &s);
+	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
 	assert_true(sideband_n_lost(f.sb) > 0);
 	for (int i = 0; i < 500; i++) { /* around the ring's end, many times */
 		run("/bin/true");
-		sideband_drain(f.sb, UINT64_MAX, listen_to, &s);
+		sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
 	}
 	assert_true(s.in_order);
+	close_sideband(&f);
+}
+
+/* What the fetch has taken out of the rings is delivered in parts, in order and whole. */
+static void test_queue(void **state)
+{
+	struct story s = {.in_order = true};
+	struct fixture f;
+
+	(void)state;
+	open_sideband(&f, 0);
+	s.pid = (uint32_t)run("/bin/true");
+	assert_false(sideband_fetch(f.sb));
+	assert_int_equal(sideband_drain(f.sb, UINT64_MAX, 2, listen_to, &s), 2);
+	while (sideband_drain(f.sb, UINT64_MAX, 1, listen_to, &s))
+		continue;
+	assert_true(s.in_order);
+	assert_true(strncmp(s.kinds, "FXMM", 4) == 0);
+	assert_int_equal(s.kinds[s.n - 1], 'E');
+	close_sideband(&f);
+}
+
+struct ending {
+	uint64_t n;
+	bool lost; /* the last record */
+	uint64_t since_ns;
+};
+
+static void note_end(void *ctx, const struct sideband_record *r)
+{
+	struct ending *ending = ctx;
+
+	ending->n++;
+	ending->lost = r->kind == SIDEBAND_LOST;
+	ending->since_ns = r->since_ns;
+}
+
+/* A full queue loses the later records, and says from when on. */
+static void test_queue_full(void **state)
+{
+	struct sideband_opts opts = {.queue_bytes = 4096};
+	struct ending ending = {0};
+	struct fixture f;
+	uint64_t begin_ns;
+
+	(void)state;
+	assert_int_equal(root_open("/sys", &f.sys), 0);
+	opts.sys = &f.sys;
+	begin_ns = nsec_boot();
+	assert_int_equal(sideband_new(&opts, &f.sb), 0);
+	for (int i = 0; i < 32; i++)
+		run("/bin/true");
+	assert_true(sideband_fetch(f.sb));
+	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, note_end, &ending);
+	assert_true(ending.n > 1 && ending.n < 100 && ending.lost);
+	assert_true(ending.since_ns > begin_ns && ending.since_ns < nsec_boot());
+	assert_true(sideband_n_lost(f.sb) > 0);
+	ending = (struct ending){0};
+	run("/bin/true");
+	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, note_end, &ending);
+	assert_true(ending.n >= 4 && !ending.lost);
 	close_sideband(&f);
 }
 
@@ -422,7 +483,7 @@ static void test_threads(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, pinned_forks, (void *)0), 0);
 	pthread_join(thread, NULL);
 	do /* joined before the end */
-		sideband_drain(f.sb, UINT64_MAX, listen_to, &s);
+		sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
 	while (!strchr(s.kinds, 'E'));
 	assert_null(strchr(s.kinds, 'F'));
 	assert_null(strchr(s.kinds, 'X'));
@@ -463,6 +524,7 @@ int main(void)
 		cmocka_unit_test(test_decode_others),	cmocka_unit_test(test_decode_short),
 		cmocka_unit_test(test_fork_exec_exit),	cmocka_unit_test(test_dlopen),
 		cmocka_unit_test(test_order),		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_queue),		cmocka_unit_test(test_queue_full),
 		cmocka_unit_test(test_lost_and_wakeup), cmocka_unit_test(test_follow),
 		cmocka_unit_test(test_bad_size),
 	};

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/loop.h"
 #include "discovery/pid.h"
 #include "procmap/address_space.h"
 #include "runtimes/runtimes.h"
@@ -37,9 +38,9 @@ static const struct answer answers[] = {
 
 static int n_readers;
 
-static int ant_new(const struct root *proc, void **ret)
+static int ant_new(const struct runtime_host *host, void **ret)
 {
-	(void)proc;
+	(void)host;
 	*ret = &n_readers;
 	n_readers++;
 	return 0;
@@ -84,8 +85,12 @@ static bool bee_runs(void *reader, const struct address_space_who *who,
 	return who->pid.pid % 3 == 0;
 }
 
-static const struct runtime ant = {"ant", ant_new, ant_free, ant_runs, ant_frame_name};
-static const struct runtime bee = {"bee", NULL, NULL, bee_runs, NULL};
+static const struct runtime ant = {.name = "ant",
+				   .new = ant_new,
+				   .free = ant_free,
+				   .runs = ant_runs,
+				   .frame_name = ant_frame_name};
+static const struct runtime bee = {.name = "bee", .runs = bee_runs};
 static const struct runtime *const table[] = {NULL, NULL, &ant, &bee};
 static const struct address_space_who who = {.pid = {.pid = 42}};
 
@@ -322,19 +327,30 @@ static void test_runtime_of_process(void **state)
 			wants[pid]);
 }
 
-/* podprof's own: none. */
+/* podprof's own. */
 static void test_product(void **state)
 {
-	_cleanup_(runtimes_freep) struct runtimes *rs = NULL;
-	const struct runtimes_opts opts = {.proc = NULL};
+	struct frame_record record = {.kind = FRAME_RUNTIME, .runtime = FRAME_RUNTIME_PYTHON};
+	struct runtimes_opts opts = {.table = NULL};
+	struct runtimes *rs;
+	struct loop *loop;
 	struct frame got;
 
 	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	opts.host.loop = loop;
 	assert_int_equal(runtimes_new(&opts, &rs), 0);
-	assert_int_equal(runtimes_of(rs, &who, NULL), FRAME_RUNTIME_NONE);
-	got = resolve(rs, function(0));
+	assert_false(runtimes_wants(rs, &who, &record));
+	assert_null(runtimes_record(rs, FRAME_RUNTIME_PYTHON, &who));
+	got = resolve(rs, record);
+	assert_string_equal(got.image->function.name, "[python: gone]");
+	image_unref(got.image);
+	record.runtime = FRAME_RUNTIME_MAX;
+	got = resolve(rs, record);
 	assert_string_equal(got.image->function.name, "[runtime 2: no reader]");
 	image_unref(got.image);
+	runtimes_free(rs);
+	loop_free(loop);
 }
 
 static int resolve_some(void *ctx)

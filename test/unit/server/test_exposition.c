@@ -233,6 +233,50 @@ static void test_no_memory(void **state)
 	assert_true(allocfail_survive(render, NULL) > 5);
 }
 
+#define MANY 1000
+
+static void collect_many(void *ctx, struct metric_sink *sink)
+{
+	const int *value = ctx;
+
+	metric_family(sink, &(struct metric_family_desc){"many", METRIC_GAUGE, "Many.", NULL});
+	for (int i = 0; i < MANY; i++) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "%d", i);
+		metric_u64(sink, (uint64_t)*value, &(struct metric_label){"i", text}, 1);
+	}
+}
+
+/* A page in slices has the values of its begin, whatever happens between two steps. */
+static void test_slices(void **state)
+{
+	_cleanup_(metric_list_deinit) struct metric_list list = {0};
+	_cleanup_(buf_deinit) struct buf whole = BUF_INIT(EXPOSITION_PAGE_MAX);
+	_cleanup_(buf_deinit) struct buf sliced = BUF_INIT(EXPOSITION_PAGE_MAX);
+	struct exposition_stats stats = {0};
+	struct exposition *page;
+	int value = 7, n_steps = 1, r;
+
+	(void)state;
+	assert_int_equal(metric_list_add(&list, collect_many, &value), 0);
+	assert_int_equal(exposition_render(&list, ACCEPT_OPENMETRICS, &stats, &whole), 0);
+	assert_int_equal(exposition_new(&list, ACCEPT_OPENMETRICS, &stats, &sliced, &page), 0);
+	value = 8;
+	while ((r = exposition_step(page)) == EXPOSITION_MORE)
+		n_steps++;
+	exposition_free(page);
+	assert_int_equal(r, 0);
+	assert_in_range(n_steps, MANY / 100, MANY);
+	assert_string_equal(sliced.data, whole.data);
+	assert_int_equal(stats.samples[EXPOSITION_OK], 2 * MANY);
+	buf_reset(&sliced);
+	assert_int_equal(exposition_new(&list, ACCEPT_TEXT, &stats, &sliced, &page), 0);
+	assert_int_equal(exposition_step(page), EXPOSITION_MORE);
+	exposition_free(page); /* in the middle */
+	assert_int_equal(sliced.max, EXPOSITION_PAGE_MAX);
+}
+
 static void test_stats(void **state)
 {
 	struct exposition_stats stats = {.samples = {[EXPOSITION_DUPLICATE] = 7}};
@@ -299,7 +343,7 @@ int main(void)
 		cmocka_unit_test(test_histogram), cmocka_unit_test(test_formats),
 		cmocka_unit_test(test_bad),	  cmocka_unit_test(test_mess),
 		cmocka_unit_test(test_full),	  cmocka_unit_test(test_stats),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_no_memory), cmocka_unit_test(test_slices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

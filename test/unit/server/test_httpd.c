@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/metric.h"
 #include "base/nsec.h"
@@ -13,14 +14,21 @@
 #include "server/httpd.h"
 #include "support/allocfail.h"
 #include "support/served.h"
+#include "support/timers.h"
 
 struct fixture {
 	struct served served;
 	struct httpd *httpd;
 	const char *address;
+	struct httpd_later *kept[HTTPD_PER_ADDRESS_MAX]; /* of /wait */
+	_Atomic size_t n_kept;
+	uint64_t reading_ns;
 };
 
 #define LARGE_BYTES (HTTPD_ANSWERS_MAX / 2 + 1)
+
+/* More than both sockets hold, and no memory for each answer. */
+static char unread[8 << 20];
 
 /* Half of what may wait for slow clients, and a byte. */
 static void give_large(const struct httpd_request *request, struct httpd_response *ret)
@@ -38,8 +46,18 @@ static void echo(void *ctx, const struct httpd_request *request, struct httpd_re
 {
 	const char *value = httpd_query(request, "q");
 	const char *agent = httpd_header(request, "User-Agent");
+	struct fixture *f = ctx;
 
-	(void)ctx;
+	if (strcmp(httpd_path(request), "/wait") == 0) {
+		f->kept[f->n_kept] = httpd_later(request);
+		assert_non_null(f->kept[f->n_kept++]);
+		return;
+	}
+	if (strcmp(httpd_path(request), "/fixed") == 0) {
+		ret->fixed = unread;
+		ret->fixed_len = sizeof(unread);
+		return;
+	}
 	if (strcmp(httpd_path(request), "/large") == 0) {
 		give_large(request, ret);
 		return;
@@ -51,17 +69,23 @@ static void echo(void *ctx, const struct httpd_request *request, struct httpd_re
 	strcpy(ret->filename, "a b\"\r\nx: y.txt");
 }
 
-static void start(struct fixture *f, unsigned int idle_s, uint64_t age_max_ns)
+static void start(struct fixture *f, unsigned int idle_s, uint64_t header_max_ns,
+		  uint64_t answer_max_ns)
 {
 	struct listen_address address;
 
+	f->n_kept = 0;
 	assert_true(listen_parse("127.0.0.1:0", &address));
 	served_init(&f->served);
 	assert_int_equal(httpd_new(&(struct httpd_opts){.loop = f->served.loop,
 							.address = &address,
 							.handler = echo,
+							.ctx = f,
 							.idle_s = idle_s,
-							.age_max_ns = age_max_ns},
+							.header_max_ns = header_max_ns,
+							.answer_max_ns = answer_max_ns,
+							.owing_ns = 1,
+							.reading_ns = f->reading_ns},
 				   &f->httpd),
 			 0);
 	f->address = httpd_address(f->httpd);
@@ -145,10 +169,10 @@ static const struct request_row request_rows[] = {
 
 static void test_requests(void **state)
 {
-	struct fixture f;
+	struct fixture f = {0};
 
 	(void)state;
-	start(&f, 0, 0);
+	start(&f, 0, 0, 0);
 	for (size_t i = 0; i < array_size(request_rows); i++) {
 		const struct request_row *row = &request_rows[i];
 		_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
@@ -177,10 +201,10 @@ static void test_large(void **state)
 		{"too long a name", "GET / HTTP/1.1\r\nHost: localhost\r\n", 200000, ": x\r\n\r\n",
 		 "HTTP/1.1 431"},
 	};
-	struct fixture f;
+	struct fixture f = {0};
 
 	(void)state;
-	start(&f, 0, 0);
+	start(&f, 0, 0, 0);
 	for (size_t i = 0; i < array_size(rows); i++) {
 		_cleanup_(freep) char *request =
 			long_request(rows[i].head, 'x', rows[i].n, rows[i].tail);
@@ -202,10 +226,10 @@ static void test_many_headers(void **state)
 	static const char *const end = "Connection: close\r\n\r\n";
 	_cleanup_(buf_deinit) struct buf request = BUF_INIT(1 << 20);
 	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
-	struct fixture f;
+	struct fixture f = {0};
 
 	(void)state;
-	start(&f, 0, 0);
+	start(&f, 0, 0, 0);
 	assert_int_equal(buf_puts(&request, "GET / HTTP/1.1\r\nHost: localhost\r\n"), 0);
 	for (int i = 0; i < 20000; i++)
 		assert_int_equal(buf_printf(&request, "X-%d: y\r\n", i), 0);
@@ -217,6 +241,13 @@ static void test_many_headers(void **state)
 	served_exchange(f.address, "GET / HTTP/1.1" END, strlen("GET / HTTP/1.1" END), &reply);
 	assert_memory_equal(reply.data, "HTTP/1.1 200", 12);
 	stop(&f);
+}
+
+static void collect_one(void *ctx, struct metric_sink *sink)
+{
+	const struct httpd *const all[] = {ctx};
+
+	httpd_collect(all, 1, sink);
 }
 
 static uint64_t number(metric_collect_fn collect, void *ctx, const char *line)
@@ -233,49 +264,166 @@ static uint64_t number(metric_collect_fn collect, void *ctx, const char *line)
 	return strtoull(at + strlen(line), NULL, 10);
 }
 
-/* The limit of connections from one address, and no more; after their end the address may connect
- * again. */
-static void test_per_address(void **state)
+static const char usual[] = "GET / HTTP/1.1" END;
+
+/* True if the connection is closed without a byte. */
+static bool is_closed(int fd)
 {
-	int fds[HTTPD_PER_ADDRESS_MAX + 1];
-	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
-	struct fixture f;
+	char byte;
+
+	return recv(fd, &byte, 1, 0) <= 0;
+}
+
+/* Connections that owe a request make room for new ones, those that have owed it longest first; a
+ * new one is served even so. */
+static void test_evicted(void **state)
+{
+	static const struct {
+		const char *name, *sends;
+	} rows[] = {
+		{"silent", ""},
+		{"within the headers", "GET / HTTP/1.1\r\nHost: localhost\r\nX: "},
+		{"within a body",
+		 "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx"},
+		{"between two requests", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"},
+	};
+	int fds[HTTPD_PER_ADDRESS_MAX];
+	struct fixture f = {0};
 	char byte;
 
 	(void)state;
-	start(&f, 0, 0);
-	for (size_t i = 0; i < array_size(fds); i++)
+	for (size_t row = 0; row < array_size(rows); row++) {
+		_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
+		size_t n = strlen(rows[row].sends), n_evicted = 0;
+
+		row_begin(rows[row].name);
+		start(&f, 0, 0, 0);
+		for (size_t i = 0; i < array_size(fds); i++) {
+			fds[i] = served_connect(f.address);
+			assert_int_equal(send(fds[i], rows[row].sends, n, MSG_NOSIGNAL), n);
+			if (row == 3) /* the answer has arrived, so the next request is owed */
+				assert_int_equal(recv(fds[i], &byte, 1, MSG_PEEK), 1);
+		}
+		for (size_t i = 0; i < 3; i++) {
+			buf_reset(&reply);
+			served_exchange(f.address, usual, strlen(usual), &reply);
+			assert_memory_equal(reply.data, "HTTP/1.1 200", 12);
+		}
+		served_stop(&f.served);
+		n_evicted = number(collect_one, f.httpd,
+				   "podprof_http_connections_total{outcome=\"evicted\"} ");
+		/* a closed connection may not be noticed before the next one */
+		assert_true(n_evicted >= 1 && n_evicted <= 3);
+		assert_int_equal(number(collect_one, f.httpd,
+					"podprof_http_connections_total{outcome=\"per_address\"} "),
+				 0);
+		if (row != 3)
+			assert_true(is_closed(fds[0]));
+		httpd_free(f.httpd);
+		served_deinit(&f.served);
+		for (size_t i = 0; i < array_size(fds); i++)
+			close(fds[i]);
+	}
+}
+
+/* Clients that do not read their answers make room after a while, and not before. */
+static void test_unread_evicted(void **state)
+{
+	static const char request[] = "GET /fixed HTTP/1.1" END;
+	static const struct {
+		const char *name;
+		uint64_t reading_ns;
+		uint64_t evicted;
+	} rows[] = {{"at once", 60 * NSEC_PER_SEC, 0}, {"after a while", NSEC_PER_MSEC, 1}};
+
+	(void)state;
+	for (size_t row = 0; row < array_size(rows); row++) {
+		struct fixture f = {.reading_ns = rows[row].reading_ns};
+		_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
+		int fds[HTTPD_PER_ADDRESS_MAX], size = 4096;
+		char byte;
+
+		row_begin(rows[row].name);
+		start(&f, 0, 0, 0);
+		for (size_t i = 0; i < array_size(fds); i++) {
+			fds[i] = served_connect(f.address);
+			assert_int_equal(
+				setsockopt(fds[i], SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)), 0);
+			assert_int_equal(send(fds[i], request, strlen(request), MSG_NOSIGNAL),
+					 strlen(request));
+			assert_int_equal(recv(fds[i], &byte, 1, MSG_PEEK), 1);
+		}
+		usleep(2000);
+		served_exchange(f.address, usual, strlen(usual), &reply);
+		served_stop(&f.served);
+		assert_int_equal(reply.len != 0, rows[row].evicted);
+		assert_int_equal(number(collect_one, f.httpd,
+					"podprof_http_connections_total{outcome=\"evicted\"} "),
+				 rows[row].evicted);
+		assert_int_equal(number(collect_one, f.httpd,
+					"podprof_http_connections_total{outcome=\"per_address\"} "),
+				 !rows[row].evicted);
+		for (size_t i = 0; i < array_size(fds); i++)
+			close(fds[i]);
+		httpd_free(f.httpd);
+		served_deinit(&f.served);
+	}
+}
+
+/* Connections with requests under way make no room: the limit of one address, and no more; after
+ * their end the address may connect again. */
+static void test_per_address(void **state)
+{
+	static const char wait[] = "GET /wait HTTP/1.1" END;
+	int fds[HTTPD_PER_ADDRESS_MAX], last;
+	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
+	struct fixture f = {0};
+
+	(void)state;
+	start(&f, 0, 0, 0);
+	for (size_t i = 0; i < array_size(fds); i++) {
 		fds[i] = served_connect(f.address);
-	/* the last connection is closed without an answer */
-	assert_true(recv(fds[HTTPD_PER_ADDRESS_MAX], &byte, 1, 0) <= 0);
+		assert_int_equal(send(fds[i], wait, strlen(wait), MSG_NOSIGNAL), strlen(wait));
+	}
+	while (f.n_kept < array_size(fds))
+		usleep(1000);
+	last = served_connect(f.address);
+	assert_true(is_closed(last));
+	close(last);
 	for (size_t i = 0; i < array_size(fds); i++)
 		close(fds[i]);
 	/* the closing is seen in time, if not before the next connection */
 	while (!reply.len)
-		served_exchange(f.address, "GET / HTTP/1.1" END, strlen("GET / HTTP/1.1" END),
-				&reply);
+		served_exchange(f.address, usual, strlen(usual), &reply);
 	assert_memory_equal(reply.data, "HTTP/1.1 200", 12);
 	served_stop(&f.served);
-	assert_true(number(httpd_collect, f.httpd,
+	assert_true(number(collect_one, f.httpd,
 			   "podprof_http_connections_total{outcome=\"accepted\"} ") ==
 		    HTTPD_PER_ADDRESS_MAX + 1);
-	assert_true(number(httpd_collect, f.httpd,
+	assert_true(number(collect_one, f.httpd,
 			   "podprof_http_connections_total{outcome=\"per_address\"} ") >= 1);
-	assert_true(number(httpd_collect, f.httpd, "podprof_http_requests_total{code=\"200\"} ") ==
+	assert_true(number(collect_one, f.httpd,
+			   "podprof_http_connections_total{outcome=\"evicted\"} ") == 0);
+	assert_true(number(collect_one, f.httpd, "podprof_http_requests_total{code=\"200\"} ") ==
 		    1);
 	httpd_free(f.httpd);
+	for (size_t i = 0; i < f.n_kept; i++) {
+		struct httpd_response response = {.status = 200, .body = BUF_INIT(1)};
+
+		httpd_later_answer(f.kept[i], &response);
+	}
 	served_deinit(&f.served);
 }
 
 /* A silent client is dropped after a second. */
 static void test_idle(void **state)
 {
-	struct fixture f;
+	struct fixture f = {0};
 	char byte;
 	int fd;
 
 	(void)state;
-	start(&f, 1, 0);
+	start(&f, 1, 0, 0);
 	fd = served_connect(f.address);
 	assert_int_equal(send(fd, "GET / HT", 8, MSG_NOSIGNAL), 8);
 	/* MHD may send 408 before the close; the connection ends either way */
@@ -289,11 +437,11 @@ static void test_idle(void **state)
  * age. */
 static void test_drip(void **state)
 {
-	struct fixture f;
+	struct fixture f = {0};
 	int fd;
 
 	(void)state;
-	start(&f, 30, 300 * NSEC_PER_MSEC);
+	start(&f, 30, 300 * NSEC_PER_MSEC, 0);
 	fd = served_connect(f.address);
 	assert_int_equal(send(fd, "GET / HTTP/1.1\r\nX: ", 19, MSG_NOSIGNAL), 19);
 	for (;;) {
@@ -306,10 +454,59 @@ static void test_drip(void **state)
 	}
 	close(fd);
 	served_stop(&f.served);
-	assert_true(number(httpd_collect, f.httpd,
+	assert_true(number(collect_one, f.httpd,
 			   "podprof_http_connections_total{outcome=\"expired\"} ") == 1);
 	httpd_free(f.httpd);
 	served_deinit(&f.served);
+}
+
+/* A client that does not read its answer to the end, and is not silent either: it reads a byte now
+ * and then. */
+static void test_unfinished(void **state)
+{
+	static const char large[] = "GET /large HTTP/1.1" END;
+	int fd, size = 4096;
+	struct fixture f = {0};
+	char byte;
+
+	(void)state;
+	start(&f, 30, 100 * NSEC_PER_MSEC, 300 * NSEC_PER_MSEC);
+	fd = served_connect(f.address);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)), 0);
+	assert_int_equal(send(fd, large, strlen(large), MSG_NOSIGNAL), strlen(large));
+	while (!timers_armed())
+		usleep(1000);
+	/* no timer: the server has no client any more, whose end waits behind unread bytes */
+	while (timers_armed()) {
+		(void)recv(fd, &byte, 1, MSG_DONTWAIT);
+		usleep(20000);
+	}
+	close(fd);
+	served_stop(&f.served);
+	assert_true(number(collect_one, f.httpd,
+			   "podprof_http_connections_total{outcome=\"expired\"} ") == 1);
+	httpd_free(f.httpd);
+	served_deinit(&f.served);
+}
+
+/* The age of connections is checked only while there are some. */
+static void test_no_clients(void **state)
+{
+	struct fixture f = {0};
+	int fd;
+
+	(void)state;
+	start(&f, 30, 0, 0);
+	assert_int_equal(timers_armed(), 0);
+	for (int i = 0; i < 2; i++) {
+		fd = served_connect(f.address);
+		while (!timers_armed())
+			usleep(1000);
+		close(fd);
+		while (timers_armed())
+			usleep(1000);
+	}
+	stop(&f);
 }
 
 static void first_bytes(int fd, char ret[13])
@@ -331,10 +528,10 @@ static void test_unread(void **state)
 	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(2 * (size_t)LARGE_BYTES);
 	int fds[array_size(rows)];
 	char status[13];
-	struct fixture f;
+	struct fixture f = {0};
 
 	(void)state;
-	start(&f, 0, 0);
+	start(&f, 0, 0, 0);
 	for (size_t i = 0; i < array_size(rows); i++) {
 		size_t n = strlen(rows[i].request);
 
@@ -385,10 +582,12 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_requests),     cmocka_unit_test(test_large),
-		cmocka_unit_test(test_many_headers), cmocka_unit_test(test_per_address),
-		cmocka_unit_test(test_idle),	     cmocka_unit_test(test_drip),
-		cmocka_unit_test(test_unread),	     cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_requests),       cmocka_unit_test(test_large),
+		cmocka_unit_test(test_many_headers),   cmocka_unit_test(test_evicted),
+		cmocka_unit_test(test_unread_evicted), cmocka_unit_test(test_per_address),
+		cmocka_unit_test(test_unfinished),     cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_drip),	       cmocka_unit_test(test_no_clients),
+		cmocka_unit_test(test_unread),	       cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ struct test_job {
 	char path[32];
 };
 
-/* "/gate" waits for the test, "/wait" until it is abandoned. */
+/* "/gate" waits for the test, "/wait" until abandoned. */
 static int run(struct http_job *job, struct buf *ret)
 {
 	const struct test_job *t = container_of(job, struct test_job, job);
@@ -132,7 +132,7 @@ static int ask(struct fixture *f, const char *path)
 	return fd;
 }
 
-/* What the server says until it closes. */
+/* The reply, up to the close of the connection. */
 static void hear(int fd, struct buf *ret)
 {
 	char piece[4096];
@@ -181,7 +181,8 @@ static void test_answers(void **state)
 	}
 }
 
-/* As many as the queue holds and not one more; the loop answers all the time. */
+/* The queue takes as many jobs as it has room for; the next is refused, and the loop keeps
+ * answering. */
 static void test_busy(void **state)
 {
 	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
@@ -216,7 +217,7 @@ static void test_busy(void **state)
 	stop(&f);
 }
 
-/* The job of a client that has gone ends at its next checkpoint, and those behind it are made. */
+/* The job of a disconnected client ends at its next checkpoint, and the jobs behind it run. */
 static void test_abandoned(void **state)
 {
 	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
@@ -236,7 +237,7 @@ static void test_abandoned(void **state)
 	served_stop(&f.served);
 	assert_int_equal(count(&f, "abandoned"), 2);
 	assert_int_equal(count(&f, "ok"), 1);
-	/* the waiting one was not even begun, or ended at once */
+	/* the waiting job was not begun, or ended at once */
 	assert_int_equal(f.n_freed, 3);
 	stop(&f);
 }
@@ -261,7 +262,7 @@ static void test_end(void **state)
 		close(fds[i]);
 }
 
-/* In debt, a job waits: at its start too. It is still abandoned when its client goes. */
+/* In debt, a job waits, even at its start, and is still abandoned when the client disconnects. */
 static void test_debt(void **state)
 {
 	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
@@ -277,7 +278,7 @@ static void test_debt(void **state)
 	hear(ask(&f, "/a"), &reply);
 	assert_memory_equal(reply.data, "HTTP/1.1 200", 12);
 	assert_true(nsec_monotonic() - now_ns >= debt_ns);
-	/* an hour of it: health is answered, the job is not begun */
+	/* a debt of an hour: health is answered, the job does not begin */
 	cpu_share_charge(&f.share, nsec_monotonic(), 900 * NSEC_PER_SEC);
 	fd = ask(&f, "/b");
 	until(&f.n_submitted, 2);

@@ -67,7 +67,7 @@ static void test_open(void **state)
 	assert_true(listen_parse(text, &a));
 	assert_int_equal(listen_open(&a, &second), -EADDRINUSE);
 	assert_int_equal(second, -1);
-	assert_non_null(strstr(listen_hint(-EADDRINUSE), "--listen"));
+	assert_non_null(strstr(listen_hint(-EADDRINUSE), "another port"));
 	/* an address for documentation: on no machine */
 	assert_true(listen_parse("192.0.2.1:7070", &a));
 	assert_int_equal(listen_open(&a, &second), -EADDRNOTAVAIL);
@@ -75,11 +75,53 @@ static void test_open(void **state)
 	assert_string_equal(text, "");
 }
 
+/* Where the page is, given both settings. */
+static void test_plan(void **state)
+{
+	static const struct {
+		const char *listen, *ui;
+		int r;
+		const char *at; /* the page's address */
+		bool is_one;
+	} rows[] = {
+		{"127.0.0.1:7070", NULL, 0, "127.0.0.1:7070", true},
+		{"[::1]:7070", NULL, 0, "[::1]:7070", true},
+		{"127.0.0.1:0", NULL, 0, "127.0.0.1:0", true},
+		{"0.0.0.0:7070", NULL, 0, "127.0.0.1:7071", false},
+		{"[::]:7070", NULL, 0, "127.0.0.1:7071", false},
+		{"10.1.2.3:65535", NULL, 0, "127.0.0.1:65534", false},
+		{"0.0.0.0:0", NULL, 0, "127.0.0.1:0", false},
+		{"0.0.0.0:7070", "0.0.0.0:7070", 0, "0.0.0.0:7070", true},
+		{"0.0.0.0:7070", "0.0.0.0:7071", 0, "0.0.0.0:7071", false},
+		{"127.0.0.1:7070", "127.0.0.2:7070", 0, "127.0.0.2:7070", false},
+		{"127.0.0.1:7070", "10.1.2.3:80", 0, "10.1.2.3:80", false},
+		{"localhost:7070", NULL, LISTEN_BAD, NULL, false},
+		{"127.0.0.1:7070", "localhost:7070", LISTEN_BAD_UI, NULL, false},
+		{"127.0.0.1:7070", "", LISTEN_BAD_UI, NULL, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct listen_plan plan;
+		struct listen_address at;
+
+		row_begin(rows[i].listen);
+		assert_int_equal(listen_plan(rows[i].listen, rows[i].ui, &plan), rows[i].r);
+		if (rows[i].r)
+			continue;
+		assert_true(listen_parse(rows[i].at, &at));
+		assert_int_equal(plan.ui.len, at.len);
+		assert_memory_equal(&plan.ui.addr, &at.addr, at.len);
+		assert_int_equal(plan.is_one, rows[i].is_one);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parse),
 		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_plan),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

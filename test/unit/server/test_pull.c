@@ -22,8 +22,9 @@ struct fixture {
 	struct metric_list metrics;
 	struct health health;
 	struct pull_source source;
+	struct pull_sources sources;
 	struct loop_source *timer;
-	char later_text[64];
+	char later_text[160];
 	struct httpd_later *later;
 	struct httpd_later *kept[LATER];
 	_Atomic size_t n_kept;
@@ -46,14 +47,24 @@ static void on_timer(void *ctx)
 	answer(f->later, f->later_text);
 }
 
+static const char *text_of(const char *text)
+{
+	return text ? text : "(none)";
+}
+
 static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *later)
 {
 	struct fixture *f = ctx;
-	char text[64];
+	char text[160];
 
-	snprintf(text, sizeof(text), "%s pid=%d container=%s",
-		 ask->allocs ? "allocs" : go_profile_kind_name(ask->kind), (int)ask->pid,
-		 ask->container ? ask->container : "(none)");
+	if (ask->what == PULL_GO)
+		snprintf(text, sizeof(text), "%s pid=%d container=%s pod=%s service=%s",
+			 ask->allocs ? "allocs" : go_profile_kind_name(ask->kind), (int)ask->pid,
+			 text_of(ask->container), text_of(ask->pod), text_of(ask->service));
+	else
+		snprintf(text, sizeof(text), "%s seconds=%u container=%s pod=%s service=%s",
+			 ask->what == PULL_CPU ? "cpu" : "offcpu", ask->seconds,
+			 text_of(ask->container), text_of(ask->pod), text_of(ask->service));
 	if (ask->pid == 3) {
 		f->kept[f->n_kept++] = later;
 	} else if (ask->pid == 2) {
@@ -65,24 +76,29 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 	}
 }
 
-static void start(struct fixture *f, bool on)
+static void start(struct fixture *f, bool on, bool sources)
 {
-	struct listen_address address;
+	struct listen_plan addresses;
+	bool is_ui;
 	const struct server_opts opts = {
 		.loop = NULL,
-		.address = &address,
+		.addresses = &addresses,
 		.metrics = &f->metrics,
 		.health = &f->health,
-		.pull = on ? &f->source : NULL,
 	};
 	struct server_opts with_loop = opts;
 
-	*f = (struct fixture){.source = {f, on_pull}};
-	assert_true(listen_parse("127.0.0.1:0", &address));
+	*f = (struct fixture){
+		.source = {f, on_pull},
+		.sources = {.off = on ? NULL : "off: --pull", .cpu = &f->source, .go = &f->source}};
+	if (!sources)
+		f->sources.cpu = f->sources.go = NULL;
+	assert_int_equal(listen_plan("127.0.0.1:0", NULL, &addresses), 0);
 	served_init(&f->served);
 	assert_int_equal(loop_add_timer(f->served.loop, on_timer, f, &f->timer), 0);
 	with_loop.loop = f->served.loop;
-	assert_int_equal(server_new(&with_loop, &f->server), 0);
+	with_loop.pull = &f->sources;
+	assert_int_equal(server_new(&with_loop, &is_ui, &f->server), 0);
 	served_start(&f->served);
 }
 
@@ -111,8 +127,32 @@ static void questions(void **state)
 		{"allocs", "/debug/pprof/allocs?pid=1", "200", "allocs pid=1"},
 		{"mutex", "/debug/pprof/mutex?pid=1&debug=0", "200", "mutex pid=1"},
 		{"later", "/debug/pprof/block?pid=2", "200", "block pid=2 container=(none)"},
-		{"neither", "/debug/pprof/heap", "400", "?pid=N"},
-		{"both", "/debug/pprof/heap?pid=7&container=a", "400", "?pid=N"},
+		{"everything", "/debug/pprof/heap", "200", "heap pid=0 container=(none)"},
+		{"a pod", "/debug/pprof/heap?pod=shop/cart-0", "200",
+		 "container=(none) pod=shop/cart-0 service=(none)"},
+		{"a service", "/debug/pprof/block?service=cart", "200", "service=cart"},
+		{"all selectors", "/debug/pprof/block?service=c&pod=a%2Fb&container=x", "200",
+		 "container=x pod=a/b service=c"},
+		{"CPU", "/debug/pprof/profile", "200",
+		 "cpu seconds=30 container=(none) pod=(none) service=(none)"},
+		{"CPU for a second", "/debug/pprof/profile?seconds=1&container=ab12", "200",
+		 "cpu seconds=1 container=ab12"},
+		{"off-CPU", "/debug/pprof/offcpu?seconds=240", "200", "offcpu seconds=240"},
+		{"too long", "/debug/pprof/profile?seconds=241", "400", "from 1 to 240"},
+		{"no time", "/debug/pprof/profile?seconds=0", "400", "from 1 to 240"},
+		{"a fraction", "/debug/pprof/profile?seconds=1.5", "400", "from 1 to 240"},
+		{"negative", "/debug/pprof/profile?seconds=-1", "400", "from 1 to 240"},
+		{"no seconds", "/debug/pprof/profile?seconds=", "400", "from 1 to 240"},
+		{"far too long", "/debug/pprof/profile?seconds=99999999999999999999", "400",
+		 "from 1 to 240"},
+		{"CPU of a process", "/debug/pprof/profile?pid=7", "400", "podprof record"},
+		{"process and container", "/debug/pprof/heap?pid=7&container=a", "400", "without"},
+		{"process and service", "/debug/pprof/heap?pid=7&service=a", "400", "without"},
+		{"a pod without a namespace", "/debug/pprof/heap?pod=cart-0", "400", "NAMESPACE"},
+		{"a pod without a name", "/debug/pprof/heap?pod=shop/", "400", "NAMESPACE"},
+		{"an empty namespace", "/debug/pprof/heap?pod=/cart-0", "400", "NAMESPACE"},
+		{"an empty service", "/debug/pprof/heap?service=", "400", "a name"},
+		{"CPU as text", "/debug/pprof/profile?debug=1", "400", "no text form"},
 		{"no number", "/debug/pprof/heap?pid=x", "400", "number"},
 		{"a number and more", "/debug/pprof/heap?pid=7x", "400", "number"},
 		{"zero", "/debug/pprof/heap?pid=0", "400", "number"},
@@ -129,7 +169,7 @@ static void questions(void **state)
 	struct fixture f;
 
 	(void)state;
-	start(&f, true);
+	start(&f, true, true);
 	for (size_t i = 0; i < array_size(rows); i++) {
 		_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
 
@@ -150,17 +190,32 @@ static void questions(void **state)
 
 static void turned_off(void **state)
 {
+	static const struct {
+		const char *name;
+		bool on;
+		const char *target, *has;
+	} rows[] = {
+		{"all", false, "/debug/pprof/heap?pid=7", "--pull"},
+		{"all, CPU", false, "/debug/pprof/profile", "--pull"},
+		{"Go's", true, "/debug/pprof/heap?pid=7", "--go-heap-profiler"},
+		{"CPU", true, "/debug/pprof/profile", "--cpu-rate"},
+		{"off-CPU", true, "/debug/pprof/offcpu", "--cpu-rate"},
+	};
 	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
 	struct fixture f;
 
 	(void)state;
-	start(&f, false);
-	ask(&f, "GET", "/debug/pprof/heap?pid=7", &reply);
-	assert_memory_equal(reply.data, "HTTP/1.1 404", 12);
-	assert_non_null(strstr(reply.data, "--go-pull"));
-	served_stop(&f.served);
-	server_free(f.server);
-	stop(&f);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		row_begin(rows[i].name);
+		start(&f, rows[i].on, false);
+		buf_reset(&reply);
+		ask(&f, "GET", rows[i].target, &reply);
+		assert_memory_equal(reply.data, "HTTP/1.1 404", 12);
+		assert_non_null(strstr(reply.data, rows[i].has));
+		served_stop(&f.served);
+		server_free(f.server);
+		stop(&f);
+	}
 }
 
 /* Clients wait, one of them goes away, others are served in between. Then the answers arrive, or
@@ -175,7 +230,7 @@ static void nobody_waits(void **state)
 		struct fixture f;
 		int fds[LATER];
 
-		start(&f, true);
+		start(&f, true, true);
 		for (int i = 0; i < LATER; i++) {
 			fds[i] = served_connect(server_address(f.server));
 			assert_int_equal(send(fds[i], request, sizeof(request) - 1, MSG_NOSIGNAL),

@@ -2,13 +2,18 @@
 /* Everything the server serves, through a real client. */
 #include "support/test.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <curl/curl.h>
 
+#include "base/cleanup.h"
 #include "base/labels.h"
 #include "base/metric.h"
 #include "base/nsec.h"
@@ -49,7 +54,9 @@ static void give_entity(size_t i, ui_entity_fn fn, void *arg)
 				    .cpu_ns = i * NSEC_PER_SEC,
 				    .go_state = i % 2 ? HOSTILE : "ok",
 				    .go_version = HOSTILE,
-				    .go_inuse_bytes = i << 20});
+				    .go_inuse_bytes = i << 20,
+				    .n_slow = i % 2 ? 2 : 0,
+				    .slow_path = i % 2 ? "/mnt/" HOSTILE : NULL});
 }
 
 static void give_entities(void *ctx, ui_entity_fn fn, void *arg)
@@ -168,12 +175,18 @@ static void collect(void *ctx, struct metric_sink *sink)
 	(void)ctx;
 	metric_family(sink, &family);
 	metric_u64(sink, 7, &(struct metric_label){"name", HOSTILE}, 1);
+	for (int i = 0; i < 500; i++) { /* several steps of a page */
+		char text[16];
+
+		snprintf(text, sizeof(text), "%d", i);
+		metric_u64(sink, 1, &(struct metric_label){"number", text}, 1);
+	}
 }
 
-static int setup(void **state)
+static struct fixture *fixture_new(const struct listen_plan *addresses)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	struct listen_address address;
+	bool is_ui;
 
 	assert_non_null(f);
 	f->n_entities = 12;
@@ -182,29 +195,55 @@ static int setup(void **state)
 				   give_one, give_profiles, give_flame,	       give_raw};
 	health_set(&f->health, HEALTH_READY, "bpf", false, "no BTF");
 	assert_int_equal(metric_list_add(&f->metrics, collect, NULL), 0);
-	assert_true(listen_parse("127.0.0.1:0", &address));
 	served_init(&f->served);
+	loop_set_slice(f->served.loop, 0); /* one step of a page a turn */
 	assert_int_equal(server_new(&(struct server_opts){.loop = f->served.loop,
-							  .address = &address,
+							  .addresses = addresses,
 							  .metrics = &f->metrics,
 							  .health = &f->health,
 							  .ui = &f->ui},
-				    &f->server),
+				    &is_ui, &f->server),
 			 0);
 	served_start(&f->served);
-	*state = f;
-	return 0;
+	return f;
 }
 
-static int teardown(void **state)
+static void fixture_free(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	served_stop(&f->served);
 	server_free(f->server);
 	served_deinit(&f->served);
 	metric_list_deinit(&f->metrics);
 	free(f);
+}
+
+DEFINE_CLEANUP(struct fixture *, fixture_freep, fixture_free);
+
+static int setup(void **state)
+{
+	struct listen_plan addresses;
+
+	assert_int_equal(listen_plan("127.0.0.1:0", NULL, &addresses), 0);
+	*state = fixture_new(&addresses);
+	return 0;
+}
+
+static void ask_metrics(const struct fixture *f, int *ret)
+{
+	static const char request[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+	*ret = served_connect(server_address(f->server));
+	assert_int_equal(write(*ret, request, sizeof(request) - 1), sizeof(request) - 1);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	int fd;
+
+	ask_metrics(f, &fd); /* the request may be waiting, half done, or not yet read */
+	fixture_free(f);
+	close(fd);
 	return 0;
 }
 
@@ -229,7 +268,7 @@ static size_t take(char *data, size_t size, size_t n, void *ctx)
 }
 
 /* @header: "Name: value" or NULL. */
-static void get(const struct fixture *f, const char *path, const char *header, struct reply *ret)
+static void get_at(const char *address, const char *path, const char *header, struct reply *ret)
 {
 	CURL *curl = curl_easy_init();
 	struct curl_slist *headers = header ? curl_slist_append(NULL, header) : NULL;
@@ -238,7 +277,7 @@ static void get(const struct fixture *f, const char *path, const char *header, s
 	*ret = (struct reply){.headers = BUF_INIT(65536), .body = BUF_INIT(16 << 20)};
 	assert_non_null(curl);
 	assert_int_equal(buf_puts(&ret->body, ""), 0);
-	snprintf(url, sizeof(url), "http://%s%s", server_address(f->server), path);
+	snprintf(url, sizeof(url), "http://%s%s", address, path);
 	curl_easy_setopt(curl, CURLOPT_URL, url);
 	curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
 	curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
@@ -255,6 +294,11 @@ static void get(const struct fixture *f, const char *path, const char *header, s
 	snprintf(ret->type, sizeof(ret->type), "%s", type ? type : "");
 	curl_slist_free_all(headers);
 	curl_easy_cleanup(curl);
+}
+
+static void get(const struct fixture *f, const char *path, const char *header, struct reply *ret)
+{
+	get_at(server_address(f->server), path, header, ret);
 }
 
 struct get_row {
@@ -279,6 +323,8 @@ static const struct get_row get_rows[] = {
 	{"/", "Accept-Encoding: gzip", 200, "text/html; charset=utf-8", "n&lt;1&gt;"},
 	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8", "data-entity=\"o-7\""},
 	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8", "<i>app</i>" HOSTILE_HTML},
+	{"/", NULL, 200, "text/html; charset=utf-8", "</i>2 files: /mnt/" HOSTILE_HTML},
+	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8", "</i>2 files: /mnt/" HOSTILE_HTML},
 	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8",
 	 "<a download href=\"/profile/1002.pb.gz\">"},
 	{"/entity/o-8", NULL, 404, "text/plain; charset=utf-8", ""},
@@ -326,6 +372,30 @@ static void test_get(void **state)
 				    : NULL);
 		if (row->header && strstr(row->header, "Accept-Encoding"))
 			assert_non_null(strstr(reply.headers.data, "Content-Encoding: gzip\r\n"));
+	}
+}
+
+/* The page is whole although clients go while it is made. */
+static void test_scrapes(void **state)
+{
+	const struct fixture *f = *state;
+	int fd;
+
+	for (int i = 0; i < 20; i++) {
+		_cleanup_(reply_deinit) struct reply plain, packed, openmetrics;
+
+		ask_metrics(f, &fd);
+		get(f, "/metrics", NULL, &plain);
+		close(fd);
+		assert_int_equal(plain.status, 200);
+		assert_non_null(strstr(plain.body.data, "some_total{number=\"499\"} 1\n"));
+		ask_metrics(f, &fd);
+		close(fd);
+		get(f, "/metrics", "Accept-Encoding: gzip", &packed);
+		assert_string_equal(packed.body.data, plain.body.data);
+		get(f, "/metrics", "Accept: application/openmetrics-text; version=1.0.0",
+		    &openmetrics);
+		assert_string_equal(openmetrics.body.data + openmetrics.body.len - 6, "# EOF\n");
 	}
 }
 
@@ -411,12 +481,119 @@ static void test_nothing_yet(void **state)
 	assert_non_null(strstr(reply.body.data, "No profiles yet."));
 }
 
+/* ---------------------------------------------------------------- two addresses */
+
+/* The paths of each address, if the page has one of its own. */
+static void test_two_addresses(void **state)
+{
+	static const struct {
+		const char *path;
+		long metrics, ui;
+	} rows[] = {
+		{"/metrics", 200, 200},		{"/-/healthy", 200, 200},
+		{"/-/ready", 503, 503},		{"/", 404, 200},
+		{"/entity/o-7", 404, 200},	{"/entity/o-7/flame.json?kind=cpu", 404, 200},
+		{"/metrics/../", 404, 404},	{"/profile/1000.pb.gz", 404, 200},
+		{"/assets/flame.js", 404, 200}, {"/debug/pprof/profile?seconds=1", 404, 404},
+	};
+	struct listen_plan addresses;
+	_cleanup_(fixture_freep) struct fixture *f = NULL;
+
+	(void)state;
+	assert_int_equal(listen_plan("0.0.0.0:0", NULL, &addresses), 0);
+	f = fixture_new(&addresses);
+	assert_memory_equal(server_address(f->server), "127.0.0.1:", 10);
+	assert_memory_equal(server_metrics_address(f->server), "0.0.0.0:", 8);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(reply_deinit) struct reply metrics, ui;
+
+		row_begin(rows[i].path);
+		get_at(server_metrics_address(f->server), rows[i].path, NULL, &metrics);
+		get_at(server_address(f->server), rows[i].path, NULL, &ui);
+		assert_int_equal(metrics.status, rows[i].metrics);
+		assert_int_equal(ui.status, rows[i].ui);
+		if (rows[i].metrics == 404)
+			assert_non_null(strstr(metrics.body.data, "--ui-listen"));
+	}
+}
+
+/* The error says which address is taken. */
+static void test_taken_address(void **state)
+{
+	struct fixture *f = *state;
+	const char *const taken = server_address(f->server);
+	struct server *server = NULL;
+	struct server_opts opts = {.metrics = &f->metrics, .health = &f->health};
+	struct served served;
+	bool is_ui;
+
+	served_init(&served);
+	opts.loop = served.loop;
+	for (int i = 0; i < 2; i++) {
+		struct listen_plan addresses;
+
+		assert_int_equal(listen_plan(i ? "127.0.0.1:0" : taken, i ? taken : "127.0.0.1:0",
+					     &addresses),
+				 0);
+		opts.addresses = &addresses;
+		assert_int_equal(server_new(&opts, &is_ui, &server), -EADDRINUSE);
+		assert_int_equal(is_ui, i);
+	}
+	served_deinit(&served);
+}
+
+#define CROWD 500
+
+/* One of many clients, from @i-th of 20 addresses. */
+static int connect_from(const char *address, int i)
+{
+	struct sockaddr_in from = {.sin_family = AF_INET};
+	struct listen_address to;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)i % 20);
+	assert_true(listen_parse(address, &to));
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to.addr, to.len), 0);
+	return fd;
+}
+
+/* Clients that send nothing, and clients that send a byte at a time, delay no scrape. */
+static void test_crowd(void **state)
+{
+	static const char request[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ";
+	struct fixture *f = *state;
+	uint64_t longest_ns = 0;
+	int fds[CROWD];
+
+	for (int i = 0; i < CROWD; i++)
+		fds[i] = connect_from(server_address(f->server), i);
+	for (size_t at = 0; at < strlen(request); at++) {
+		_cleanup_(reply_deinit) struct reply reply;
+		uint64_t begun_ns = nsec_monotonic();
+
+		for (int i = 0; i < CROWD; i += 2) /* the server has closed some */
+			(void)!send(fds[i], request + at, 1, MSG_NOSIGNAL);
+		get(f, "/metrics", NULL, &reply);
+		assert_int_equal(reply.status, 200);
+		begun_ns = nsec_monotonic() - begun_ns;
+		longest_ns = begun_ns > longest_ns ? begun_ns : longest_ns;
+	}
+	for (int i = 0; i < CROWD; i++)
+		close(fds[i]);
+	print_message("longest scrape: %.1f ms\n", (double)longest_ns / NSEC_PER_MSEC);
+	assert_true(longest_ns < 30 * NSEC_PER_SEC); /* idle clients are closed then */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_get),	    cmocka_unit_test(test_order),
 		cmocka_unit_test(test_asset_cache), cmocka_unit_test(test_download),
 		cmocka_unit_test(test_many),	    cmocka_unit_test(test_nothing_yet),
+		cmocka_unit_test(test_scrapes),	    cmocka_unit_test(test_two_addresses),
+		cmocka_unit_test(test_crowd),	    cmocka_unit_test(test_taken_address),
 	};
 	int failed;
 

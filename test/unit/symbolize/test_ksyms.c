@@ -24,6 +24,12 @@ static const char listing[] = "0000000000000000 A fixed_percpu_data\n"
 			      "ffffffffa0000010 d mod_data\t[mod]\n"
 			      "ffffffffa0100000 t mod_last\t[mod]\n"
 			      "ffffffffc0000000 t bpf_prog_6deef7357e7b4530_sd_fw_egress\t[bpf]\n"
+			      "fffffffeffffff00 t edge\t[odd]\n"
+			      "ffff800010000000 t lowest\t[low]\n"
+			      "ffff800010000000 T lowest_global\t[low]\n"
+			      "ffffffff00000080 t behind_edge\t[odd]\n"
+			      "ffff800010000040 d low_data\t[low]\n"
+			      "ffff800010000020 t second_lowest\t[low]\n"
 			      "not a line\n"
 			      "ffffffffd0000000 tt two_letters\n"
 			      "ffffffffd0000000\n";
@@ -51,6 +57,16 @@ static const struct row rows[] = {
 	{"BPF program", 0xffffffffc0000000, "bpf_prog_6deef7357e7b4530_sd_fw_egress [bpf]",
 	 0xffffffffc0000000},
 	{"highest", UINT64_MAX, NULL, 0},
+	/* out of order in the list, and with another high half of the address */
+	{"below the lowest", 0xffff80000fffffff, NULL, 0},
+	{"lowest, two names", 0xffff80001000001f, "lowest_global [low]", 0xffff800010000000},
+	{"second lowest", 0xffff80001000003f, "second_lowest [low]", 0xffff800010000020},
+	{"a gap", 0xffff800010000040, NULL, 0},
+	{"before the edge", 0xfffffffefffffeff, NULL, 0},
+	{"at the edge", 0xfffffffeffffffff, "edge [odd]", 0xfffffffeffffff00},
+	{"over the edge", 0xffffffff0000007f, "edge [odd]", 0xfffffffeffffff00},
+	{"behind the edge", 0xffffffff00000080, "behind_edge [odd]", 0xffffffff00000080},
+	{"far behind the edge", 0xffffffff00040080, NULL, 0},
 };
 
 /* A directory with a file kallsyms of this text, or without the file. */
@@ -88,7 +104,7 @@ static void test_rows(void **state)
 	(void)state;
 	make_root(dir, listing, &root);
 	assert_int_equal(ksyms_load(&root, &k), 0);
-	assert_int_equal(ksyms_n(k), 6);
+	assert_int_equal(ksyms_n(k), 10);
 	for (size_t i = 0; i < array_size(rows); i++) {
 		const char *name = NULL;
 		uint64_t start = 0;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -12,11 +13,14 @@
 
 #include "base/nsec.h"
 #include "base/root.h"
+#include "elf/elffile.h"
+#include "discovery/pid.h"
 #include "support/allocfail.h"
 #include "support/fixture.h"
 #include "support/gofixture.h"
 #include "support/gotable.h"
 #include "symbolize/lookup.h"
+#include "symbolize/perf_map.h"
 #include "symbolize/source.h"
 #include "symbolize/symbolizer.h"
 
@@ -137,6 +141,7 @@ static void test_programs(void **state)
 static void test_without_names(void **state)
 {
 	struct image *stripped = open_fixture("plain-stripped"), *text, *anon, *unknown, *odd;
+	struct image *whole = open_fixture("plain-pie"), *linked = open_fixture("cxx-linked");
 	struct fixture *f = *state;
 	struct symbol sym;
 
@@ -151,19 +156,101 @@ static void test_without_names(void **state)
 			 0);
 	sym = find(f, stripped, 0x1234);
 	check_name(&sym, false, "plain-stripped+0x1234");
+	assert_int_equal(sym.missing, SYMBOL_STRIPPED);
+	sym = find(f, whole, 0x10);
+	assert_int_equal(sym.missing, SYMBOL_NO_SYMBOL);
+	sym = find(f, linked, 0x10);
+	assert_int_equal(sym.missing, SYMBOL_NO_SYMBOL);
 	sym = find(f, text, 0x1234);
 	check_name(&sym, false, "Makefile+0x1234");
+	assert_int_equal(sym.missing, SYMBOL_UNREADABLE_ELF);
 	sym = find(f, anon, 0x7f0000001234);
 	check_name(&sym, false, "[anon]");
+	assert_int_equal(sym.missing, SYMBOL_NO_PERF_MAP);
 	sym = find(f, unknown, 0x7f0000001234);
 	check_name(&sym, false, "[unknown]");
+	assert_int_equal(sym.missing, SYMBOL_NO_MAPPING);
 	sym = find(f, odd, 1);
 	check_name(&sym, false, "a?b+0x1");
+	assert_int_equal(sym.missing, SYMBOL_NOT_OPENED);
+	image_set_slow(whole);
+	sym = find(f, whole, 0x10);
+	assert_int_equal(sym.missing, SYMBOL_SLOW_FILE);
 	image_unref(stripped);
+	image_unref(whole);
+	image_unref(linked);
 	image_unref(text);
 	image_unref(anon);
 	image_unref(unknown);
 	image_unref(odd);
+}
+
+static struct image *make_memory(const struct pid_id *pid, const char *path)
+{
+	struct image *image;
+
+	assert_int_equal(image_new(IMAGE_ANON, path, &image), 0);
+	image->mapped_by = *pid;
+	return image;
+}
+
+static void append_map(const char *path, const char *line)
+{
+	FILE *map = fopen(path, "ae");
+
+	assert_non_null(map);
+	fputs(line, map);
+	fclose(map);
+}
+
+/* The map of this process; it grows, and goes. */
+static void test_perf_map(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t *events = symbolizer_perf_map_events(f->s);
+	struct image *jit, *ended;
+	struct symbol sym;
+	struct pid_id id;
+	char path[64];
+
+	assert_int_equal(pid_read(&f->proc, getpid(), &id), 0);
+	jit = make_memory(&id, "[anon:jit]");
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	(void)unlink(path);
+	sym = find(f, jit, 0x1008);
+	check_name(&sym, false, "[anon:jit]");
+	assert_int_equal(events[PERF_MAP_ABSENT], 1);
+
+	append_map(path, "1000 10 LazyCompile:f /a b.js:1\n2000 10 a\xff"
+			 "b\n");
+	sym = find(f, jit, 0x1008);
+	check_name(&sym, true, "LazyCompile:f /a b.js:1");
+	sym = find(f, jit, 0x2000);
+	check_name(&sym, true, "a?b");
+	sym = find(f, jit, 0x3000);
+	check_name(&sym, false, "[anon:jit]");
+	assert_int_equal(sym.missing, SYMBOL_NOT_IN_PERF_MAP);
+	append_map(path, "1008 4 inner\n");
+	sym = find(f, jit, 0x1008);
+	check_name(&sym, true, "inner");
+	sym = find(f, jit, 0x1007);
+	check_name(&sym, true, "LazyCompile:f /a b.js:1");
+
+	/* opened while the process lived */
+	id.start_ticks--;
+	ended = make_memory(&id, "[anon]");
+	sym = find(f, ended, 0x1008);
+	check_name(&sym, false, "[anon]");
+	image_set_perf_map(ended, open(path, O_RDONLY | O_CLOEXEC));
+	assert_int_equal(unlink(path), 0);
+	sym = find(f, ended, 0x1008);
+	check_name(&sym, true, "inner");
+	assert_int_equal(events[PERF_MAP_ABSENT], 2);
+	/* what was read stays */
+	sym = find(f, jit, 0x1008);
+	check_name(&sym, true, "inner");
+	image_unref(jit);
+	image_unref(ended);
 }
 
 static void test_vdso(void **state)
@@ -208,6 +295,7 @@ static void test_kernel(void **state)
 	check_name(&sym, pc != 0, pc ? "vfs_read" : "[kernel]");
 	sym = find(f, kernel, 0xffffffffffffff00);
 	check_name(&sym, false, "[kernel]");
+	assert_int_equal(sym.missing, pc ? SYMBOL_NOT_IN_KERNEL : SYMBOL_KERNEL_HIDDEN);
 	image_unref(kernel);
 }
 
@@ -342,7 +430,7 @@ struct silent {
 
 static struct silent silent;
 
-static int silent_open(const struct elffile *file, void **ret)
+static int silent_open(const struct source_file *file, void **ret)
 {
 	assert_non_null(file);
 	if (silent.later-- > 0)
@@ -374,8 +462,13 @@ static void silent_free(void *opened)
 	silent.n_freed++;
 }
 
-static const struct symbol_source silent_source = {"silent", silent_open, silent_find, silent_bytes,
-						   silent_free};
+static const struct symbol_source silent_source = {
+	.name = "silent",
+	.open = silent_open,
+	.find = silent_find,
+	.bytes = silent_bytes,
+	.free = silent_free,
+};
 
 static struct symbolizer *silent_symbolizer(const struct fixture *f)
 {
@@ -424,7 +517,7 @@ static void test_blocked(void **state)
 		check_name(&sym, false, "plain-stripped+0x2");
 		assert_int_equal(image_is_slow(images[i]), i < LOOKUP_BLOCKED_MAX / 2);
 	}
-	assert_int_equal(symbolizer_blocked(s), LOOKUP_BLOCKED_MAX / 2);
+	assert_int_equal(symbolizer_reads(s)[SYMBOL_READ_SLOW], LOOKUP_BLOCKED_MAX / 2);
 	assert_int_equal(silent.n_opened, 1 + LOOKUP_BLOCKED_MAX / 2);
 	sym = find_with(s, images[0], 2); /* at once */
 	check_name(&sym, false, "plain-stripped+0x2");
@@ -471,6 +564,15 @@ static int count_found(void *ctx, size_t i, const struct symbol *symbol)
 	return 0;
 }
 
+/* No address is found. */
+static int count_greedy(void *ctx, size_t i, const struct symbol *symbol)
+{
+	(void)ctx;
+	(void)i;
+	assert_false(symbol->found);
+	return 0;
+}
+
 /* More addresses than one batch has. */
 static void test_batches(void **state)
 {
@@ -493,23 +595,192 @@ static void test_batches(void **state)
 	image_unref(image);
 }
 
+/* ---------------------------------------------------------------- files that take too much work */
+
+enum greed {
+	GREED_OPEN,    /* open() works until the budget ends, */
+	GREED_PART,    /* with a part to show */
+	GREED_FIND,    /* find() does */
+	GREED_PATIENT, /* open() works slowly until the budget ends */
+};
+
+struct greedy {
+	enum greed greed;
+	struct image *image; /* other files are like silent's */
+	const struct elffile *file;
+	int n_opened;
+	sem_t opening;
+};
+
+static struct greedy greedy;
+
+static void work(uint64_t units)
+{
+	while (elffile_spend(greedy.file, units))
+		continue;
+}
+
+static int greedy_open(const struct source_file *file, void **ret)
+{
+	greedy.file = file->elf;
+	greedy.n_opened++;
+	sem_post(&greedy.opening);
+	if (elffile_size(file->elf) != elffile_size(greedy.image->file) ||
+	    greedy.greed == GREED_FIND)
+		return silent_open(file, ret);
+	work(greedy.greed == GREED_PATIENT ? 1 : UINT64_MAX / 2);
+	if (greedy.greed == GREED_PART)
+		*ret = &silent;
+	return SOURCE_ABANDONED;
+}
+
+static int greedy_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)
+{
+	if (greedy.greed == GREED_FIND && vaddr >= 100) {
+		work(UINT64_MAX / 2);
+		return SOURCE_NONE;
+	}
+	return silent_find(opened, vaddr, lines);
+}
+
+static const struct symbol_source greedy_source = {
+	.name = "greedy",
+	.open = greedy_open,
+	.find = greedy_find,
+	.bytes = silent_bytes,
+	.free = silent_free,
+};
+
+static struct symbolizer *greedy_symbolizer(const struct fixture *f, enum greed greed)
+{
+	static const struct symbol_source *const sources[] = {&greedy_source};
+	const struct symbolizer_opts opts = {
+		.proc = &f->proc,
+		.cache_bytes = CACHE_BYTES,
+		.guarded = true,
+		.sources = sources,
+		.n_sources = 1,
+	};
+	struct symbolizer *s;
+
+	silent = (struct silent){0};
+	greedy = (struct greedy){.greed = greed, .image = open_fixture("plain-pie")};
+	sem_init(&greedy.opening, 0, 0);
+	assert_int_equal(symbolizer_new(&opts, &s), 0);
+	return s;
+}
+
+static void check_reads(const struct symbolizer *s, uint64_t ok, uint64_t abandoned)
+{
+	assert_int_equal(symbolizer_reads(s)[SYMBOL_READ_OK], ok);
+	assert_int_equal(symbolizer_reads(s)[SYMBOL_READ_ABANDONED], abandoned);
+}
+
+/* The file is not read again, not even as another image. Other files have their names. */
+static void test_too_much_work(void **state)
+{
+	static const enum greed greeds[] = {GREED_OPEN, GREED_PART, GREED_FIND};
+
+	for (size_t i = 0; i < array_size(greeds); i++) {
+		const bool part = greeds[i] == GREED_PART;
+		const uint64_t vaddrs[] = {2, 100, 4};
+		struct symbolizer *s = greedy_symbolizer(*state, greeds[i]);
+		struct image *again = open_fixture("plain-pie"), *other = open_fixture("cxx");
+		struct symbol sym;
+
+		row_begin(part ? "part" : greeds[i] == GREED_FIND ? "find" : "open");
+		sym = find_with(s, other, 2);
+		check_name(&sym, true, "even");
+		if (greeds[i] == GREED_FIND) { /* the names found before stay */
+			bool found[3] = {0};
+
+			assert_int_equal(
+				symbolizer_find_all(s, greedy.image, vaddrs, 1, count_found, found),
+				0);
+			assert_int_equal(symbolizer_find_all(s, greedy.image, vaddrs + 1, 2,
+							     count_greedy, found),
+					 0);
+		}
+		sym = find_with(s, greedy.image, 2);
+		check_name(&sym, part, part ? "even" : "plain-pie+0x2");
+		sym = find_with(s, again, 2);
+		check_name(&sym, false, "plain-pie+0x2");
+		assert_int_equal(sym.missing, SYMBOL_OVER_BUDGET);
+		sym = find_with(s, other, 4);
+		check_name(&sym, true, "even");
+		assert_int_equal(greedy.n_opened, 2);
+		check_reads(s, greeds[i] == GREED_FIND ? 2 : 1, 1);
+		symbolizer_free(s);
+		assert_int_equal(silent.n_freed, greeds[i] == GREED_OPEN ? 1 : 2);
+		image_unref(again);
+		image_unref(other);
+		image_unref(greedy.image);
+	}
+}
+
+static void *stop(void *s)
+{
+	while (sem_wait(&greedy.opening) && errno == EINTR)
+		continue;
+	symbolizer_stop(s);
+	return NULL;
+}
+
+/* A running read ends, later ones do not begin to work, and no file is to blame. */
+static void test_stop(void **state)
+{
+	struct symbolizer *s = greedy_symbolizer(*state, GREED_PATIENT);
+	struct image *other = open_fixture("cxx");
+	struct symbol sym;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, stop, s), 0);
+	sym = find_with(s, greedy.image, 2);
+	check_name(&sym, false, "plain-pie+0x2");
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	sym = find_with(s, other, 2);
+	check_name(&sym, false, "cxx+0x2");
+	check_reads(s, 1, 0);
+	symbolizer_free(s);
+	image_unref(greedy.image);
+	image_unref(other);
+}
+
+/* A report has so much time for names. */
+static void test_report_time(void **state)
+{
+	const struct fixture *f = *state;
+	const struct symbolizer_opts opts = {
+		.proc = &f->proc, .cache_bytes = CACHE_BYTES, .report_ns = 1};
+	struct image *image = open_fixture("plain-pie");
+	struct elffile *file = image->file;
+	struct symbolizer *s;
+	struct symbol sym;
+	uint64_t vaddr = elffile_entry(file);
+
+	assert_int_equal(symbolizer_new(&opts, &s), 0);
+	for (int i = 0; i < 2; i++) {
+		sym = find_with(s, image, vaddr);
+		assert_true(sym.found);
+		sym = find_with(s, image, vaddr);
+		assert_false(sym.found);
+		symbolizer_release(s);
+	}
+	symbolizer_free(s);
+	image_unref(image);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_programs),
-		TEST(test_without_names),
-		TEST(test_vdso),
-		TEST(test_kernel),
-		TEST(test_go),
-		TEST(test_small_cache),
-		TEST(test_many_strings),
-		TEST(test_go_circle),
-		TEST(test_out_of_memory),
-		TEST(test_blocked),
-		TEST(test_later),
-		TEST(test_batches),
+		TEST(test_programs),	  TEST(test_without_names), TEST(test_perf_map),
+		TEST(test_vdso),	  TEST(test_kernel),	    TEST(test_go),
+		TEST(test_small_cache),	  TEST(test_many_strings),  TEST(test_go_circle),
+		TEST(test_out_of_memory), TEST(test_blocked),	    TEST(test_later),
+		TEST(test_batches),	  TEST(test_too_much_work), TEST(test_stop),
+		TEST(test_report_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/nsec.h"
+#include "base/work_budget.h"
 #include "elf/elffile.h"
 #include "support/allocfail.h"
 #include "support/fixture.h"
@@ -176,7 +178,7 @@ static void check_file(const char *path, size_t n_min)
 		if (s->vaddr)
 			check_address(&truth, t, s->vaddr - 1);
 	}
-	print_message("%zu functions, %zu bytes a symbol\n", n, symtab_bytes(t) / symtab_n(t));
+	print_message("%zu functions, %zu bytes each\n", n, symtab_bytes(t) / n);
 	assert_true(n >= n_min);
 	symtab_free(t);
 	elffile_free(file);
@@ -314,6 +316,45 @@ static void test_aliases(void **state)
 	elffile_free(file);
 }
 
+/* ---------------------------------------------------------------- budget */
+
+static void give(struct work_budget *work, uint64_t units)
+{
+	work_budget_init(work, units, 100 * NSEC_PER_SEC, NULL);
+}
+
+/* The table for dynamic linking is within the budget, the other one is not. */
+static void test_part(void **state)
+{
+	_cleanup_(truth_deinit) struct truth truth = {0};
+	char path[FIXTURE_PATH_MAX];
+	struct elffile *file = open_file(fixture_path("plugin_ant", path)), *budgeted;
+	struct work_budget work;
+	struct symtab *t = NULL;
+	uint64_t all;
+
+	(void)state;
+	ask_readelf(path, &truth);
+	give(&work, UINT64_MAX);
+	assert_int_equal(elffile_budgeted(file, &work, &budgeted), 0);
+	assert_int_equal(symtab_open(budgeted, &t), 0);
+	all = work.spent;
+	check_row(t, vaddr_of(&truth, "frame_dummy"), "frame_dummy");
+	symtab_free(take_ptr(t));
+	give(&work, all - 1);
+	assert_int_equal(symtab_open(budgeted, &t), SYMTAB_ABANDONED);
+	assert_non_null(t);
+	give(&work, UINT64_MAX);
+	check_row(t, vaddr_of(&truth, "frame_dummy"), NULL);
+	check_row(t, vaddr_of(&truth, "plugin_work"), "plugin_work");
+	symtab_free(take_ptr(t));
+	give(&work, 1);
+	assert_int_equal(symtab_open(budgeted, &t), SYMTAB_ABANDONED);
+	assert_null(t);
+	elffile_free(budgeted);
+	elffile_free(file);
+}
+
 /* ---------------------------------------------------------------- names */
 
 static void test_versions(void **state)
@@ -376,9 +417,13 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_real_files),    cmocka_unit_test(test_without_functions),
-		cmocka_unit_test(test_assembly),      cmocka_unit_test(test_aliases),
-		cmocka_unit_test(test_versions),      cmocka_unit_test(test_marks_and_choice),
+		cmocka_unit_test(test_real_files),
+		cmocka_unit_test(test_without_functions),
+		cmocka_unit_test(test_assembly),
+		cmocka_unit_test(test_aliases),
+		cmocka_unit_test(test_part),
+		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_marks_and_choice),
 		cmocka_unit_test(test_out_of_memory),
 	};
 

@@ -7,8 +7,6 @@
 #include "unwind/cfi.h"
 #include "unwind/rowtext.h"
 
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
-
 #define START 0x1000
 #define SIZE  0x100
 

@@ -13,9 +13,6 @@
 #include "unwindtable/compile.h"
 #include "unwind/rowtext.h"
 
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
-
 /* ---------------------------------------------------------------- tables made of bytes */
 
 struct bytes {

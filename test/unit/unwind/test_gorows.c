@@ -27,8 +27,6 @@
 #define ROWS_IN	 20
 #define TEXT_END (TEXT + 0x100u)
 
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 DEFINE_CLEANUP(struct gorows *, gorows_freep, gorows_free);
 
 /* An expected row. */

@@ -10,9 +10,6 @@
 #include "unwind/rowtext.h"
 #include "unwind/synthetic.h"
 
-DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
-
 static const char glibc_x86[] = "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05";
 static const char musl_x86[] = "\xb8\x0f\x00\x00\x00\x0f\x05";
 static const char vdso_arm64[] = "\x68\x11\x80\xd2\x01\x00\x00\xd4";

@@ -17,6 +17,7 @@ struct kernel {
 	bool recorded[16];
 	size_t n_recorded;
 	size_t max_records;
+	bool refuses;
 };
 
 static int reserve(void *ctx, uint32_t n, uint32_t *ret)
@@ -58,6 +59,8 @@ static int record(void *ctx, uint32_t tgid, const struct process *process)
 {
 	struct kernel *k = ctx;
 
+	if (k->refuses)
+		return -ENOMEM;
 	if (!k->recorded[tgid] && k->n_recorded >= k->max_records)
 		return -E2BIG;
 	k->n_recorded += !k->recorded[tgid];
@@ -239,6 +242,29 @@ static void test_exec_replaces(void **state)
 	assert_int_equal(processes_stats(f->p).n_records, 1);
 }
 
+/* The mappings stay. */
+static void test_set_runtime(void **state)
+{
+	struct fixture *f = *state;
+	struct processes_id id;
+
+	assert_int_equal(publish(f, 4, 5, 9, 2, 10), 0);
+	check(f, 4, 5, 9, 2);
+	assert_true(processes_set_runtime(f->p, 4, 3));
+	assert_int_equal(f->kernel.records[4].runtime, 3);
+	assert_true(processes_find(f->p, 4, &id));
+	assert_int_equal(id.runtime, 3);
+	f->kernel.refuses = true;
+	assert_false(processes_set_runtime(f->p, 4, 1));
+	f->kernel.refuses = false;
+	assert_true(processes_find(f->p, 4, &id));
+	assert_int_equal(id.runtime, 3);
+	assert_true(processes_set_runtime(f->p, 4, 0));
+	check(f, 4, 5, 9, 2);
+	assert_false(processes_set_runtime(f->p, 5, 1));
+	assert_false(f->kernel.recorded[5]);
+}
+
 /* Without room the old record stays; a new process is refused, and nothing is left of it. */
 static void test_no_room(void **state)
 {
@@ -320,9 +346,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_sizes), TEST(test_too_many), TEST(test_shared),
-		TEST(test_quiet), TEST(test_no_room),  TEST(test_exec_replaces),
-		TEST(test_mark),  TEST(test_churn),    TEST(test_no_memory),
+		TEST(test_sizes),     TEST(test_too_many),	TEST(test_shared), TEST(test_quiet),
+		TEST(test_no_room),   TEST(test_exec_replaces), TEST(test_mark),   TEST(test_churn),
+		TEST(test_no_memory), TEST(test_set_runtime),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

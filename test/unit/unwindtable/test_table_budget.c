@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What becomes of a file whose table takes too much work; the kernel is an array here. */
+/* A file whose table exceeds the work budget; the kernel is an array here. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -23,12 +23,13 @@
 /* ---------------------------------------------------------------- a file with much work */
 
 #define GO_FUNCS  4096u
-#define GO_STEPS  65000u /* of one function */
+#define GO_STEPS  65000u /* of a function */
 #define GO_HEADER 72u
 #define GO_PCS	  96u
 #define GO_RECORD 44u
 
-/* Go's tables: all functions share the longest possible table. It gives one row each. */
+/* Go's tables: all functions share the longest possible table, with a single row for each function.
+ */
 static void make_costly(struct elfmake *m)
 {
 	const uint64_t n_code = (uint64_t)GO_FUNCS * GO_STEPS;
@@ -182,7 +183,7 @@ static void test_abandoned(void **state)
 			 1);
 	/* not at once again */
 	assert_false(build(s, image));
-	/* nor when its processes come and go */
+	/* nor when processes of the file start and end */
 	forget_numbers(s);
 	image_unref(image);
 	image = open_image(path);
@@ -215,7 +216,7 @@ static void test_end(void **state)
 
 /* ---------------------------------------------------------------- any budget */
 
-/* Compiles with @units; returns what was spent. */
+/* Compile with @units; returns the spent units. */
 static uint64_t compile_with(const struct elffile *file, uint64_t units, const atomic_bool *stop,
 			     enum work_end *ret)
 {

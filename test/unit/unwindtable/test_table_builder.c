@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which table is made next, and with which priority; the kernel is an array here. */
+/* The order and priority of making tables; the kernel is an array here. */
 #include "support/test.h"
 
 #include <dirent.h>
@@ -65,7 +65,7 @@ static void on_ready(void *ctx, uint16_t number)
 		loop_stop(b->loop);
 }
 
-/* An ELF file without rows: that is known when it has been read, as with any other. */
+/* An ELF file without rows: known only after reading, like any other result. */
 static struct image *new_image(void)
 {
 	const struct ehimage file = {.build_id = "same"};
@@ -125,8 +125,8 @@ static void want(struct bench *b, int image, int times)
 		table_builder_want(b->builder, b->images[image]);
 }
 
-/* The first is under way at once. Of the others that one comes first which most stacks lack, not
- * the one that was wanted first. */
+/* The first table starts at once. Next comes the table that most stacks lack, not the one requested
+ * first. */
 static void test_most_missed(void **state)
 {
 	struct bench *b = *state;
@@ -145,7 +145,7 @@ static void test_most_missed(void **state)
 	assert_int_equal(table_builder_pending(b->builder), 0);
 }
 
-/* What is released while it waits is not made. */
+/* A table released before its turn is not made. */
 static void test_released(void **state)
 {
 	static const bool used[TABLE_EXES] = {0};
@@ -161,7 +161,7 @@ static void test_released(void **state)
 	assert_int_equal(table_builder_pending(b->builder), 0);
 }
 
-/* The nice value of this process's thread of that name; 100: there is none. */
+/* The nice value of the thread with this name; 100: no such thread. */
 static int nice_of(const char *thread)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -189,7 +189,7 @@ static int nice_of(const char *thread)
 	return nice_value;
 }
 
-/* On a busy node tables are what stacks wait for: the worker has the agent's own priority. */
+/* On a busy node stacks wait for tables, so the worker has the priority of the agent. */
 static void test_priority(void **state)
 {
 	struct bench *b = *state;

@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/memo.bpf.h"
 #include "lib/table_host.h"
 #include "support/allocfail.h"
 #include "unwindtable/tables.h"
-
-DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 
 #define SLABS 4
 #define SEC   1000000000ull
@@ -22,6 +21,7 @@ struct kernel {
 	struct unwind_rule rules[TABLE_RULES];
 	struct table_rule_run rule_runs[TABLE_RULE_RUNS];
 	struct table_page table_pages[SLABS * TABLE_SLAB_PAGES];
+	struct memo memo; /* of a CPU that looks at every table */
 	struct tables *tables;
 	uint64_t now_ns;
 	bool later; /* slabs are */
@@ -126,19 +126,25 @@ static int publish(struct kernel *k, uint16_t exe, uint32_t image, uint32_t n)
 	return tables_publish(k->tables, exe, table_of(image, n), k->now_ns);
 }
 
-/* Whether @exe leads to the whole table of @image. */
-static bool leads_to(const struct kernel *k, const struct table_exe *exe, uint32_t image,
-		     uint32_t n)
+/* Whether @exe leads to the whole table of @image, also through a memo with rules of all tables
+ * before. */
+static bool leads_to(struct kernel *k, const struct table_exe *exe, uint32_t image, uint32_t n)
 {
 	const struct table_space space = {k->table_pages, k->rules,
 					  k->rule_runs,	  array_size(k->table_pages),
 					  TABLE_RULES,	  TABLE_RULE_RUNS};
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct unwind_rule want = rule_of(image, i), got = {0};
+		struct unwind_rule want = rule_of(image, i), got = {0}, known = {0};
 
+		/* the first call adds the entry, the second finds it */
+		for (int n_calls = 0; n_calls < 2; n_calls++)
+			if (memo_find(&k->memo, &space, exe, vaddr_of(image, i), &known) !=
+			    TABLE_FOUND)
+				return false;
 		if (table_find(&space, exe, vaddr_of(image, i), &got) != TABLE_FOUND ||
-		    memcmp(&got, &want, sizeof(got)) != 0)
+		    memcmp(&got, &want, sizeof(got)) != 0 ||
+		    memcmp(&known, &want, sizeof(known)) != 0)
 			return false;
 	}
 	return true;
@@ -283,8 +289,8 @@ static void test_awaited(void **state)
 	assert_false(tables_awaited(k->tables, 0, k->now_ns));
 }
 
-/* A table stays for a while after its file: a new file with the inode, the size and the written
- * time of the old one has no table. */
+/* A table outlives its file for a while: a new file with the inode, size and written time of the
+ * old file has no table. */
 static void test_inode_reused(void **state)
 {
 	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
@@ -343,7 +349,7 @@ static void test_eviction(void **state)
 		k->uses[exes[2]].frames += 1000;
 		seconds(k, 1);
 	}
-	/* More than twice the score of the least used one: replaces it. */
+	/* An image with more than twice the score of the least used table replaces the table. */
 	assert_int_equal(tables_wanted(k->tables, k->now_ns, want, 4), 1);
 	assert_int_equal(publish(k, exes[2], SPREAD + 2, BIG), 0);
 	assert_false(tables_live(k->tables, exes[1]));
@@ -354,7 +360,7 @@ static void test_eviction(void **state)
 	assert_int_equal(tables_stats(k->tables).evictions, 1);
 }
 
-/* Ten tables with equal scores, room for two: the loaded ones stay. */
+/* Ten tables with equal scores, room for two: the loaded tables stay. */
 static void test_no_flapping(void **state)
 {
 	_cleanup_(kernel_freep) struct kernel *k = kernel(1 << 20);
@@ -436,8 +442,8 @@ static uint32_t live_among(const struct node *node, uint32_t first, uint32_t n)
 	return live;
 }
 
-/* The hot images have a table and keep it; some of the many cold ones have a table, and chance does
- * not make them alternate. New hot images get a table once. */
+/* Hot images have a table and do not lose it. Some of the many cold images have a table, and chance
+ * does not make them alternate. New hot images get a table once. */
 static void test_too_many(void **state)
 {
 	_cleanup_(kernel_freep) struct kernel *k = kernel(1 << 20);
@@ -468,7 +474,7 @@ static void test_too_many(void **state)
 
 /* ---------------------------------------------------------------- deferred slabs */
 
-/* Walkers see nothing of a table until there is a place for all of it. */
+/* A table is invisible to walkers until all of it has room. */
 static void test_later(void **state)
 {
 	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
@@ -523,7 +529,7 @@ struct place {
 	uint32_t image, n;
 	uint16_t exe;
 	bool held, leaving;    /* not held any more, but still live */
-	struct table_exe gone; /* the state of a walker on its way */
+	struct table_exe gone; /* the state of a walker during a walk */
 	uint64_t gone_ns;
 	uint32_t gone_image, gone_n;
 };

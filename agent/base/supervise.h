@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_BASE_SUPERVISE_H
+#define PODPROF_BASE_SUPERVISE_H
+
+/*
+ * The program ends although one of its threads cannot. The work happens in a child process; the
+ * parent passes on signals and ends with the child, or without it.
+ */
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes of the description of threads. Reached: the others are left out. */
+#define SUPERVISE_TEXT_MAX 256
+/* Asks the child to end at once. The parent sends it for the second SIGINT or SIGTERM. */
+#define SUPERVISE_AT_ONCE  SIGUSR1
+
+enum supervise_forced {
+	SUPERVISE_KILLED, /* the child had to be killed */
+	SUPERVISE_STUCK,  /* the child is killed, and a thread of it is still there */
+};
+
+/**
+ * struct supervise_opts - the work and its limits
+ * @run:      the work; called in the child, which exits with the returned status
+ * @forced:   called in the parent: it ends without the child. @threads names the remaining threads
+ *            with their place in the kernel, as far as /proc tells
+ * @grace_ns: from the first SIGINT or SIGTERM to SIGKILL; 0: no limit
+ * @leave_ns: from the return of @run to SIGKILL; 0: the default
+ */
+struct supervise_opts {
+	int (*run)(void *ctx);
+	void (*forced)(void *ctx, enum supervise_forced how, const char *threads);
+	void *ctx;
+	uint64_t grace_ns;
+	uint64_t leave_ns;
+};
+
+/**
+ * supervise() - run the work in a child process
+ * @ret_status: the exit status of @run; 1 without one
+ *
+ * Returns in the parent only. Call before any thread is started. SIGINT, SIGTERM and SIGHUP are
+ * passed on, and a group's signals may reach the child twice: its handlers must be idempotent. The
+ * child is killed when the parent is. The parent of a crashed child ends with the same signal.
+ *
+ * Return: 0 or -errno.
+ */
+int supervise(const struct supervise_opts *opts, int *ret_status);
+
+#endif

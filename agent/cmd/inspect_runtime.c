@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The language runtime of a process, as the readers of agent/runtimes see it: release, addresses,
+ * and the frames of each thread at this moment. The process is not stopped.
+ */
+#include "cmd/inspect.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "cmd/cmd.h"
+#include "cmd/cmdline.h"
+#include "cmd/view.h"
+#include "procmap/memory.h"
+#include "runtimes/python_code.h"
+#include "runtimes/python_frames.h"
+#include "runtimes/python_images.h"
+#include "runtimes/python_target.h"
+
+/* Frames of a thread that are printed; Python's own limit is 1,000 calls. Reached: the outer frames
+ * are missing. */
+#define FRAMES_MAX 4096
+
+struct options {
+	bool json;
+	const char *proc_root;
+	pid_t pid;
+};
+
+/* The process, and the result. */
+struct looking {
+	struct root proc;
+	struct pid_id id;
+	struct process_memory memory;
+	struct python_images *images;
+	struct python_target target;
+	struct python_threads *threads;
+	struct python_frame *frames; /* room for FRAMES_MAX */
+	int outcome;
+};
+
+static const char help[] =
+	"usage: podprof inspect runtime [--json] [--proc-root PATH] PID\n"
+	"\n"
+	"Shows the Python interpreter of a process: the release, the source of its layout, the\n"
+	"addresses of the evaluation loop, and the Python frames of each thread, innermost "
+	"first.\n"
+	"The process is not stopped, so the frames of a busy thread may not belong together.\n"
+	"\n"
+	"states: ok; absent (no CPython); version (a release other than 3.6 to 3.15, or no final\n"
+	"one); free_threaded; offsets, no_runtime, no_loop, malformed (the file is not "
+	"understood);\n"
+	"machine; not_ready (no thread runs Python yet); odd, unreadable (the memory of the "
+	"process\n"
+	"contradicts the layout); no_state (the pointer to a thread's state was not found); gone;\n"
+	"denied.\n"
+	"\n"
+	"  --json            one JSON object: "
+	"{\"state\",\"path\",\"version\",\"offsets\",\"bias\",\n"
+	"                    \"loops\":[{\"start\",\"limit\"}],\"state_at\",\"threads\":"
+	"[{\"thread\",\n"
+	"                    \"tid\",\"frames\":[{\"name\",\"file\",\"line\",\"start_line\"}]}]}; "
+	"null for\n"
+	"                    unknown values; state_at: the pointer to the thread's state, from\n"
+	"                    the thread pointer on\n"
+	"  --proc-root PATH  the host's /proc (/proc)\n"
+	"  --help            this text\n";
+
+static void looking_deinit(struct looking *l)
+{
+	free(l->frames);
+	free(l->threads);
+	python_images_free(l->images);
+	process_memory_deinit(&l->memory);
+	root_deinit(&l->proc);
+}
+
+/* ---------------------------------------------------------------- output */
+
+/* "3.11.2"; "3.9" if the rest is not known; null for neither. */
+static json_t *json_of_version(const struct python_layout *layout)
+{
+	char text[32];
+
+	if (!layout->version)
+		return json_null();
+	if (layout->release & 0xffff)
+		snprintf(text, sizeof(text), "%u.%u.%u", layout->version >> 8,
+			 layout->version & 0xff, layout->release >> 8 & 0xff);
+	else
+		snprintf(text, sizeof(text), "%u.%u", layout->version >> 8, layout->version & 0xff);
+	return json_string(text);
+}
+
+static json_t *json_of_frame(struct looking *l, const struct python_frame *frame)
+{
+	_cleanup_(python_code_deinit) struct python_code code = {0};
+	int r = python_code_read(&l->memory.memory, &l->target.image.layout, frame->code, NULL,
+				 &code);
+	uint32_t line;
+
+	if (r)
+		return json_pack("{s:n, s:n, s:n, s:n}", "name", "file", "line", "start_line");
+	line = python_code_line(&code, frame->place);
+	return json_pack("{s:o, s:o, s:o, s:i}", "name", view_text(code.name), "file",
+			 view_text(code.file), "line", line ? json_integer(line) : json_null(),
+			 "start_line", (int)code.first_line);
+}
+
+static json_t *json_of_thread(struct looking *l, const struct python_thread *t)
+{
+	json_t *frames = json_array();
+	size_t n = 0;
+
+	/* a list that ends early is shown as far as it was read */
+	(void)python_frames_read(&l->memory.memory, &l->target.process, t->state, FRAMES_MAX,
+				 l->frames, &n);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(frames, json_of_frame(l, &l->frames[i]));
+	return json_pack("{s:o, s:o, s:b, s:o}", "thread", view_hex(t->id), "tid",
+			 t->native ? json_integer((json_int_t)t->native) : json_null(),
+			 "subinterpreter", t->sub, "frames", frames);
+}
+
+static json_t *json_of_all(struct looking *l)
+{
+	const bool ok = l->outcome == PYTHON_OK;
+	const struct python_target *t = &l->target;
+	json_t *threads = json_array(), *loops = json_array();
+
+	for (size_t i = 0; ok && i < t->image.n_loops; i++)
+		json_array_append_new(loops, json_pack("{s:o, s:o}", "start",
+						       view_hex(t->process.loops[i][0]), "limit",
+						       view_hex(t->process.loops[i][1])));
+	for (size_t i = 0; ok && i < l->threads->n; i++)
+		json_array_append_new(threads, json_of_thread(l, &l->threads->items[i]));
+	return json_pack("{s:s, s:s?, s:o, s:o, s:s?, s:o, s:o, s:o, s:o}", "state",
+			 python_outcome_name(l->outcome), "runtime",
+			 l->outcome == PYTHON_ABSENT ? NULL : "python", "path", view_text(t->path),
+			 "version", json_of_version(&t->image.layout), "offsets",
+			 !ok				? NULL
+			 : t->image.layout.is_described ? "described by the image"
+							: "by version",
+			 "bias", ok ? view_hex(t->bias) : json_null(), "loops", loops, "state_at",
+			 ok ? json_integer(t->process.tstate_at) : json_null(), "threads", threads);
+}
+
+static void print_thread(const json_t *thread)
+{
+	const json_t *frame;
+	size_t i;
+
+	view_print_text(thread, "\nthread {thread}[tid? ({tid})][subinterpreter?, of a "
+				"subinterpreter]\n");
+	json_array_foreach(json_object_get(thread, "frames"), i, frame)
+		view_print_text(frame, "  {name|?} ({file|?}:{line|?})\n");
+}
+
+static int print(json_t *all, bool json)
+{
+	const json_t *item;
+	size_t i;
+
+	if (json || !all)
+		return view_print(all, json, "");
+	view_print_text(all, "state    {state}\n[runtime?runtime  {runtime}\n][path?image    "
+			     "{path}\n][version?version  {version}\n][offsets?offsets  "
+			     "{offsets}\n]");
+	json_array_foreach(json_object_get(all, "loops"), i, item)
+		view_print_text(item, "loop     {start} - {limit}\n");
+	view_print_text(all, "[state_at?pointer  thread pointer + {state_at}\n]");
+	json_array_foreach(json_object_get(all, "threads"), i, item)
+		print_thread(item);
+	json_decref(all);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- finding */
+
+/* 0, with the outcome in @l; -errno. */
+static int look(struct looking *l)
+{
+	int r;
+
+	l->threads = malloc(sizeof(*l->threads));
+	l->frames = calloc(FRAMES_MAX, sizeof(*l->frames));
+	if (!l->threads || !l->frames)
+		return -ENOMEM;
+	r = python_outcome_of_memory(process_memory_init(&l->memory, &l->proc, &l->id));
+	if (!r)
+		r = python_images_new(&l->images);
+	if (!r)
+		r = python_target_find(l->images, &l->proc, &l->id, &l->memory.memory, &l->target,
+				       l->threads);
+	l->outcome = r;
+	return r < 0 ? r : 0;
+}
+
+static int show(const struct options *o)
+{
+	_cleanup_(looking_deinit) struct looking l = {.proc = ROOT_INIT, .memory = {.fd = -1}};
+	int r;
+
+	if (cmdline_open_proc("inspect runtime", o->proc_root, &l.proc) != CMD_DONE)
+		return CMD_FAILED;
+	r = pid_read(&l.proc, o->pid, &l.id);
+	if (r > 0) {
+		cmd_error("inspect runtime: no process %d in %s; 'ps' lists the processes",
+			  (int)o->pid, o->proc_root);
+		return CMD_FAILED;
+	}
+	if (!r)
+		r = look(&l);
+	if (!r && print(json_of_all(&l), o->json))
+		r = -ENOMEM;
+	if (r < 0) {
+		cmd_error("inspect runtime: cannot read process %d: %s", (int)o->pid, strerror(-r));
+		return CMD_FAILED;
+	}
+	return CMD_DONE;
+}
+
+/* ---------------------------------------------------------------- command */
+
+int inspect_runtime(int argc, char **argv)
+{
+	struct options o = {.proc_root = "/proc"};
+	const struct cmdline_option options[] = {
+		{.name = "json", .given = &o.json},
+		{.name = "proc-root", .string = &o.proc_root},
+	};
+	struct cmdline line = {
+		.command = "inspect runtime",
+		.help = help,
+		.options = options,
+		.n_options = array_size(options),
+	};
+	int status;
+
+	if (!cmdline_parse(&line, argc, argv, &status))
+		return status;
+	if (line.n_operands != 1 || !cmdline_pid(line.operands[0], &o.pid))
+		return cmdline_usage(&line, "give one PID");
+	return cmdline_finish("inspect runtime", show(&o));
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_EXPORT_PARCA_H
+#define PODPROF_EXPORT_PARCA_H
+
+/* Parca as a kind of destination. */
+
+#include "export/destination.h"
+
+extern const struct destination_kind destination_parca;
+
+#endif

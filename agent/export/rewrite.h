@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_EXPORT_REWRITE_H
+#define PODPROF_EXPORT_REWRITE_H
+
+/* A queued profile in the form of one backend: for the encoders of kinds. Both functions return 0,
+ * -ENOMEM, or -EBADMSG for a damaged or too large profile. */
+
+#include <stddef.h>
+
+struct buf;
+struct destination_profile;
+struct pprof_tables;
+struct projection;
+struct reader;
+
+/* Bytes of a profile before and after. Reached: the profile is dropped as rejected. */
+#define REWRITE_BYTES_MAX (8u << 20)
+
+int rewrite_read(const struct destination_profile *p, struct reader **ret);
+/* Append a projection. */
+int rewrite_project(const struct pprof_tables *t, const struct projection *projection,
+		    struct buf *ret);
+
+#endif

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reading another process's memory.
+ *
+ * process_vm_readv(2) copies up to 1024 ranges in a call. The call stops at the first unreadable
+ * page and returns the number of bytes copied, possibly in the middle of a range; for 0 bytes the
+ * call fails with EFAULT. So a hole in the address space and a short answer are the same here, and
+ * the caller learns the length of the copy.
+ *
+ * A pid may belong to another process by the time of the call. A check of (pid, start time) after
+ * the reads proves the identity for all reads, because a process does not come back. An exec keeps
+ * both, so the address space is checked, too: a descriptor of /proc/PID/mem stays with the address
+ * space of the opening and reads as an empty file afterwards (proc(5); mem_rw() in fs/proc/base.c).
+ */
+#include "procmap/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+
+/* ---------------------------------------------------------------- any memory */
+
+static int memory_fill(struct memory *m, const struct memory_range *ranges, size_t n, size_t *ret)
+{
+	int r;
+
+	m->n_calls++;
+	r = m->read(m, ranges, n, ret);
+	if (!r)
+		m->n_bytes += *ret;
+	return r;
+}
+
+int memory_read_some(struct memory *m, uint64_t addr, void *ret, size_t n, size_t *ret_n)
+{
+	struct memory_range range = {addr, ret, n};
+	size_t got = 0;
+	uint64_t end;
+	int r;
+
+	if (n == 0 || __builtin_add_overflow(addr, n, &end))
+		return MEMORY_UNMAPPED;
+	r = memory_fill(m, &range, 1, &got);
+	if (r)
+		return r;
+	if (got == 0)
+		return MEMORY_UNMAPPED;
+	*ret_n = got;
+	return 0;
+}
+
+int memory_read(struct memory *m, uint64_t addr, void *ret, size_t n)
+{
+	size_t got = 0;
+	int r = n ? memory_read_some(m, addr, ret, n, &got) : 0;
+
+	if (r)
+		return r;
+	return got == n ? 0 : MEMORY_UNMAPPED;
+}
+
+int memory_read_ranges(struct memory *m, const struct memory_range *ranges, size_t n)
+{
+	while (n) {
+		size_t step = n < MEMORY_RANGES_MAX ? n : MEMORY_RANGES_MAX;
+		size_t want = 0, got = 0;
+		int r;
+
+		for (size_t i = 0; i < step; i++)
+			want += ranges[i].n;
+		r = memory_fill(m, ranges, step, &got);
+		if (r)
+			return r;
+		if (got != want)
+			return MEMORY_UNMAPPED;
+		ranges += step;
+		n -= step;
+	}
+	return 0;
+}
+
+int memory_check(struct memory *m)
+{
+	return m->check(m);
+}
+
+/* ---------------------------------------------------------------- a live process */
+
+static int outcome_of_errno(int err)
+{
+	switch (err) {
+	case ESRCH:
+	case ENOENT:
+		return MEMORY_GONE;
+	case EPERM:
+	case EACCES:
+		return MEMORY_DENIED;
+	default:
+		return -err;
+	}
+}
+
+static int outcome_of_pid(int r)
+{
+	switch (r) {
+	case PID_GONE:
+		return MEMORY_GONE;
+	case PID_DENIED:
+		return MEMORY_DENIED;
+	case PID_ODD:
+		return -EIO;
+	default:
+		return r;
+	}
+}
+
+static int process_read(struct memory *m, const struct memory_range *ranges, size_t n_ranges,
+			size_t *ret)
+{
+	struct process_memory *pm = container_of(m, struct process_memory, memory);
+	struct iovec local[MEMORY_RANGES_MAX], remote[MEMORY_RANGES_MAX];
+	ssize_t n;
+
+	if (n_ranges > MEMORY_RANGES_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < n_ranges; i++) {
+		local[i].iov_base = ranges[i].to;
+		local[i].iov_len = ranges[i].n;
+		remote[i].iov_base = (void *)(uintptr_t)ranges[i].addr;
+		remote[i].iov_len = ranges[i].n;
+	}
+	n = process_vm_readv((pid_t)pm->id.pid, local, n_ranges, remote, n_ranges, 0);
+	if (n < 0 && errno != EFAULT)
+		return outcome_of_errno(errno);
+	*ret = n < 0 ? 0 : (size_t)n;
+	return 0;
+}
+
+/* The same through the file, without a pid. */
+static int file_read(struct memory *m, const struct memory_range *ranges, size_t n_ranges,
+		     size_t *ret)
+{
+	struct process_memory *pm = container_of(m, struct process_memory, memory);
+	size_t done = 0;
+
+	for (size_t i = 0; i < n_ranges; i++) {
+		ssize_t n = pread(pm->fd, ranges[i].to, ranges[i].n, (off_t)ranges[i].addr);
+
+		if (n < 0 && errno != EIO && errno != EFAULT && errno != EINVAL)
+			return outcome_of_errno(errno);
+		done += n < 0 ? 0 : (size_t)n;
+		if (n < 0 || (size_t)n < ranges[i].n)
+			break;
+	}
+	*ret = done;
+	return 0;
+}
+
+/* Checks the address space with a read of page zero, because no address is mapped in every
+ * process. While the address space lives, the read fails (nothing is mapped there) or, rarely,
+ * succeeds; afterwards the file is empty. */
+static int process_check(struct memory *m)
+{
+	struct process_memory *pm = container_of(m, struct process_memory, memory);
+	char byte;
+	ssize_t n = pread(pm->fd, &byte, 1, 0);
+
+	if (n == 0)
+		return MEMORY_GONE;
+	if (n < 0 && errno != EIO)
+		return outcome_of_errno(errno);
+	return outcome_of_pid(pid_check(pm->proc, &pm->id));
+}
+
+int process_memory_init(struct process_memory *pm, const struct root *proc, const struct pid_id *id)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	char path[32];
+	int r;
+
+	*pm = (struct process_memory){
+		.memory = {.read = pid_is_ours(proc) ? process_read : file_read,
+			   .check = process_check},
+		.proc = proc,
+		.id = *id,
+		.fd = -1,
+	};
+	snprintf(path, sizeof(path), "%llu/mem", (unsigned long long)id->pid);
+	fd = openat(proc->fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return outcome_of_errno(errno);
+	r = outcome_of_pid(pid_check(proc, id));
+	if (r)
+		return r;
+	pm->fd = take_fd(fd);
+	return 0;
+}
+
+void process_memory_deinit(struct process_memory *pm)
+{
+	if (pm->fd >= 0)
+		close(pm->fd);
+	pm->fd = -1;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_PROCMAP_PERF_MAP_FILE_H
+#define PODPROF_PROCMAP_PERF_MAP_FILE_H
+
+/* Finds the perf map of a process: the file in which a JIT compiler lists its functions for perf.
+ */
+
+#include "discovery/pid.h"
+
+struct root;
+
+enum perf_map_file_outcome {
+	PERF_MAP_FILE_OK = 0,
+	PERF_MAP_FILE_ABSENT, /* no such file, or the process has ended */
+	PERF_MAP_FILE_DENIED,
+	PERF_MAP_FILE_ODD,     /* a FIFO, directory or the like: never opened */
+	PERF_MAP_FILE_FOREIGN, /* it belongs neither to the process's user nor to root */
+	PERF_MAP_FILE_OLD,     /* last written before the process began: of another process */
+	PERF_MAP_FILE_OUTCOME_MAX,
+};
+
+/* Opens /tmp/perf-PID.map below the root of the process, with its pid as the process sees it. May
+ * block. The caller owns the descriptor. 0, an outcome or -errno. */
+int perf_map_file_open(const struct root *proc, const struct pid_id *pid, int *ret_fd);
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "procmap/share.h"
+
+#include <stdlib.h>
+
+struct share_holder *share_holder_get(struct share_holder **holders, uint64_t id)
+{
+	struct share_holder *h;
+	bool hash_oom = false;
+
+	HASH_FIND(hh, *holders, &id, sizeof(id), h);
+	if (h)
+		return h;
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return NULL;
+	h->id = id;
+	HASH_ADD(hh, *holders, id, sizeof(h->id), h);
+	if (hash_oom) {
+		free(h);
+		return NULL;
+	}
+	return h;
+}
+
+void share_holder_put(struct share_holder **holders, struct share_holder *h)
+{
+	if (!h || h->held)
+		return;
+	HASH_DEL(*holders, h);
+	free(h);
+}

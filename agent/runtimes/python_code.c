@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A code object never changes, but may be freed, and another one may take its address. The check of
+ * a sample tells the two apart: it is made of the object's pointers to its strings and its table.
+ */
+#include "runtimes/python_code.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "procmap/memory.h"
+#include "runtimes/python_image.h"
+#include "runtimes/python_line.h"
+#include "runtimes/python_string.h"
+#include "runtimes/python_threads.h"
+
+/* Bytes of a string read, for 4-byte characters. */
+#define NAME_BYTES (RUNTIMES_NAME_MAX * 4)
+#define FILE_BYTES (RUNTIMES_FILE_MAX * 4)
+
+#define CHECK_FACTOR 0x9e3779b97f4a7c15ull
+
+void python_code_deinit(struct python_code *code)
+{
+	free(code->lines);
+	*code = (struct python_code){0};
+}
+
+uint32_t python_code_check(const struct python_code_key *key)
+{
+	const uint64_t words[] = {key->file, key->name, key->qualname, key->lines, key->first_line};
+	uint64_t h = 0;
+
+	for (size_t i = 0; i < array_size(words); i++) {
+		h = (h ^ words[i]) * CHECK_FACTOR;
+		h ^= h >> 29;
+	}
+	return (uint32_t)(h >> 32);
+}
+
+/* ---------------------------------------------------------------- reading */
+
+struct reading {
+	struct memory *m;
+	const struct python_layout *layout;
+	uint64_t address;
+	const uint32_t *check;
+	struct python_code_key key;
+	struct python_string name, file;
+	uint64_t n_lines;
+	uint8_t name_chars[NAME_BYTES], file_chars[FILE_BYTES];
+};
+
+static int read_ranges(struct memory *m, const struct memory_range *ranges, size_t n)
+{
+	return python_outcome_of_memory(memory_read_ranges(m, ranges, n));
+}
+
+/* One call for the five words, which lie within 128 bytes. */
+static int read_key(const struct reading *r, struct python_code_key *ret)
+{
+	const struct python_process *p = &r->layout->process;
+	const struct memory_range ranges[] = {
+		{r->address + p->code_filename, &ret->file, 8},
+		{r->address + p->code_name, &ret->name, 8},
+		{r->address + p->code_qualname, &ret->qualname, 8},
+		{r->address + p->code_lines, &ret->lines, 8},
+		{r->address + p->code_first_line, &ret->first_line, 4},
+	};
+	int result;
+
+	*ret = (struct python_code_key){0};
+	result = read_ranges(r->m, ranges, array_size(ranges));
+	if (!result && r->check && python_code_check(ret) != *r->check)
+		return PYTHON_ODD;
+	return result;
+}
+
+/* The headers of the strings and of the table. */
+static int read_headers(struct reading *r)
+{
+	uint8_t name[PYTHON_STRING_HEADER_BYTES], file[PYTHON_STRING_HEADER_BYTES];
+	int64_t n_lines;
+	const struct memory_range ranges[] = {
+		{r->key.qualname, name, sizeof(name)},
+		{r->key.file, file, sizeof(file)},
+		{r->key.lines + r->layout->bytes_length, &n_lines, sizeof(n_lines)},
+	};
+	int result = read_ranges(r->m, ranges, array_size(ranges));
+
+	if (result)
+		return result;
+	if (!python_string_parse(r->layout, name, &r->name) ||
+	    !python_string_parse(r->layout, file, &r->file) || n_lines < 0)
+		return PYTHON_ODD;
+	r->n_lines = n_lines > PYTHON_LINES_BYTES_MAX ? 0 : (uint64_t)n_lines;
+	return 0;
+}
+
+/* Characters of a string that are read, of at most @max. */
+static size_t n_chars(const struct python_string *s, size_t max)
+{
+	return s->n < max ? (size_t)s->n : max;
+}
+
+static int read_contents(struct reading *r, struct python_code *ret)
+{
+	const size_t n_name = n_chars(&r->name, RUNTIMES_NAME_MAX);
+	const size_t n_file = n_chars(&r->file, RUNTIMES_FILE_MAX);
+	const struct memory_range ranges[] = {
+		{r->key.qualname + r->name.offset, r->name_chars, n_name * r->name.width},
+		{r->key.file + r->file.offset, r->file_chars, n_file * r->file.width},
+		{r->key.lines + r->layout->bytes_data, ret->lines, ret->n_lines},
+	};
+	int result = read_ranges(r->m, ranges, array_size(ranges));
+
+	if (result)
+		return result;
+	python_string_utf8(r->name_chars, n_name, r->name.width, ret->name, sizeof(ret->name));
+	python_string_utf8(r->file_chars, n_file, r->file.width, ret->file, sizeof(ret->file));
+	return 0;
+}
+
+static int read_all(struct reading *r, struct python_code *ret)
+{
+	struct python_code_key again;
+	int result = read_key(r, &r->key);
+
+	if (!result)
+		result = read_headers(r);
+	if (result)
+		return result;
+	ret->n_lines = (size_t)r->n_lines;
+	ret->lines = malloc(ret->n_lines ? ret->n_lines : 1);
+	if (!ret->lines)
+		return -ENOMEM;
+	result = read_contents(r, ret);
+	if (!result)
+		result = read_key(r, &again);
+	if (!result && memcmp(&again, &r->key, sizeof(again)) != 0)
+		return PYTHON_ODD;
+	return result;
+}
+
+int python_code_read(struct memory *m, const struct python_layout *layout, uint64_t address,
+		     const uint32_t *check, struct python_code *ret)
+{
+	struct reading r = {.m = m, .layout = layout, .address = address, .check = check};
+	int result = read_all(&r, ret);
+
+	ret->first_line = (int32_t)r.key.first_line;
+	ret->shape = layout->lines;
+	if (result)
+		python_code_deinit(ret);
+	return result;
+}
+
+uint32_t python_code_line(const struct python_code *code, int32_t place)
+{
+	return python_line(code->shape, code->lines, code->n_lines, code->first_line, place);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_RUNTIMES_PYTHON_CODE_H
+#define PODPROF_RUNTIMES_PYTHON_CODE_H
+
+/* A code object in the memory of a process: names, first line, line table. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "runtimes/python_layout.h"
+#include "runtimes/runtimes.h"
+
+struct memory;
+
+/* Bytes of a line table: 2 to 4 for each line. Reached: the function has no lines. */
+#define PYTHON_LINES_BYTES_MAX (256u << 10)
+
+/* {0} is empty. */
+struct python_code {
+	char name[RUNTIMES_NAME_MAX]; /* UTF-8; qualified from 3.11 on */
+	char file[RUNTIMES_FILE_MAX];
+	int32_t first_line;
+	enum python_lines shape;
+	uint8_t *lines; /* owned */
+	size_t n_lines;
+};
+
+void python_code_deinit(struct python_code *code);
+
+/* The words that a frame's check is made of. */
+struct python_code_key {
+	uint64_t file;
+	uint64_t name;
+	uint64_t qualname; /* @name where there is none */
+	uint64_t lines;
+	uint64_t first_line;
+};
+
+/* Bits 63..32 of a frame's second word. The walker computes the same. */
+uint32_t python_code_check(const struct python_code_key *key);
+
+/**
+ * python_code_read() - read a code object
+ * @address: of the object
+ * @check:   of the frame; NULL: any
+ * @ret:     must be empty; stays empty on failure
+ *
+ * The words of the check are read again at the end: they hold the strings. Six reads or less.
+ *
+ * Return: 0; PYTHON_ODD if the object is no such code object, or not @check's any more;
+ * PYTHON_UNREADABLE; PYTHON_GONE; PYTHON_DENIED; -errno.
+ */
+int python_code_read(struct memory *m, const struct python_layout *layout, uint64_t address,
+		     const uint32_t *check, struct python_code *ret);
+
+/* The line at @place of a frame's second word; 0: not known. */
+uint32_t python_code_line(const struct python_code *code, int32_t place);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_SYMBOLIZE_DEBUGCACHE_H
+#define PODPROF_SYMBOLIZE_DEBUGCACHE_H
+
+/*
+ * A directory of debug files, "BUILD-ID.debug". A complete file appears under its name.
+ * The time of the last write is the time of the last use. Only debugcache_get() is for any thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Files in the directory. Reached: the least recently used are removed. */
+#define DEBUGCACHE_FILES_MAX 4096
+/* Bytes of one file. Reached: the file is not kept;
+ * `podprof_debuginfod_requests_total{outcome="too_large"}`. */
+#define DEBUGCACHE_FILE_MAX  (2ull << 30)
+
+struct debugcache;
+
+enum debugcache_outcome {
+	DEBUGCACHE_OK = 0,
+	DEBUGCACHE_ABSENT,
+	DEBUGCACHE_TOO_LARGE,
+};
+
+/* Makes the directory, if necessary, and removes the unfinished files of an earlier process.
+ * @max_bytes: of all files. 0 or -errno. */
+int debugcache_new(const char *dir, uint64_t max_bytes, struct debugcache **ret);
+/* NULL is fine. */
+void debugcache_free(struct debugcache *c);
+
+/* Lower-case hex of 8 to 64 bytes, as linkers make it. */
+bool debugcache_id_ok(const char *build_id);
+
+/* The file of @build_id. 0 with a descriptor of the caller's, DEBUGCACHE_ABSENT, -errno. */
+int debugcache_get(const struct debugcache *c, const char *build_id, int *ret_fd);
+
+/* An unfinished file. */
+struct debugcache_file;
+/* 0 or -errno. */
+int debugcache_begin(struct debugcache *c, const char *build_id, struct debugcache_file **ret);
+/* 0, DEBUGCACHE_TOO_LARGE, -errno. */
+int debugcache_write(struct debugcache_file *file, const void *data, size_t n);
+/* Takes @file. The file gets its name, and the least recently used of the others are removed down
+ * to the ceilings. 0 or -errno. */
+int debugcache_commit(struct debugcache_file *file);
+/* Removes the file. NULL is fine. */
+void debugcache_abandon(struct debugcache_file *file);
+
+#endif

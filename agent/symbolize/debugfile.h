@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_SYMBOLIZE_DEBUGFILE_H
+#define PODPROF_SYMBOLIZE_DEBUGFILE_H
+
+/*
+ * The separate debug file of a stripped program, where GDB looks for it, below the root directories
+ * of the process, of the host and of podprof:
+ *
+ *	/usr/lib/debug/.build-id/NN/NNNN.debug
+ *	DIR/LINK, DIR/.debug/LINK, /usr/lib/debug/DIR/LINK
+ *
+ * DIR is the program's directory and LINK the name in its section .gnu_debuglink. Documentation:
+ * GDB, "Debugging Information in Separate Files".
+ */
+
+#include <stdbool.h>
+
+struct elffile;
+struct source_file;
+
+enum debugfile_outcome {
+	DEBUGFILE_OK = 0,
+	DEBUGFILE_ABSENT,
+	DEBUGFILE_OTHER, /* found, but it belongs to another build */
+	DEBUGFILE_LATER, /* a server is asked */
+};
+
+/* The debug file of one program, opened once for all sources. Zeros at first. */
+struct debugfile {
+	bool on_disk_known; /* the roots were searched */
+	bool known;	    /* @outcome is final */
+	bool awaited;	    /* from a server */
+	int outcome;
+	struct elffile *file;
+};
+void debugfile_deinit(struct debugfile *debug);
+
+/* The debug file out of @of->debug, searched for at the first call: below the roots, then at
+ * @of->debuginfod. *@ret is borrowed from @of->debug; its reads are charged to the budget of
+ * @of->elf. 0, an outcome, -ENOMEM. */
+int debugfile_find(const struct source_file *of, const struct elffile **ret);
+
+/* An ELF file with the same build id; without build ids, with the checksum in .gnu_debuglink.
+ * Reads are charged to the budget of @of->elf. 0 with a file of the caller's, an outcome,
+ * -ENOMEM. */
+int debugfile_open(const struct source_file *of, struct elffile **ret);
+
+/* The file with the parts of @debug's DWARF that other debug files have, too: by the build id or
+ * the absolute path in .gnu_debugaltlink, below the same roots (DWARF 5, 7.3.6; dwz(1)). @debug may
+ * be the program itself. As above. */
+int debugfile_open_alternate(const struct source_file *of, const struct elffile *debug,
+			     struct elffile **ret);
+
+#endif

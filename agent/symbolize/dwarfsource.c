@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * DWARF's functions and lines as a source of names. The file is read by another process
+ * (dwarfreader.h), a batch of addresses at a time; the answers are kept.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "elf/elffile.h"
+#include "symbolize/debugfile.h"
+#include "symbolize/demangle.h"
+#include "symbolize/dwarfcache.h"
+#include "symbolize/dwarfreader.h"
+#include "symbolize/dwarfwire.h"
+#include "symbolize/source.h"
+#include "symbolize/symbolizer.h"
+
+/* Bytes of one file's answers: 20,000 addresses. Reached: those not seen for longest are asked for
+ * again. */
+#define DWARFSOURCE_CACHE_MAX (4u << 20)
+
+/**
+ * struct dwarfsource - a file with DWARF
+ * @alternate: with parts of the DWARF (DWZ); NULL: none
+ * @asked:   a request without an answer so far; NULL: none
+ * @dead:    the file made the process fail
+ */
+struct dwarfsource {
+	struct dwarfreader *reader;
+	struct elffile *alternate;
+	struct dwarfreader_file file;
+	struct dwarfcache cache;
+	struct dwarfreader_request *asked;
+	bool dead;
+};
+
+static void dwarfsource_free(void *opened)
+{
+	struct dwarfsource *s = opened;
+
+	if (!s)
+		return;
+	dwarfreader_request_unref(s->asked);
+	dwarfreader_unref(s->reader);
+	dwarfcache_deinit(&s->cache);
+	elffile_free(s->alternate);
+	free(s);
+}
+
+DEFINE_CLEANUP(struct dwarfsource *, dwarfsource_freep, dwarfsource_free);
+
+static size_t dwarfsource_bytes(const void *opened)
+{
+	const struct dwarfsource *s = opened;
+
+	return sizeof(*s) + dwarfcache_bytes(&s->cache);
+}
+
+/* Old compilers compress into .zdebug_info. */
+static bool has_dwarf(const struct elffile *file)
+{
+	static const char *const names[] = {".debug_info", ".zdebug_info"};
+	struct elffile_section section;
+
+	for (size_t i = 0; i < array_size(names); i++)
+		if (elffile_section(file, names[i], &section) == 0 && section.size)
+			return true;
+	return false;
+}
+
+/* The file with DWARF, @file itself or its debug file, and the alternate file. */
+static int find_dwarf(struct dwarfsource *s, const struct source_file *file)
+{
+	const struct elffile *dwarf = file->elf;
+	int r;
+
+	if (!has_dwarf(dwarf)) {
+		r = debugfile_find(file, &dwarf);
+		if (r == DEBUGFILE_LATER)
+			return SOURCE_LATER;
+		if (r || !has_dwarf(dwarf))
+			return r < 0 ? r : SOURCE_NONE;
+	}
+	s->file.fds[s->file.n_fds++] = elffile_fd(dwarf);
+	r = debugfile_open_alternate(file, dwarf, &s->alternate);
+	if (!r)
+		s->file.fds[s->file.n_fds++] = elffile_fd(s->alternate);
+	return r < 0 ? r : 0;
+}
+
+static int dwarfsource_open(const struct source_file *file, void **ret)
+{
+	_cleanup_(dwarfsource_freep) struct dwarfsource *s = NULL;
+	struct stat st;
+	int r;
+
+	if (!file->dwarf || elffile_stat(file->elf, &st))
+		return SOURCE_NONE;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->reader = dwarfreader_ref(file->dwarf);
+	dwarfcache_init(&s->cache, DWARFSOURCE_CACHE_MAX);
+	s->file.id = file_id_of_stat(&st);
+	if (dwarfreader_refuses(s->reader, &s->file.id))
+		return SOURCE_NONE;
+	r = find_dwarf(s, file);
+	if (r)
+		return r;
+	*ret = take_ptr(s);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- answers */
+
+/* Readable names, so that each is made once. */
+static int keep_lines(struct dwarfsource *s, uint64_t vaddr, struct symbol_line *lines, size_t n)
+{
+	struct symbol_line readable[SYMBOL_LINES_MAX];
+	char(*names)[DEMANGLE_NAME_MAX] = n ? malloc(n * sizeof(*names)) : NULL;
+	int r;
+
+	if (n && !names)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		readable[i] = lines[i];
+		if (demangle(lines[i].system_name, names[i]))
+			readable[i].function = names[i];
+	}
+	r = dwarfcache_add(&s->cache, vaddr, readable, n);
+	free(names);
+	return r;
+}
+
+/* 0, DWARFWIRE_MALFORMED, -ENOMEM. */
+static int keep_answer(struct dwarfsource *s, const uint64_t *vaddrs, size_t n, const void *bytes,
+		       size_t n_bytes)
+{
+	struct symbol_line lines[SYMBOL_LINES_MAX];
+	struct dwarfwire_reader reader;
+	int r = dwarfwire_reader_init(&reader, bytes, n_bytes);
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < n && !r; i++) {
+		size_t n_lines = 0;
+
+		r = dwarfwire_next(&reader, lines, &n_lines);
+		if (!r)
+			r = keep_lines(s, vaddrs[i], lines, n_lines);
+	}
+	dwarfwire_reader_deinit(&reader);
+	return r;
+}
+
+/* Waits for the answer, as long as the reader's patience is. 0 or -ENOMEM. */
+static int take_answer(struct dwarfsource *s)
+{
+	const uint64_t *vaddrs;
+	const void *bytes;
+	size_t n, n_bytes;
+	int r = 0;
+
+	if (!s->asked || !dwarfreader_wait(s->reader, s->asked))
+		return 0;
+	switch (dwarfreader_answer(s->asked, &vaddrs, &n, &bytes, &n_bytes)) {
+	case DWARFREADER_OK:
+		r = keep_answer(s, vaddrs, n, bytes, n_bytes);
+		break;
+	case DWARFREADER_NO_PROCESS:
+		break;
+	default:
+		s->dead = true;
+	}
+	if (r > 0) {
+		dwarfreader_reject(s->reader, s->asked);
+		s->dead = true;
+	}
+	dwarfreader_request_unref(take_ptr(s->asked));
+	return r < 0 ? r : 0;
+}
+
+static int dwarfsource_prepare(void *opened, const uint64_t *vaddrs, size_t n)
+{
+	struct dwarfsource *s = opened;
+	_cleanup_(freep) uint64_t *missing = NULL;
+	const struct symbol_line *lines;
+	size_t n_missing = 0, n_lines;
+	int r = take_answer(s);
+
+	if (r || s->asked || s->dead)
+		return r;
+	missing = calloc(n ? n : 1, sizeof(*missing));
+	if (!missing)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		if (!dwarfcache_get(&s->cache, vaddrs[i], &lines, &n_lines))
+			missing[n_missing++] = vaddrs[i];
+	if (n_missing)
+		r = dwarfreader_ask(s->reader, &s->file, missing, n_missing, &s->asked);
+	return r ? r : take_answer(s);
+}
+
+static int dwarfsource_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)
+{
+	struct dwarfsource *s = opened;
+	const struct symbol_line *found;
+	size_t n;
+	int r = 0;
+
+	if (!dwarfcache_get(&s->cache, vaddr, &found, &n) || !n)
+		return SOURCE_NONE;
+	for (size_t i = 0; i < n && !r; i++)
+		r = symbol_lines_add(lines, &found[i]);
+	if (!r)
+		symbol_lines_rename(lines);
+	return r;
+}
+
+const struct symbol_source source_dwarf = {
+	.name = "dwarf",
+	.open = dwarfsource_open,
+	.prepare = dwarfsource_prepare,
+	.find = dwarfsource_find,
+	.bytes = dwarfsource_bytes,
+	.free = dwarfsource_free,
+};

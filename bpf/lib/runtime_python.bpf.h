@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_LIB_RUNTIME_PYTHON_BPF_H
+#define PODPROF_BPF_LIB_RUNTIME_PYTHON_BPF_H
+
+/*
+ * The step of CPython. CPython keeps a list of its frames, innermost first, in the thread's state.
+ * On the machine stack, each run of the evaluation loop (an activation) is one native frame. A run
+ * has one Python frame up to 3.10, and one or more since 3.11: calls from Python to Python do not
+ * leave the loop. Since 3.12 a run begins with an entry frame, a variable of the loop's native
+ * frame. So the list is divided exactly: at each native frame of the loop come the frames up to the
+ * mark of the activation's end, in place of the native frame.
+ *
+ * A loop that has just been called, or is about to return, has a native frame and is not on the
+ * list. Such a loop gets no frames, else all frames would move one activation inwards. The entry
+ * frame shows the case: it is in the native frame, between sp and CFA, or the activation on the
+ * list is another one, further out. Since the frame is at the end of the activation, the frames
+ * before it are stored first, and taken back. 3.11 and 3.12 have a cframe in the native frame of
+ * the innermost activation, tested beforehand. For some instructions a cframe is pushed and has no
+ * frame yet, but the bytes of earlier calls. So the activation must lead to the frame of the cframe
+ * before. To 3.10 nothing on the machine stack shows the case.
+ *
+ * A wait without the interpreter lock keeps the frames: the pointer to the thread's state is the
+ * one that the lock does not change (struct python_process).
+ *
+ * Frames since 3.11 lie in blocks of 16 KB, a caller's at a lower address than its callee's. The
+ * window therefore begins below the frame, and mostly has the next frames already. An entry frame
+ * lies elsewhere and is read without the window. Older frames are objects of their own, with a read
+ * each.
+ */
+
+#include "shared/python.h"
+
+/* Accessor: the process, NULL: no frames of Python are known. */
+WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c);
+
+/* The words of w->aside.of_runtime. */
+enum {
+	PYTHON_STATE,  /* PYTHON_BEGUN and so on */
+	PYTHON_AT,     /* the next frame; 0: no more */
+	PYTHON_FIRST,  /* the activation's innermost frame */
+	PYTHON_CFRAME, /* the innermost activation's cframe; 0: none, or seen */
+	PYTHON_OUTER,  /* the innermost frame of the cframe before that */
+};
+
+#define PYTHON_BEGUN  1 /* PYTHON_AT is set */
+#define PYTHON_ACTIVE 2 /* in an activation */
+#define PYTHON_DONE   4 /* the activation's last frame is stored */
+#define PYTHON_INNER  8 /* the activation leads to PYTHON_OUTER, or is not pushed */
+
+/* The words of w->aside.of_frame: the frame at PYTHON_AT. */
+enum {
+	PYTHON_PREVIOUS,
+	PYTHON_CODE,
+	PYTHON_INSTR, /* the two words around it, */
+	PYTHON_ENTRY, /* not shifted yet */
+};
+
+#define PYTHON_WORDS(bytes) ((bytes) / 8)
+/* The window's bytes below the frame. */
+#define PYTHON_BELOW	    (WINDOW_BYTES - PYTHON_FRAME_BYTES_3_11)
+
+_Static_assert(PYTHON_CODE_BYTES <= WALK_OBJECT_WORDS * 8, "a code object fits");
+
+/* ---------------------------------------------------------------- reading */
+
+/* The native frame's activation is not pushed: the list from @next on belongs to frames further
+ * out.
+ */
+WALK_INLINE __u32 python_not_pushed(const struct walk_ctx *c, __u64 next)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	mine[PYTHON_STATE] = PYTHON_BEGUN;
+	mine[PYTHON_AT] = next;
+	walk_undo_runtime(c);
+	return WALK_NATIVE;
+}
+
+WALK_INLINE __u32 python_broken(const struct walk_ctx *c, enum frame_reason reason)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	if (mine[PYTHON_STATE] & PYTHON_INNER)
+		return python_not_pushed(c, mine[PYTHON_OUTER]);
+	mine[PYTHON_STATE] = PYTHON_BEGUN;
+	return walk_store_broken(c, FRAME_RUNTIME_PYTHON, reason, mine[PYTHON_AT]);
+}
+
+/* Whether an object may be there. Other bits than a head's first word has are never in an address.
+ */
+WALK_INLINE int python_plausible(__u64 address)
+{
+	return address && !(address & 7) && address < FRAME_FIRST_LIMIT;
+}
+
+/* A word outside of all frames. Not 0 if unreadable. */
+WALK_INLINE int python_word(const struct walk_ctx *c, __u64 address, __u64 *ret)
+{
+	struct walk_room *room = walk_room(c);
+
+	if ((address & 7) || window_read(c->space, room->object, 8, address))
+		return -1;
+	*ret = room->object[0];
+	return 0;
+}
+
+/* The thread's innermost frame into PYTHON_AT; 0 for a thread without Python. Not 0 if unreadable,
+ * with the address in PYTHON_AT. */
+WALK_INLINE int python_begin_thread(const struct walk_ctx *c, const struct python_process *p)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	mine[PYTHON_AT] = walk_thread_pointer(c->space) + (__u64)p->tstate_at;
+	if (python_word(c, mine[PYTHON_AT], &mine[PYTHON_AT]))
+		return -1;
+	WALK_FENCE();
+	if (!mine[PYTHON_AT])
+		return 0;
+	mine[PYTHON_AT] += p->tstate_frame;
+	if (python_word(c, mine[PYTHON_AT], &mine[PYTHON_AT]))
+		return -1;
+	WALK_FENCE();
+	if (p->cframe_frame == PYTHON_NO_OFFSET || !mine[PYTHON_AT])
+		return 0;
+	mine[PYTHON_CFRAME] = mine[PYTHON_AT];
+	mine[PYTHON_AT] += p->cframe_frame;
+	if (python_word(c, mine[PYTHON_AT] + 8, &mine[PYTHON_OUTER])) /* the cframe before */
+		return -1;
+	WALK_FENCE();
+	/* the outermost one has none before it */
+	if (mine[PYTHON_OUTER] &&
+	    python_word(c, mine[PYTHON_OUTER] + p->cframe_frame, &mine[PYTHON_OUTER]))
+		return -1;
+	WALK_FENCE();
+	return python_word(c, mine[PYTHON_AT], &mine[PYTHON_AT]);
+}
+
+/* Whether @address is in the machine frame of the loop. */
+WALK_INLINE int python_in_native(const struct walk *w, __u64 address)
+{
+	return address >= w->aside.sp && address < w->aside.cfa;
+}
+
+/* The frame's words, from @words on, into w->aside.of_frame. @words has @mask + 1 words. */
+WALK_INLINE void python_take(const struct walk_ctx *c, const struct python_process *p,
+			     const __u64 *words, __u64 mask, __u64 from)
+{
+	__u64 *frame = c->w->aside.of_frame;
+
+	frame[PYTHON_PREVIOUS] = words[(from + PYTHON_WORDS(p->frame_previous)) & mask];
+	frame[PYTHON_CODE] = words[(from + PYTHON_WORDS(p->frame_code)) & mask];
+	frame[PYTHON_INSTR] = words[(from + PYTHON_WORDS(p->frame_instr)) & mask];
+	frame[PYTHON_ENTRY] = words[(from + PYTHON_WORDS(p->frame_entry)) & mask];
+}
+
+/* Read the frame at PYTHON_AT. Not 0 if unreadable. */
+WALK_INLINE int python_frame(const struct walk_ctx *c, const struct python_process *p)
+{
+	struct window_place *place = &c->w->aside.place;
+	struct walk_room *room = walk_room(c);
+	const __u64 at = c->w->aside.of_runtime[PYTHON_AT];
+
+	if (p->activation == PYTHON_EACH_FRAME || python_in_native(c->w, at)) {
+		__u64 n = p->activation == PYTHON_EACH_FRAME ? PYTHON_FRAME_BYTES
+							     : PYTHON_FRAME_BYTES_3_11;
+
+		if (window_read(c->space, room->object, n, at))
+			return -1;
+		python_take(c, p, room->object, WALK_OBJECT_WORDS - 1, 0);
+		return 0;
+	}
+	if (at < place->at || place->bytes < at - place->at + PYTHON_FRAME_BYTES_3_11) {
+		/* the block may begin in between, with a page */
+		if (window_fill(c->space, &room->window, place, at - PYTHON_BELOW) ||
+		    place->bytes < WINDOW_BYTES)
+			(void)window_fill(c->space, &room->window, place, at & ~4095ull);
+		if (place->bytes < at - place->at + PYTHON_FRAME_BYTES_3_11)
+			return -1;
+	}
+	python_take(c, p, room->window.words, WINDOW_WORDS - 1, (at - place->at) / 8);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- frames */
+
+/* Whether the native frame is the evaluation loop's. Without branches: each would double the
+ * verifier's work. Addresses have no sign bit. */
+WALK_INLINE int python_in_loop(const struct python_process *p, __u64 pc)
+{
+	__u64 in = 0;
+
+	for (int i = 0; i < PYTHON_LOOPS_MAX; i++) {
+		__u64 off = pc - p->loops[i][0], bytes = p->loops[i][1] - p->loops[i][0];
+
+		in |= (off - bytes) & ~off;
+	}
+	return (in >> 63) & 1;
+}
+
+/* At a native frame. WALK_ON at an activation with frames. */
+WALK_INLINE __u32 python_enter(const struct walk_ctx *c, const struct python_process *p)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	if (!python_in_loop(p, c->w->aside.pc))
+		return WALK_NATIVE;
+	WALK_FENCE();
+	if (!(mine[PYTHON_STATE] & PYTHON_BEGUN)) {
+		mine[PYTHON_STATE] = PYTHON_BEGUN;
+		if (python_begin_thread(c, p)) {
+			__u32 end = python_broken(c, FRAME_REASON_UNREADABLE);
+
+			mine[PYTHON_CFRAME] = 0;
+			mine[PYTHON_AT] = 0;
+			return end;
+		}
+		WALK_FENCE();
+	}
+	if (mine[PYTHON_CFRAME] && !python_in_native(c->w, mine[PYTHON_CFRAME]))
+		return WALK_NATIVE; /* not pushed */
+	if (!mine[PYTHON_CFRAME] && !mine[PYTHON_AT])
+		return WALK_NATIVE;
+	mine[PYTHON_STATE] = PYTHON_BEGUN | PYTHON_ACTIVE;
+	if (mine[PYTHON_CFRAME])
+		mine[PYTHON_STATE] |= PYTHON_INNER;
+	mine[PYTHON_CFRAME] = 0;
+	mine[PYTHON_FIRST] = mine[PYTHON_AT];
+	return WALK_ON;
+}
+
+/* At the entry frame. If it belongs to another native frame, further out, so do the frames stored
+ * at this one. */
+WALK_INLINE __u32 python_leave(const struct walk_ctx *c)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+	const __u64 previous = c->w->aside.of_frame[PYTHON_PREVIOUS];
+
+	if ((mine[PYTHON_STATE] & PYTHON_INNER) &&
+	    (previous != mine[PYTHON_OUTER] || !python_in_native(c->w, mine[PYTHON_AT])))
+		return python_not_pushed(c, mine[PYTHON_OUTER]);
+	if (!python_in_native(c->w, mine[PYTHON_AT]))
+		return python_not_pushed(c, mine[PYTHON_FIRST]);
+	mine[PYTHON_STATE] = PYTHON_BEGUN;
+	mine[PYTHON_AT] = previous;
+	return WALK_NATIVE;
+}
+
+/* The word of the code object read last. */
+WALK_INLINE __u64 python_code_word(const struct walk_ctx *c, __u64 off)
+{
+	return walk_room(c)->object[(off / 8) & (WALK_OBJECT_WORDS - 1)];
+}
+
+/* The check of the code object at @code. Not 0 if unreadable. */
+WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_process *p, __u64 code,
+			     __u64 *ret)
+{
+	const __u64 n = ((__u64)p->code_lines & (PYTHON_CODE_BYTES - 8)) + 8;
+	__u64 hash = 0;
+
+	if (window_read(c->space, walk_room(c)->object, n, code))
+		return -1;
+	hash = walk_hash(hash, python_code_word(c, p->code_filename));
+	hash = walk_hash(hash, python_code_word(c, p->code_name));
+	hash = walk_hash(hash, python_code_word(c, p->code_qualname));
+	hash = walk_hash(hash, python_code_word(c, p->code_lines));
+	hash = walk_hash(hash, (__u32)(python_code_word(c, p->code_first_line) >>
+				       (p->code_first_line & 4) * 8));
+	*ret = hash >> 32;
+	return 0;
+}
+
+/* Store the frame in w->aside.of_frame. */
+WALK_INLINE __u32 python_store(const struct walk_ctx *c, const struct python_process *p)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+	__u64 *frame = c->w->aside.of_frame;
+	__u64 check, place;
+	int is_last = p->activation == PYTHON_EACH_FRAME;
+
+	if (p->activation == PYTHON_IS_ENTRY)
+		is_last = (frame[PYTHON_ENTRY] >> (p->frame_entry & 7) * 8 & 0xff) != 0;
+	if (p->activation == PYTHON_IS_ENTRY && is_last && (mine[PYTHON_STATE] & PYTHON_INNER) &&
+	    frame[PYTHON_PREVIOUS] != mine[PYTHON_OUTER])
+		return python_not_pushed(c, mine[PYTHON_OUTER]);
+	frame[PYTHON_CODE] &= ~(p->code_tagged * 3ull);
+	if (!python_plausible(frame[PYTHON_CODE]))
+		return python_broken(c, FRAME_REASON_ODD);
+	if (python_check(c, p, frame[PYTHON_CODE], &check)) {
+		mine[PYTHON_AT] = frame[PYTHON_CODE];
+		return python_broken(c, FRAME_REASON_UNREADABLE);
+	}
+	WALK_FENCE();
+	place = frame[PYTHON_INSTR] >> (p->frame_instr & 4) * 8;
+	if (!p->instr_is_int)
+		place -= frame[PYTHON_CODE] + p->code_instructions;
+	if (mine[PYTHON_AT] == mine[PYTHON_FIRST])
+		walk_replace_native(c);
+	mine[PYTHON_AT] = frame[PYTHON_PREVIOUS];
+	if (is_last)
+		mine[PYTHON_STATE] = PYTHON_BEGUN | PYTHON_DONE;
+	return walk_store_runtime(c, FRAME_RUNTIME_PYTHON, frame[PYTHON_CODE],
+				  check << 32 | (__u32)place);
+}
+
+WALK_INLINE __u32 python_step(const struct walk_ctx *c)
+{
+	const struct python_process *p = python_process_of(c);
+	__u64 *mine = c->w->aside.of_runtime;
+	__u64 *frame = c->w->aside.of_frame;
+	__u32 end;
+
+	if (!p)
+		return WALK_NATIVE;
+	if (mine[PYTHON_STATE] & PYTHON_DONE) {
+		mine[PYTHON_STATE] = PYTHON_BEGUN;
+		return WALK_NATIVE;
+	}
+	if (!(mine[PYTHON_STATE] & PYTHON_ACTIVE)) {
+		end = python_enter(c, p);
+		if (end != WALK_ON)
+			return end;
+	}
+	WALK_FENCE();
+	if (!mine[PYTHON_AT]) { /* the list ends within an activation */
+		if (mine[PYTHON_STATE] & PYTHON_INNER)
+			return python_not_pushed(c, mine[PYTHON_OUTER]);
+		mine[PYTHON_STATE] = PYTHON_BEGUN;
+		return WALK_NATIVE;
+	}
+	if (!python_plausible(mine[PYTHON_AT]))
+		return python_broken(c, FRAME_REASON_ODD);
+	if (python_frame(c, p))
+		return python_broken(c, FRAME_REASON_UNREADABLE);
+	WALK_FENCE();
+	if (p->activation == PYTHON_OWNER &&
+	    (frame[PYTHON_ENTRY] >> (p->frame_entry & 7) * 8 & 0xff) >= PYTHON_OWNER_LOOP)
+		return python_leave(c);
+	return python_store(c, p);
+}
+
+#ifdef __bpf__
+
+#include "lib/kernel.bpf.h"
+#include <bpf/bpf_helpers.h>
+
+/* The agent writes. It sets the flag for memory on demand where the kernel permits it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PYTHON_PROCESSES_MAX);
+	__type(key, __u32);
+	__type(value, struct python_process);
+} python_processes __weak SEC(".maps");
+
+#endif
+
+#endif

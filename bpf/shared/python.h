@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_SHARED_PYTHON_H
+#define PODPROF_BPF_SHARED_PYTHON_H
+
+/*
+ * A CPython process for the walker (lib/runtime_python.bpf.h): the code of the evaluation loop, the
+ * way to the thread's state, and the offsets in the interpreter's structures. The agent finds the
+ * values and verifies them in the process (agent/runtimes/).
+ *
+ * A frame of Python in a stack (frame.h): the first word is the address of the code object. The
+ * second word has the check in its upper half and the place in the lower half. The place is the
+ * frame's instruction: to 3.10 the field f_lasti as it is, later the distance of instr_ptr (3.11
+ * and 3.12: prev_instr) from the code's first instruction.
+ *
+ * The check recognizes a code object that was freed and replaced since the sample. It mixes five
+ * words of the code object, walk_hash() for each, starting from 0: co_filename, co_name,
+ * co_qualname (to 3.10 co_name again), the line table's pointer, and co_firstlineno as an unsigned
+ * 32-bit number. The check is the upper half of the result.
+ */
+
+#include "lib/types.h"
+
+/* Processes with CPython, some 240 bytes of kernel memory each; before Linux 6.1 the map has the
+ * memory for all, 1 MB. Reached: a further process has native frames only;
+ * `podprof_runtime_processes{state="full"}`. */
+#define PYTHON_PROCESSES_MAX 4096
+/* Parts of the evaluation loop: the compiler splits rare code off. Reached: `no_loop`, native
+ * frames only. */
+#define PYTHON_LOOPS_MAX     8
+#define PYTHON_NO_OFFSET     0xffff
+
+/* Bytes that the walker reads: of a frame, and the limit for a code object. Offsets beyond are
+ * refused by the agent. */
+#define PYTHON_FRAME_BYTES	128
+#define PYTHON_FRAME_BYTES_3_11 80
+#define PYTHON_CODE_BYTES	256
+
+/* The Python frames of one run of the evaluation loop. */
+enum python_activation {
+	PYTHON_EACH_FRAME, /* to 3.10: one */
+	PYTHON_IS_ENTRY,   /* 3.11: up to the frame with the mark, inclusive */
+	PYTHON_OWNER,	   /* later: up to the frame with owner >= 3, not shown */
+};
+/* Owners from here on are the interpreter's own: the frame is not a function's. */
+#define PYTHON_OWNER_LOOP 3
+
+struct python_process {
+	__u64 loops[PYTHON_LOOPS_MAX][2]; /* [begin, end) of the evaluation loop's parts, addresses
+					   * of the process; zeros behind the last */
+	__s64 tstate_at; /* address of the pointer to the thread state, minus the thread pointer */
+	__u16 tstate_frame;	 /* in the thread state: pointer to the frame, or to the cframe */
+	__u16 cframe_frame;	 /* in the cframe: pointer to the frame; PYTHON_NO_OFFSET: none */
+	__u16 frame_previous;	 /* a multiple of 8, as are all pointers' */
+	__u16 frame_code;	 /* pointer to the code object */
+	__u16 frame_instr;	 /* the instruction; a multiple of 4 */
+	__u16 frame_entry;	 /* owner or is_entry, a byte */
+	__u16 code_filename;	 /* pointer to the string */
+	__u16 code_name;	 /* pointer to the string */
+	__u16 code_qualname;	 /* pointer to the string; to 3.10 code_name again */
+	__u16 code_lines;	 /* pointer to the line table; the last of the five words */
+	__u16 code_first_line;	 /* int; a multiple of 4 */
+	__u16 code_instructions; /* the first instruction; 3.11 and later */
+	__u8 activation;	 /* enum python_activation */
+	__u8 instr_is_int;	 /* frame_instr is f_lasti */
+	__u8 code_tagged;	 /* the low bits of frame_code are a tag: 3.14 */
+	__u8 pad[5];
+};
+_Static_assert(sizeof(struct python_process) == 168, "value of the map of Python processes");
+
+#endif

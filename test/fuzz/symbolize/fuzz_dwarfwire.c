@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/* An answer of the process that reads DWARF, without its header. */
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolize/dwarfcache.h"
+#include "symbolize/dwarfwire.h"
+#include "symbolize/symbolizer.h"
+
+#define CACHE_BYTES (1u << 20)
+#define ADDRESSES   64
+
+/* Keeps the answer, as its source does. */
+static void keep(struct dwarfwire_reader *reader, struct dwarfcache *cache)
+{
+	static struct symbol_line lines[SYMBOL_LINES_MAX];
+	const struct symbol_line *kept;
+	size_t n, n_kept;
+
+	for (uint64_t vaddr = 0; vaddr < ADDRESSES; vaddr++) {
+		if (dwarfwire_next(reader, lines, &n))
+			return;
+		if (dwarfcache_add(cache, vaddr, lines, n) < 0 ||
+		    !dwarfcache_get(cache, vaddr, &kept, &n_kept))
+			continue;
+		if (n_kept != n)
+			abort();
+		for (size_t i = 0; i < n; i++)
+			if (strcmp(kept[i].function, lines[i].function) != 0 ||
+			    strcmp(kept[i].file, lines[i].file) != 0)
+				abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct dwarfwire_reader reader;
+	struct dwarfcache cache;
+
+	if (size > DWARFWIRE_ANSWER_MAX || dwarfwire_reader_init(&reader, data, size))
+		return 0;
+	dwarfcache_init(&cache, CACHE_BYTES);
+	keep(&reader, &cache);
+	dwarfcache_deinit(&cache);
+	dwarfwire_reader_deinit(&reader);
+	return 0;
+}

@@ -1,0 +1,3 @@
+module example.org/goring
+
+go 1.16

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A container on a file system whose server stops answering:
+ *
+ *	stallfs DIRECTORY FILE OPERATION
+ *
+ * mounts DIRECTORY, in a mount namespace of its own, with a copy of FILE as "program", and starts
+ * "program wait" (attack.c). Once the program is ready, OPERATION gets no answer: open, getattr,
+ * read, or flush. All other requests are answered. Then the program runs, and this one prints
+ * "ready". A line on standard input, or its end, answers the stalled requests and ends all. The end
+ * of this process, in any way, ends the program, the mount and all requests.
+ *
+ * Nothing but the page cache's content is cached, and reads are direct where OPERATION is "read":
+ * so each of a reader's system calls asks this server.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define ROOT	      1
+#define PROGRAM	      2
+#define REQUEST_BYTES (256 << 10)
+#define HELD_MAX      256
+
+struct request {
+	struct fuse_in_header header;
+	unsigned char body[REQUEST_BYTES];
+};
+
+/* A stalled request: enough data for a later answer. */
+struct held {
+	struct fuse_in_header header;
+	struct fuse_read_in read;
+};
+
+static int fuse;
+static unsigned char *content;
+static size_t n_content;
+static uint32_t stalled; /* an opcode; 0: none */
+static bool direct;
+static struct held held[HELD_MAX];
+static size_t n_held;
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void reply(uint64_t unique, int error, const void *body, size_t n)
+{
+	struct fuse_out_header header = {
+		.len = (uint32_t)(sizeof(header) + n), .error = -error, .unique = unique};
+	struct iovec parts[] = {{&header, sizeof(header)}, {(void *)body, n}};
+
+	/* fails for a request whose caller was killed */
+	(void)!writev(fuse, parts, n ? 2 : 1);
+}
+
+static struct fuse_attr attr_of(uint64_t node)
+{
+	const bool is_root = node == ROOT;
+
+	return (struct fuse_attr){
+		.ino = node,
+		.size = is_root ? 0 : n_content,
+		.blocks = is_root ? 0 : (n_content + 511) / 512,
+		.mode = is_root ? S_IFDIR | 0755 : S_IFREG | 0755,
+		.nlink = 1,
+		.blksize = 4096,
+	};
+}
+
+static void answer_read(uint64_t unique, const struct fuse_read_in *in)
+{
+	size_t n = in->offset < n_content ? n_content - in->offset : 0;
+
+	reply(unique, 0, content + in->offset, n < in->size ? n : in->size);
+}
+
+static void answer_init(const struct request *r)
+{
+	const struct fuse_init_in *in = (const void *)r->body;
+	struct fuse_init_out out = {
+		.major = FUSE_KERNEL_VERSION,
+		.minor = FUSE_KERNEL_MINOR_VERSION,
+		.max_readahead = in->max_readahead,
+		.max_write = 128 << 10,
+		.max_background = 16,
+		.congestion_threshold = 12,
+	};
+
+	reply(r->header.unique, 0, &out, sizeof(out));
+}
+
+static void answer_lookup(const struct request *r)
+{
+	struct fuse_entry_out out = {.nodeid = PROGRAM, .attr = attr_of(PROGRAM)};
+
+	if (strcmp((const char *)r->body, "program") == 0)
+		reply(r->header.unique, 0, &out, sizeof(out));
+	else
+		reply(r->header.unique, ENOENT, NULL, 0);
+}
+
+static void answer(const struct fuse_in_header *h, const struct request *r,
+		   const struct fuse_read_in *read_in)
+{
+	/* An open that does not keep the cache takes the code from the program that runs. */
+	struct fuse_open_out open_out = {.open_flags =
+						 FOPEN_KEEP_CACHE | (direct ? FOPEN_DIRECT_IO : 0)};
+	struct fuse_attr_out attr_out = {.attr = attr_of(h->nodeid)};
+	struct fuse_statfs_out statfs_out = {.st = {.bsize = 4096, .namelen = 255}};
+
+	switch (h->opcode) {
+	case FUSE_INIT:
+		answer_init(r);
+		return;
+	case FUSE_LOOKUP:
+		answer_lookup(r);
+		return;
+	case FUSE_GETATTR:
+		reply(h->unique, 0, &attr_out, sizeof(attr_out));
+		return;
+	case FUSE_OPEN:
+		reply(h->unique, 0, &open_out, sizeof(open_out));
+		return;
+	case FUSE_READ:
+		answer_read(h->unique, read_in);
+		return;
+	case FUSE_STATFS:
+		reply(h->unique, 0, &statfs_out, sizeof(statfs_out));
+		return;
+	case FUSE_FLUSH:
+	case FUSE_RELEASE:
+	case FUSE_ACCESS:
+		reply(h->unique, 0, NULL, 0);
+		return;
+	case FUSE_FORGET:
+	case FUSE_BATCH_FORGET:
+	case FUSE_INTERRUPT:
+		return; /* have no answers */
+	default:
+		reply(h->unique, ENOSYS, NULL, 0);
+	}
+}
+
+static void on_request(void)
+{
+	static struct request r;
+	ssize_t n = read(fuse, &r, sizeof(r));
+
+	if (n < (ssize_t)sizeof(r.header)) {
+		if (n < 0 && errno == ENODEV)
+			exit(0); /* unmounted */
+		return;
+	}
+	if (stalled && r.header.opcode == stalled && n_held < HELD_MAX) {
+		held[n_held].header = r.header;
+		memcpy(&held[n_held++].read, r.body, sizeof(held->read));
+		return;
+	}
+	answer(&r.header, &r, (const void *)r.body);
+}
+
+static uint32_t opcode_of(const char *name)
+{
+	if (strcmp(name, "open") == 0)
+		return FUSE_OPEN;
+	if (strcmp(name, "getattr") == 0)
+		return FUSE_GETATTR;
+	if (strcmp(name, "read") == 0)
+		return FUSE_READ;
+	if (strcmp(name, "flush") == 0)
+		return FUSE_FLUSH;
+	fprintf(stderr, "stallfs: open, getattr, read or flush, not %s\n", name);
+	exit(2);
+}
+
+static void load(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		die(path);
+	n_content = (size_t)st.st_size;
+	content = malloc(n_content);
+	if (!content || read(fd, content, n_content) != (ssize_t)n_content)
+		die(path);
+	close(fd);
+}
+
+static void do_mount(const char *directory)
+{
+	char options[96];
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		die("mount namespace");
+	fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (fuse < 0)
+		die("/dev/fuse");
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other",
+		 fuse);
+	if (mount("stallfs", directory, "fuse", MS_NODEV | MS_NOSUID, options) < 0)
+		die(directory);
+}
+
+/* Starts the program; its standard input and output are @ret_in and @ret_out. It can only start
+ * while requests are answered. */
+static void start(const char *directory, int *ret_in, int *ret_out)
+{
+	int in[2], out[2];
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/program", directory);
+	if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0)
+		die("pipe");
+	switch (fork()) {
+	case -1:
+		die("fork");
+		break;
+	case 0:
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(in[0], STDIN_FILENO);
+		dup2(out[1], STDOUT_FILENO);
+		execl(path, path, "wait", (char *)NULL);
+		_exit(1);
+	}
+	close(in[0]);
+	close(out[1]);
+	*ret_in = in[1];
+	*ret_out = out[0];
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t operation;
+	int in, out;
+
+	if (argc != 4) {
+		fprintf(stderr, "usage: stallfs DIRECTORY FILE OPERATION\n");
+		return 2;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	operation = opcode_of(argv[3]);
+	direct = operation == FUSE_READ;
+	load(argv[2]);
+	do_mount(argv[1]);
+	start(argv[1], &in, &out);
+	for (;;) {
+		struct pollfd fds[] = {
+			{fuse, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}, {out, POLLIN, 0}};
+		char line[64];
+
+		if (poll(fds, stalled ? 2 : 3, -1) < 0)
+			die("poll");
+		if (fds[0].revents)
+			on_request();
+		if (fds[1].revents)
+			break;
+		if (stalled || !fds[2].revents)
+			continue;
+		if (read(out, line, sizeof(line)) <= 0)
+			return 1; /* the program has ended */
+		stalled = operation;
+		if (write(in, "\n", 1) != 1)
+			return 1;
+		puts("ready");
+		fflush(stdout);
+	}
+	for (size_t i = 0; i < n_held; i++)
+		answer(&held[i].header, NULL, &held[i].read);
+	return 0;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_TEST_SUPPORT_TIMERS_H
+#define PODPROF_TEST_SUPPORT_TIMERS_H
+
+/* Number of armed timer descriptors of this process, as the kernel shows them. */
+int timers_armed(void);
+
+#endif

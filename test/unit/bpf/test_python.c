@@ -1,0 +1,580 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The walk with the step of CPython, over a made-up stack and interpreter. Native frames are found
+ * by frame pointer. */
+#include "support/test.h"
+
+#include <string.h>
+
+#define WALK_RUNTIMES
+#include "lib/table_host.h"
+#include "lib/walk.bpf.h"
+
+/* Native frame i is from SP(i) to SP(i + 1), with its frame record at the end. */
+#define STACK	     0x7ffc00000000ull
+#define NATIVE_BYTES 0x100ull
+#define SP(i)	     (STACK + NATIVE_BYTES * (i))
+#define RECORD(i)    (SP((i) + 1) - 16)
+#define ENTRY(i)     (SP(i) + 0x40) /* a loop's entry frame */
+#define CFRAME(i)    (SP(i) + 0x20) /* ... and cframe */
+/* The thread, code objects and frames: a caller's frame at the lower address. */
+#define THREAD	     0x600000000000ull
+#define TSTATE	     (THREAD + 0x100)
+#define ROOT_CFRAME  (TSTATE + 0x200)
+#define CODES	     0x610000000000ull
+#define CODE(letter) (CODES + 0x100ull * (unsigned char)(letter))
+#define FRAMES	     0x620000000000ull
+#define FRAME_BYTES  0x80ull
+#define N_FRAMES     64
+#define FRAME(i)     (FRAMES + FRAME_BYTES * (N_FRAMES - 1 - (i)))
+#define NOWHERE	     0x630000000000ull
+
+#define LOOP	   0x500000ull
+#define LOOP_COLD  0x700000ull
+#define LOOP_BYTES 0x1000ull
+#define PC(i)	   (0x400000ull + 0x10ull * (i))
+
+#define REGION_WORDS 4096
+static struct region {
+	uint64_t start;
+	uint64_t words[REGION_WORDS];
+} stack = {STACK, {0}}, thread = {THREAD, {0}}, codes = {CODES, {0}}, frames = {FRAMES, {0}};
+static struct region *const regions[] = {&stack, &thread, &codes, &frames};
+
+static struct python_process process;
+static struct walk_room room;
+static size_t n_reads;
+static bool has_process;
+
+WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
+{
+	(void)space;
+	n_reads++;
+	for (size_t i = 0; i < array_size(regions); i++) {
+		const uint64_t off = address - regions[i]->start;
+
+		if (off >= sizeof(regions[i]->words) || n > sizeof(regions[i]->words) - off)
+			continue;
+		memcpy(to, (const char *)regions[i]->words + off, n);
+		return 0;
+	}
+	memset(to, 0, n);
+	return -1;
+}
+
+static void put(uint64_t address, const void *bytes, size_t n)
+{
+	for (size_t i = 0; i < array_size(regions); i++)
+		if (address - regions[i]->start < sizeof(regions[i]->words))
+			memcpy((char *)regions[i]->words + (address - regions[i]->start), bytes, n);
+}
+
+static void put_word(uint64_t address, uint64_t word)
+{
+	put(address, &word, sizeof(word));
+}
+
+WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
+{
+	(void)space;
+	return THREAD + 0x80;
+}
+
+WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
+{
+	(void)space;
+	(void)exe;
+	return NULL;
+}
+
+WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
+{
+	(void)space;
+	(void)exe;
+	(void)n_frames;
+}
+
+WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
+{
+	(void)c;
+	return &room;
+}
+
+WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
+{
+	(void)c;
+	return has_process ? &process : NULL;
+}
+
+/* ---------------------------------------------------------------- releases */
+
+enum release { R36, R38, R310, R311, R312, R313, R314, N_RELEASES };
+
+#define LOOPS                                    \
+	{                                        \
+		{LOOP, LOOP + LOOP_BYTES},       \
+		{                                \
+			LOOP_COLD, LOOP_COLD + 8 \
+		}                                \
+	}
+#define OLD(f_code, f_lasti, filename, lines, first)                                            \
+	{                                                                                       \
+		.loops = LOOPS, .tstate_at = -0x80, .tstate_frame = 24,                         \
+		.cframe_frame = PYTHON_NO_OFFSET, .frame_previous = 24, .frame_code = f_code,   \
+		.frame_instr = f_lasti, .code_filename = filename, .code_name = (filename) + 8, \
+		.code_qualname = (filename) + 8, .code_lines = lines, .code_first_line = first, \
+		.code_instructions = PYTHON_NO_OFFSET, .activation = PYTHON_EACH_FRAME,         \
+		.instr_is_int = 1,                                                              \
+	}
+#define NEW(state, cframe, previous, code, owner, first_line, instructions, how, tagged)           \
+	{                                                                                          \
+		.loops = LOOPS, .tstate_at = -0x80, .tstate_frame = state, .cframe_frame = cframe, \
+		.frame_previous = previous, .frame_code = code, .frame_instr = 56,                 \
+		.frame_entry = owner, .code_filename = 112, .code_name = 120,                      \
+		.code_qualname = 128, .code_lines = 136, .code_first_line = first_line,            \
+		.code_instructions = instructions, .activation = how, .code_tagged = tagged,       \
+	}
+
+static const struct python_process releases[N_RELEASES] = {
+	[R36] = OLD(32, 120, 96, 112, 36),
+	[R38] = OLD(32, 104, 104, 120, 40),
+	[R310] = OLD(32, 96, 104, 120, 40),
+	[R311] = NEW(56, 8, 48, 32, 68, 72, 184, PYTHON_IS_ENTRY, 0),
+	[R312] = NEW(56, 0, 8, 0, 70, 68, 192, PYTHON_OWNER, 0),
+	[R313] = NEW(72, PYTHON_NO_OFFSET, 8, 0, 70, 68, 200, PYTHON_OWNER, 0),
+	[R314] = NEW(72, PYTHON_NO_OFFSET, 8, 0, 74, 68, 208, PYTHON_OWNER, 1),
+};
+
+/* ---------------------------------------------------------------- stacks */
+
+/*
+ * A stack by letters, innermost first. n: a native frame; L: a loop, C: in its other part; u: a
+ * loop whose activation is not pushed. @python: the frames of each activation, with a space between
+ * activations; a letter is a function. Odd ones: 1 a frame at an odd address, 2 an unmapped frame,
+ * 3 a frame without code, 4 a frame with code at an odd address, 5 with unmapped code. In the
+ * result: functions, l for a loop's native frame, ! unreadable, ? odd.
+ */
+struct walk_row {
+	const char *name;
+	enum release from, to;
+	const char *native;
+	const char *python;
+	const char *want;
+};
+
+static const struct walk_row walk_rows[] = {
+	{"a frame in place of its loop", R36, R314, "nLn", "a", "nan"},
+	{"innermost is the loop", R36, R314, "Ln", "a", "an"},
+	{"outermost is the loop", R36, R314, "nL", "a", "na"},
+	{"in the loop's other part", R36, R314, "nCn", "a", "nan"},
+	{"two activations", R36, R314, "nLnnLn", "a b", "nannbn"},
+	{"loop upon loop", R36, R314, "LLL", "a b a", "aba"},
+	{"no loop", R36, R314, "nnn", "", "nnn"},
+	{"several frames in an activation", R311, R314, "nLn", "abc", "nabcn"},
+	{"in both of them", R311, R314, "nLnnLn", "abc dd", "nabcnnddn"},
+	{"nothing is pushed yet", R36, R314, "un", "", "ln"},
+	{"the innermost is not pushed", R311, R314, "unL", "ab", "lnab"},
+	{"with calls before the push", R311, R314, "nunLnL", "ab cd", "nlnabncd"},
+	{"only the entry frame is pushed", R312, R314, "LnL", "- ab", "lnab"},
+	/* the limit of these releases: nothing tells, and all move inwards */
+	{"not pushed, to 3.10", R36, R310, "unLnL", "a b", "anbnl"},
+	{"fewer activations than loops", R36, R310, "LnLn", "a", "anln"},
+	{"a frame at an odd address", R36, R310, "nLn", "1", "nl?n"},
+	{"an unmapped frame", R36, R310, "nLn", "2", "nl!n"},
+	{"a frame without code", R36, R310, "nLn", "3", "nl?n"},
+	{"odd code", R36, R310, "nLn", "4", "nl?n"},
+	{"unmapped code", R36, R310, "nLn", "5", "nl!n"},
+	{"a later frame at an odd address", R313, R314, "nLn", "1", "nl?n"},
+	{"a later unmapped frame", R313, R314, "nLn", "2", "nl!n"},
+	{"a later frame without code", R313, R314, "nLn", "3", "nl?n"},
+	{"later odd code", R313, R314, "nLn", "4", "nl?n"},
+	{"later unmapped code", R313, R314, "nLn", "5", "nl!n"},
+	{"the second of an activation", R313, R314, "nLn", "a2", "na!n"},
+	/* the innermost is not pushed, the next one is broken */
+	{"a cframe without a frame", R311, R312, "nLnLn", "1 ab", "nlnabn"},
+	{"a cframe with an old frame", R311, R312, "nLnLn", "2 ab", "nlnabn"},
+	{"a cframe with an old frame's code", R311, R312, "nLnLn", "c5 ab", "nlnabn"},
+	{"a broken one further out", R311, R312, "nLnLn", "a 2", "nanl!n"},
+	{"and each one further out", R36, R310, "nLnLnL", "a 2 b", "nanl!nl!"},
+};
+
+static uint64_t code_of(char c)
+{
+	switch (c) {
+	case '3':
+		return 0;
+	case '4':
+		return CODE('a') + 4;
+	case '5':
+		return NOWHERE;
+	default:
+		return CODE(c);
+	}
+}
+
+static uint64_t address_of(char c, size_t i)
+{
+	return c == '1' ? FRAME(i) + 4 : c == '2' ? NOWHERE : FRAME(i);
+}
+
+static uint32_t place_of(char c)
+{
+	return 2u * (unsigned char)c;
+}
+
+static void put_code(char c)
+{
+	const uint32_t first_line = 1000u + (unsigned char)c;
+
+	for (uint64_t off = 0; off < 0x100; off += 8)
+		put_word(CODE(c) + off, 0xabcdull << 32 | (unsigned char)c << 12 | off);
+	put(CODE(c) + process.code_first_line, &first_line, 4);
+}
+
+static void put_frame(uint64_t at, uint64_t code, uint64_t previous, uint32_t place, uint8_t entry)
+{
+	const uint64_t instr = code + process.code_instructions + place;
+
+	put_word(at + process.frame_previous, previous);
+	put_word(at + process.frame_code, code | (process.code_tagged && code ? 1 : 0));
+	if (process.instr_is_int)
+		put(at + process.frame_instr, &place, 4);
+	else
+		put_word(at + process.frame_instr, instr);
+	if (process.activation != PYTHON_EACH_FRAME)
+		put(at + process.frame_entry, &entry, 1);
+}
+
+static bool is_loop(char c)
+{
+	return c == 'L' || c == 'C';
+}
+
+/* Address of the next frame on the list after the one at python[i]: in its activation, or its entry
+ * frame in the native frame @loop, or the first of the next activation. */
+static uint64_t next_of(const char *python, size_t i, size_t loop)
+{
+	if (python[i + 1] && python[i + 1] != ' ')
+		return address_of(python[i + 1], i + 1);
+	if (process.activation == PYTHON_OWNER)
+		return ENTRY(loop);
+	return python[i + 1] ? address_of(python[i + 2], i + 2) : 0;
+}
+
+/* The cframe of the loop in native frame @loop; the thread's own is the one before. */
+static void put_cframe(size_t loop, uint64_t head)
+{
+	put_word(CFRAME(loop) + (process.cframe_frame & 0xff), head);
+	put_word(CFRAME(loop) + (process.cframe_frame & 0xff) + 8, ROOT_CFRAME);
+}
+
+/* The list, from the innermost activation on. Returns the head of the list. */
+static uint64_t put_frames(const char *native, const char *python)
+{
+	size_t loop = 0, i = 0;
+	uint64_t head = 0;
+
+	while (native[loop] && !is_loop(native[loop]))
+		loop++;
+	if (!native[loop] || !python[0])
+		return 0;
+	head = python[0] == '-' ? ENTRY(loop) : address_of(python[0], 0);
+	put_cframe(loop, head);
+	for (; python[i]; i++) {
+		const char c = python[i];
+		const bool last = !python[i + 1] || python[i + 1] == ' ';
+
+		if (c == ' ') {
+			const size_t inner = loop;
+
+			while (!is_loop(native[++loop]))
+				;
+			put_word(CFRAME(inner) + (process.cframe_frame & 0xff) + 8, CFRAME(loop));
+			put_cframe(loop, python[i + 1] == '-' ? ENTRY(loop)
+							      : address_of(python[i + 1], i + 1));
+			continue;
+		}
+		if (c != '-')
+			put_frame(FRAME(i), code_of(c), next_of(python, i, loop), place_of(c),
+				  process.activation == PYTHON_IS_ENTRY && last);
+		if (last && process.activation == PYTHON_OWNER)
+			put_frame(ENTRY(loop), CODES,
+				  python[i + 1] ? address_of(python[i + 2], i + 2) : 0, 0,
+				  PYTHON_OWNER_LOOP);
+	}
+	return head;
+}
+
+static size_t innermost_loop(const char *native)
+{
+	size_t i = 0;
+
+	while (native[i] && !is_loop(native[i]))
+		i++;
+	return i;
+}
+
+static void build(const char *native, const char *python)
+{
+	const size_t n = strlen(native), loop = innermost_loop(native);
+	uint64_t head;
+
+	for (size_t i = 0; i < array_size(regions); i++)
+		memset(regions[i]->words, 0, sizeof(regions[i]->words));
+	for (size_t i = 0; i < n; i++) {
+		const char c = i + 1 < n ? native[i + 1] : 0;
+
+		put_word(RECORD(i), c ? RECORD(i + 1) : 0);
+		put_word(RECORD(i) + 8, !c	   ? 0
+					: c == 'n' ? PC(i + 1)
+					: c == 'C' ? LOOP_COLD + 8
+						   : LOOP + LOOP_BYTES);
+	}
+	for (int c = 'a'; c <= 'z'; c++)
+		put_code((char)c);
+	head = put_frames(native, python);
+	put_word(THREAD, TSTATE);
+	if (process.cframe_frame == PYTHON_NO_OFFSET) {
+		put_word(TSTATE + process.tstate_frame, head);
+	} else {
+		put_word(TSTATE + process.tstate_frame, head ? CFRAME(loop) : ROOT_CFRAME);
+	}
+}
+
+struct walked {
+	struct walk walk;
+	__u64 frames[WALK_SLOTS];
+};
+
+static void walk_from(uint64_t pc, walk_runtime_fn step, struct walked *ret)
+{
+	struct window win;
+	struct regs regs = {0};
+	const struct walk_ctx c = {.w = &ret->walk,
+				   .regs = &regs,
+				   .win = &win,
+				   .frames = ret->frames,
+				   .mode = SETTINGS_UNWIND_AUTO};
+
+#ifdef __x86_64__
+	regs.ip = pc, regs.sp = STACK, regs.bp = RECORD(0), regs.orig_ax = (__u64)-1;
+#else
+	regs.pc = pc, regs.sp = STACK, regs.x[29] = RECORD(0);
+#endif
+	*ret = (struct walked){0};
+	n_reads = 0;
+	walk_begin(&c, 0, 0);
+	for (int i = 0; i < WALK_PROGRAMS && ret->walk.end == WALK_ON; i++)
+		walk_on(&c, step);
+	if (ret->walk.end == WALK_ON) /* as stack_finish() */
+		ret->walk.end = SAMPLE_END_MAX_FRAMES;
+}
+
+static void walk_built(const char *native, walk_runtime_fn step, struct walked *ret)
+{
+	walk_from(native[0] == 'n' ? PC(0) : native[0] == 'C' ? LOOP_COLD : LOOP, step, ret);
+}
+
+/* As the header defines. */
+static uint32_t check_of(char c)
+{
+	const uint16_t offs[] = {process.code_filename, process.code_name, process.code_qualname,
+				 process.code_lines};
+	uint64_t h = 0, word;
+
+	for (size_t i = 0; i < 5; i++) {
+		word = i < 4 ? 0xabcdull << 32 | (unsigned char)c << 12 | offs[i]
+			     : 1000u + (unsigned char)c;
+		h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+		h ^= h >> 29;
+	}
+	return (uint32_t)(h >> 32);
+}
+
+/* A letter for each frame; asserts the words of Python's. */
+static void spell(const struct walked *w, char *ret)
+{
+	struct frame_record frame;
+	__u32 n;
+
+	for (__u32 i = 0; i < w->walk.n; i += n) {
+		n = frame_decode(w->frames + i, w->walk.n - i, &frame);
+		assert_true(n > 0);
+		if (frame.kind == FRAME_NATIVE) {
+			const __u64 pc = frame.words[0] - (i > 0);
+
+			*ret++ = pc - LOOP < LOOP_BYTES || pc - LOOP_COLD < 8 ? 'l' : 'n';
+			continue;
+		}
+		assert_int_equal(frame.runtime, FRAME_RUNTIME_PYTHON);
+		if (frame.kind == FRAME_BROKEN) {
+			*ret++ = frame.reason == FRAME_REASON_ODD ? '?' : '!';
+			continue;
+		}
+		*ret = (char)((frame.words[0] - CODES) / 0x100);
+		assert_true(frame.words[0] == CODE(*ret));
+		assert_int_equal((uint32_t)frame.words[1], place_of(*ret));
+		assert_int_equal(frame.words[1] >> 32, check_of(*ret));
+		ret++;
+	}
+	*ret = '\0';
+}
+
+/* The hash of the words, as if stored one after the other. */
+static uint64_t hash_of(const struct walked *w)
+{
+	uint64_t hash = 0;
+
+	for (__u32 i = 0; i < w->walk.n; i++)
+		hash = walk_hash(hash, w->frames[i]);
+	return hash;
+}
+
+static void test_stacks(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(walk_rows); i++) {
+		const struct walk_row *row = &walk_rows[i];
+
+		for (int release = (int)row->from; release <= (int)row->to; release++) {
+			struct walked with, without;
+			char got[64];
+
+			row_begin(row->name);
+			print_message("release %d\n", release);
+			process = releases[release];
+			build(row->native, row->python);
+			has_process = true;
+			walk_built(row->native, python_step, &with);
+			spell(&with, got);
+			assert_string_equal(got, row->want);
+			assert_int_equal(with.walk.end, SAMPLE_END_COMPLETE);
+			assert_true(with.walk.hash == hash_of(&with));
+
+			/* without the process's record, and without the step: the same words */
+			has_process = false;
+			walk_built(row->native, python_step, &with);
+			walk_built(row->native, NULL, &without);
+			assert_int_equal(with.walk.n, strlen(row->native));
+			assert_int_equal(with.walk.n, without.walk.n);
+			assert_memory_equal(with.frames, without.frames, sizeof(with.frames));
+			assert_true(with.walk.hash == without.walk.hash);
+		}
+	}
+}
+
+/* ---------------------------------------------------------------- hostile lists */
+
+/* A list in a circle ends at the limit of words. */
+static void test_circle(void **state)
+{
+	(void)state;
+	has_process = true;
+	for (int release = 0; release < N_RELEASES; release++) {
+		struct walked w;
+
+		process = releases[release];
+		build("nLn", "a");
+		put_frame(FRAME(0), CODE('a'), FRAME(0), 0, 0);
+		walk_built("nLn", python_step, &w);
+		if (release <= R310) { /* a frame for each loop */
+			assert_int_equal(w.walk.n, 4);
+			assert_int_equal(w.walk.end, SAMPLE_END_COMPLETE);
+		} else {
+			assert_int_equal(w.walk.n, SAMPLE_USER_FRAMES_MAX - 1);
+			assert_int_equal(w.walk.end, SAMPLE_END_MAX_FRAMES);
+		}
+	}
+}
+
+/* Threads without Python, and unreadable ones: native frames, and one mark. */
+static void test_threads(void **state)
+{
+	struct walked w;
+	char got[64];
+
+	(void)state;
+	has_process = true;
+	for (int release = 0; release < N_RELEASES; release++) {
+		process = releases[release];
+		build("nLnL", "a b");
+		put_word(THREAD, 0);
+		walk_built("nLnL", python_step, &w);
+		spell(&w, got);
+		assert_string_equal(got, "nlnl");
+
+		put_word(THREAD, NOWHERE);
+		walk_built("nLnL", python_step, &w);
+		spell(&w, got);
+		assert_string_equal(got, "nl!nl");
+
+		process.tstate_at = 1;
+		walk_built("nLnL", python_step, &w);
+		spell(&w, got);
+		assert_string_equal(got, "nl!nl");
+	}
+}
+
+/* Random words everywhere: the walk ends, with whole frames. */
+static void test_random(void **state)
+{
+	uint64_t seed = 1;
+
+	(void)state;
+	has_process = true;
+	for (size_t round = 0; round < 2000; round++) {
+		struct frame_record frame;
+		struct walked w;
+
+		process = releases[round % N_RELEASES];
+		build("nLnLLn", "ab a c");
+		for (size_t i = 0; i < 40; i++) {
+			struct region *region;
+			uint64_t word;
+
+			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+			region = regions[1 + seed % (array_size(regions) - 1)];
+			word = regions[(seed >> 8) % array_size(regions)]->start +
+			       (seed >> 16) % 0x2000 / (seed >> 60 ? 8 : 1) * (seed >> 60 ? 8 : 1);
+			region->words[(seed >> 32) % 0x600] = seed >> 62 ? word : seed;
+		}
+		walk_built("nLnLLn", python_step, &w);
+		assert_in_range(w.walk.n, 3, SAMPLE_USER_FRAMES_MAX);
+		assert_true(w.walk.hash == hash_of(&w));
+		for (__u32 k = 0; k < w.walk.n; k += frame.n_words)
+			assert_true(frame_decode(w.frames + k, w.walk.n - k, &frame) > 0);
+	}
+}
+
+/* ---------------------------------------------------------------- reads */
+
+/* 32 frames of 128 bytes, next to each other: besides one read for each code object, the window has
+ * 7 frames. The lowest ones are at the start of mapped memory. */
+static void test_reads(void **state)
+{
+	struct walked w;
+	size_t n_native;
+
+	(void)state;
+	process = releases[R313];
+	build("L", "abcdefghijklmnopqrstuvwxyzabcdefabcdefghijklmnopqrstuvwxyzabcdef");
+	has_process = false;
+	walk_built("L", python_step, &w);
+	n_native = n_reads;
+	has_process = true;
+	walk_built("L", python_step, &w);
+	assert_int_equal(w.walk.n, 128);
+	print_message("%zu reads for 64 frames\n", n_reads - n_native);
+	/* 64 code objects, 2 of the thread, the entry frame */
+	assert_in_range(n_reads - n_native - 64 - 2 - 1, 1, 12);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stacks),	cmocka_unit_test(test_circle),
+		cmocka_unit_test(test_threads), cmocka_unit_test(test_random),
+		cmocka_unit_test(test_reads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Processes that contradict themselves. Each row changes a small process of 3.12
+ * (test/fuzz/runtimes/corpus/python_memory/3.12): addresses 4096 _PyRuntime, 4224 thread state,
+ * 4480 code object, 4992 interpreter, 5184 cframe, 5248 frame, 5440 the interpreter's own frame,
+ * 5568 type of the code object, 5632 file name, 5760 name, 5888 line table, 6144 struct pthread.
+ */
+#include "support/test.h"
+
+#include <elf.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "runtimes/python_code.h"
+#include "runtimes/python_frames.h"
+#include "runtimes/python_process.h"
+#include "support/flatmemory.h"
+
+#define CORPUS "test/fuzz/runtimes/corpus/python_memory"
+#define HEAD   2 /* bytes of the fuzzer's own */
+#define BYTES  8192
+#define FRAMES 64
+
+#define STATE 4224
+#define CODE  4480
+
+/* Words above this have all bytes 0xff. */
+#define HUGE UINT64_MAX
+
+struct subject {
+	uint8_t bytes[BYTES];
+	struct flatmemory fm;
+	struct python_image image;
+	struct python_threads threads;
+	struct python_process process;
+};
+
+static void subject_init(struct subject *s, const char *release, uint16_t version)
+{
+	_cleanup_(root_deinit) struct root root = ROOT_INIT;
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(BYTES);
+
+	*s = (struct subject){.image = {.machine = EM_X86_64, .runtime = FLATMEMORY_BASE}};
+	assert_int_equal(root_open(CORPUS, &root), 0);
+	assert_int_equal(root_read(&root, release, &b), 0);
+	memcpy(s->bytes, b.data + HEAD, b.len - HEAD);
+	flatmemory_init(&s->fm, s->bytes, b.len - HEAD);
+	assert_true(python_layout_of_version(version, &s->image.layout));
+}
+
+static void put(struct subject *s, uint64_t addr, uint64_t word)
+{
+	memcpy(s->bytes + addr - FLATMEMORY_BASE, &word, sizeof(word));
+}
+
+static int attach(struct subject *s)
+{
+	return python_process_attach(&s->fm.memory, &s->image, 0, &s->process, &s->threads);
+}
+
+/* Each release's process as it is. */
+static void all_releases(void **state)
+{
+	static const struct {
+		const char *release;
+		uint16_t version;
+		size_t n_frames;
+		uint32_t line;
+	} rows[] = {
+		{"3.6", 0x0306, 2, 9},	{"3.8", 0x0308, 2, 9},	{"3.10", 0x030a, 2, 9},
+		{"3.11", 0x030b, 2, 8}, {"3.12", 0x030c, 1, 8},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(python_code_deinit) struct python_code code = {0};
+		struct python_frame frames[FRAMES];
+		struct subject s;
+		size_t n;
+
+		subject_init(&s, rows[i].release, rows[i].version);
+		assert_int_equal(attach(&s), PYTHON_OK);
+		assert_int_equal(s.process.tstate_at, 0x318);
+		assert_int_equal(s.threads.n, 1);
+		assert_int_equal(
+			python_frames_read(&s.fm.memory, &s.process, STATE, FRAMES, frames, &n), 0);
+		assert_int_equal(n, rows[i].n_frames);
+		assert_int_equal(frames[0].place, 4);
+		assert_int_equal(python_code_read(&s.fm.memory, &s.image.layout, frames[0].code,
+						  NULL, &code),
+				 0);
+		assert_string_equal(code.file, "app.py");
+		assert_string_equal(code.name, "n\xd0\xb6x");
+		assert_int_equal(code.first_line, 7);
+		assert_int_equal(python_code_line(&code, 4), rows[i].line);
+	}
+}
+
+struct row {
+	const char *what;
+	uint64_t addr;
+	uint64_t word;
+	int outcome;
+};
+
+static void refused(void **state)
+{
+	static const struct row rows[] = {
+		{"nothing changed", 4096, 0, PYTHON_OK},
+		{"no interpreter", 4096 + 40, 0, PYTHON_NOT_READY},
+		{"an interpreter nowhere", 4096 + 40, 8, PYTHON_UNREADABLE},
+		{"an interpreter at the end of addresses", 4096 + 40, HUGE - 3, PYTHON_UNREADABLE},
+		{"a cycle of interpreters", 4992, 4992, PYTHON_ODD},
+		{"no thread", 4992 + 72, 0, PYTHON_NOT_READY},
+		{"a thread nowhere", 4992 + 72, HUGE, PYTHON_UNREADABLE},
+		{"a cycle of threads", STATE + 8, STATE, PYTHON_OK},
+		{"a thread of another interpreter", STATE + 16, 5000, PYTHON_ODD},
+		{"no thread pointer", STATE + 136, 12, PYTHON_NO_STATE},
+		{"a thread pointer to other bytes", STATE + 136, 5000, PYTHON_NO_STATE},
+		{"a block without the state", 6144 + 0x318, 0, PYTHON_NO_STATE},
+		{"a block without its address", 6144 + 16, 0, PYTHON_NO_STATE},
+		{"no frame", 5184, 0, PYTHON_NOT_READY},
+		{"a frame nowhere", 5184, HUGE, PYTHON_UNREADABLE},
+		{"only the interpreter's frame", 5184, 5440, PYTHON_NOT_READY},
+		{"code nowhere", 5248, HUGE, PYTHON_UNREADABLE},
+		{"an object of another type", 5568 + 40, 0x656e6f6e, PYTHON_ODD},
+		{"a longer name of a type", 5568 + 40, 0x73656564656f63, PYTHON_ODD},
+		{"a type nowhere", CODE + 8, HUGE, PYTHON_UNREADABLE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct subject s;
+		int r;
+
+		subject_init(&s, "3.12", 0x030c);
+		put(&s, rows[i].addr, rows[i].word);
+		r = attach(&s);
+		if (r != rows[i].outcome)
+			fail_msg("%s: %s, not %s", rows[i].what, python_outcome_name(r),
+				 python_outcome_name(rows[i].outcome));
+		assert_true(s.fm.memory.n_calls < 4000);
+	}
+}
+
+/* Code objects of an attached process. */
+static void refused_code(void **state)
+{
+	static const struct row rows[] = {
+		{"nothing changed", 4096, 0, PYTHON_OK},
+		{"a file name nowhere", CODE + 112, HUGE, PYTHON_UNREADABLE},
+		{"a name that is no string", CODE + 128, 5568, PYTHON_ODD},
+		{"a string of another width", 5760 + 32, 3 << 2 | 1 << 5, PYTHON_ODD},
+		{"a string in two parts", 5760 + 32, 2 << 2, PYTHON_ODD},
+		{"a negative length", 5760 + 16, HUGE, PYTHON_ODD},
+		{"a length beyond the memory", 5760 + 16, 1ull << 60, PYTHON_OK},
+		{"a table of negative length", 5888 + 16, HUGE, PYTHON_ODD},
+		{"a table beyond the limit", 5888 + 16, PYTHON_LINES_BYTES_MAX + 1, PYTHON_OK},
+		{"a table beyond the memory", 5888 + 16, PYTHON_LINES_BYTES_MAX, PYTHON_UNREADABLE},
+		{"a table nowhere", CODE + 136, 16, PYTHON_UNREADABLE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(python_code_deinit) struct python_code code = {0};
+		struct subject s;
+		int r;
+
+		subject_init(&s, "3.12", 0x030c);
+		put(&s, rows[i].addr, rows[i].word);
+		r = python_code_read(&s.fm.memory, &s.image.layout, CODE, NULL, &code);
+		if (r != rows[i].outcome)
+			fail_msg("%s: %s, not %s", rows[i].what, python_outcome_name(r),
+				 python_outcome_name(rows[i].outcome));
+		assert_true(r == PYTHON_OK || !code.lines);
+		assert_true(s.fm.memory.n_bytes < 8192);
+	}
+}
+
+/* A frame that is its own caller. */
+static void cyclic_frames(void **state)
+{
+	struct python_frame frames[FRAMES];
+	struct subject s;
+	size_t n;
+
+	(void)state;
+	subject_init(&s, "3.12", 0x030c);
+	assert_int_equal(attach(&s), PYTHON_OK);
+	put(&s, 5248 + 8, 5248);
+	assert_int_equal(python_frames_read(&s.fm.memory, &s.process, STATE, FRAMES, frames, &n),
+			 0);
+	assert_int_equal(n, FRAMES);
+	put(&s, 5184, 5440); /* frames of the interpreter alone, in a cycle */
+	put(&s, 5440 + 8, 5440);
+	s.fm.memory.n_calls = 0;
+	assert_int_equal(python_frames_read(&s.fm.memory, &s.process, STATE, FRAMES, frames, &n),
+			 0);
+	assert_int_equal(n, 0);
+	assert_true(s.fm.memory.n_calls <= 2 * FRAMES + 2);
+}
+
+/* Random words in place of _PyRuntime and of all behind it. */
+static void random_words(void **state)
+{
+	uint64_t word = 88172645463325252ull;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		struct subject s;
+
+		subject_init(&s, "3.12", 0x030c);
+		for (uint64_t at = FLATMEMORY_BASE; at + 8 <= FLATMEMORY_BASE + s.fm.n; at += 8) {
+			word ^= word << 13;
+			word ^= word >> 7;
+			word ^= word << 17;
+			/* addresses of the process, mostly */
+			put(&s, at, i % 2 ? FLATMEMORY_BASE + word % s.fm.n : word);
+		}
+		assert_true(attach(&s) > 0);
+		assert_true(s.fm.memory.n_calls < 10000);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_releases), cmocka_unit_test(refused),
+		cmocka_unit_test(refused_code), cmocka_unit_test(cyclic_frames),
+		cmocka_unit_test(random_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

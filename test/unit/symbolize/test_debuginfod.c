@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Debug files from servers: Debian's debuginfod, and servers with faults. */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/atomic_file.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "support/fixture.h"
+#include "support/rawserver.h"
+#include "support/tree.h"
+#include "symbolize/debugcache.h"
+#include "symbolize/debuginfod.h"
+#include "symbolize/symbolizer.h"
+
+#define CACHE_BYTES  (16u << 20)
+#define DIR_BYTES    (64u << 20)
+/* Only ends a hanging test. */
+#define WAIT_SECONDS 300
+#define MADE_UP_ID   "0123456789abcdef0123456789abcdef01234567"
+#define NOT_FOUND    "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+#define SERVER_ERROR "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+#define CUT	     "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nConnection: close\r\n\r\nbegin"
+
+static struct debuginfod *start(const struct tree *t, const char *const *urls, size_t n_urls)
+{
+	char dir[96];
+	const struct debuginfod_opts opts = {
+		.urls = urls,
+		.n_urls = n_urls,
+		.dir = dir,
+		.max_bytes = DIR_BYTES,
+		.retry_ns = NSEC_PER_MSEC,
+	};
+	struct debuginfod *d;
+
+	snprintf(dir, sizeof(dir), "%s/cache", t->path);
+	assert_int_equal(debuginfod_new(&opts, &d), 0);
+	return d;
+}
+
+static uint64_t count(struct debuginfod *d, enum debuginfod_end end)
+{
+	uint64_t ends[DEBUGINFOD_END_MAX];
+
+	debuginfod_counts(d, ends);
+	return ends[end];
+}
+
+static void wait_for(struct debuginfod *d, enum debuginfod_end end, uint64_t n)
+{
+	const uint64_t until = nsec_monotonic() + WAIT_SECONDS * NSEC_PER_SEC;
+
+	while (count(d, end) < n) {
+		assert_true(nsec_monotonic() < until);
+		usleep(1000);
+	}
+}
+
+/* ---------------------------------------------------------------- names */
+
+/* The names of @stripped's code are those of the program before strip. Returns the number of
+ * these, 0 while there is no debug file. */
+static size_t compare(struct debuginfod *d, struct image *stripped)
+{
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	const struct symbolizer_opts opts = {
+		.proc = &proc, .cache_bytes = CACHE_BYTES, .debuginfod = d};
+	struct image *whole = fixture_image("cxx");
+	struct symbol want, got;
+	struct elffile_section text;
+	struct symbolizer *s;
+	size_t n = 0;
+
+	assert_int_equal(root_open("/proc", &proc), 0);
+	assert_int_equal(symbolizer_new(&opts, &s), 0);
+	assert_int_equal(elffile_section(whole->file, ".text", &text), 0);
+	for (uint64_t vaddr = text.vaddr; vaddr < text.vaddr + text.size; vaddr++) {
+		assert_int_equal(symbolizer_find(s, &(struct frame){whole, vaddr}, &want), 0);
+		if (!want.found)
+			continue;
+		assert_int_equal(symbolizer_find(s, &(struct frame){stripped, vaddr}, &got), 0);
+		if (!got.found) {
+			assert_true(got.missing == SYMBOL_AWAITS_DEBUG_FILE ||
+				    got.missing == SYMBOL_STRIPPED);
+			break;
+		}
+		assert_string_equal(got.lines[0].function, want.lines[0].function);
+		n++;
+	}
+	symbolizer_free(s);
+	image_unref(whole);
+	return n;
+}
+
+/* "cxx-other" is "cxx" without symbols, and no debug file is beside it. */
+static struct image *open_stripped(void)
+{
+	struct image *stripped = fixture_image("cxx-other"), *whole = fixture_image("cxx");
+
+	assert_string_equal(stripped->build_id, whole->build_id);
+	image_unref(whole);
+	return stripped;
+}
+
+static void read_debug_file(struct buf *ret)
+{
+	char path[FIXTURE_PATH_MAX];
+	_cleanup_(close_fdp) int fd = open(fixture_path("cxx.debug", path), O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(root_read_fd(fd, ret), 0);
+}
+
+static void copy_debug_file(int dir_fd)
+{
+	_cleanup_(buf_deinit) struct buf bytes;
+
+	buf_init(&bytes, DIR_BYTES);
+	read_debug_file(&bytes);
+	assert_int_equal(atomic_file_write(dir_fd, "cxx.debug", 0600, bytes.data, bytes.len), 0);
+}
+
+/* In a network of its own, because Debian 12's server listens on every address. */
+static void own_network(void)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+
+	assert_int_equal(unshare(CLONE_NEWNET), 0);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &lo), 0);
+}
+
+static pid_t run_server(const struct tree *files)
+{
+	char program[FIXTURE_PATH_MAX];
+	pid_t pid;
+
+	fixture_path("debuginfod", program);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
+		(void)setenv("HOME", files->path, 1);
+		(void)setenv("DEBUGINFOD_URLS", "", 1);
+		execl(program, program, "-p", "8002", "-d", ":memory:", "-t", "1", "-F",
+		      files->path, NULL);
+		_exit(127);
+	}
+	return pid;
+}
+
+static void test_real_server(void **state)
+{
+	static const char *const urls[] = {"http://127.0.0.1:8002/"};
+	_cleanup_(tree_deinit) struct tree files = {0}, t = {0};
+	const uint64_t until = nsec_monotonic() + WAIT_SECONDS * NSEC_PER_SEC;
+	struct image *stripped = open_stripped();
+	struct debuginfod *d;
+	size_t n = 0;
+	pid_t server;
+	int status;
+
+	(void)state;
+	own_network();
+	tree_init(&files);
+	tree_init(&t);
+	copy_debug_file(files.fd);
+	server = run_server(&files);
+	/* the server starts and scans meanwhile: unreachable, then "not found", then there */
+	while (!n) {
+		d = start(&t, urls, 1);
+		n = compare(d, stripped);
+		while (!n && !count(d, DEBUGINFOD_END_OK) && !count(d, DEBUGINFOD_END_NOT_FOUND) &&
+		       !count(d, DEBUGINFOD_END_FAILED))
+			usleep(10000);
+		n = n ? n : compare(d, stripped);
+		debuginfod_unref(d);
+		assert_int_equal(waitpid(server, &status, WNOHANG), 0);
+		assert_true(nsec_monotonic() < until);
+	}
+	assert_true(n > 100);
+	kill(server, SIGKILL);
+	assert_int_equal(waitpid(server, &status, 0), server);
+	/* the file stays for the next start */
+	d = start(&t, urls, 1);
+	assert_int_equal(compare(d, stripped), n);
+	debuginfod_unref(d);
+	image_unref(stripped);
+}
+
+/* ---------------------------------------------------------------- faults */
+
+/* One request to servers with @answers; the @end of it. */
+static void ask_once(const char *const *answers, size_t n, enum debuginfod_end end)
+{
+	_cleanup_(tree_deinit) struct tree t = {0};
+	struct rawserver_answer scripts[2];
+	struct rawserver *servers[2];
+	const char *urls[2];
+	struct debuginfod *d;
+	int fd;
+
+	tree_init(&t);
+	for (size_t i = 0; i < n; i++) {
+		scripts[i] = (struct rawserver_answer){.bytes = answers[i]};
+		servers[i] = rawserver_new(&scripts[i], 1);
+		urls[i] = rawserver_url(servers[i]);
+	}
+	d = start(&t, urls, n);
+	assert_int_equal(debuginfod_get(d, MADE_UP_ID, &fd), DEBUGINFOD_LATER);
+	wait_for(d, end, 1);
+	assert_string_equal(rawserver_request(servers[0], 0),
+			    "GET /buildid/" MADE_UP_ID "/debuginfo HTTP/1.1");
+	if (end == DEBUGINFOD_END_NOT_FOUND)
+		assert_int_equal(debuginfod_get(d, MADE_UP_ID, &fd), DEBUGINFOD_NOT_FOUND);
+	if (end == DEBUGINFOD_END_OK) {
+		assert_int_equal(debuginfod_get(d, MADE_UP_ID, &fd), 0);
+		close(fd);
+	}
+	while (end == DEBUGINFOD_END_FAILED && count(d, end) < 2) { /* tried again, after a while */
+		assert_true(debuginfod_get(d, MADE_UP_ID, &fd) > 0);
+		usleep(1000);
+	}
+	debuginfod_unref(d);
+	for (size_t i = 0; i < n; i++)
+		rawserver_free(servers[i]);
+}
+
+#define BODY "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nELF"
+
+static void test_answers(void **state)
+{
+	(void)state;
+	ask_once((const char *const[]){NOT_FOUND}, 1, DEBUGINFOD_END_NOT_FOUND);
+	ask_once((const char *const[]){SERVER_ERROR}, 1, DEBUGINFOD_END_FAILED);
+	ask_once((const char *const[]){CUT}, 1, DEBUGINFOD_END_FAILED);
+	ask_once((const char *const[]){"HTTP/1.1 302 Found\r\nLocation: /x\r\n"
+				       "Content-Length: 0\r\nConnection: close\r\n\r\n"},
+		 1, DEBUGINFOD_END_FAILED);
+	ask_once((const char *const[]){NOT_FOUND, BODY}, 2, DEBUGINFOD_END_OK);
+	ask_once((const char *const[]){CUT, BODY}, 2, DEBUGINFOD_END_OK);
+	ask_once((const char *const[]){SERVER_ERROR, NOT_FOUND}, 2, DEBUGINFOD_END_FAILED);
+}
+
+/* A silent server delays nobody: neither a caller nor the end. */
+static void test_silent_server(void **state)
+{
+	static const struct rawserver_answer silent = {.bytes = "HTTP/1.1", .end = RAWSERVER_HOLD};
+	_cleanup_(tree_deinit) struct tree t = {0};
+	struct rawserver *server = rawserver_new(&silent, 1);
+	const char *url = rawserver_url(server);
+	char id[] = MADE_UP_ID;
+	struct debuginfod *d;
+	size_t n_asked = 0;
+	int fd;
+
+	(void)state;
+	tree_init(&t);
+	d = start(&t, &url, 1);
+	while (!count(d, DEBUGINFOD_END_QUEUE_FULL)) {
+		snprintf(id, sizeof(id), "%040zx", ++n_asked);
+		assert_int_equal(debuginfod_get(d, id, &fd), DEBUGINFOD_LATER);
+	}
+	assert_int_equal(n_asked, DEBUGINFOD_QUEUE_MAX + 1);
+	debuginfod_unref(d);
+	rawserver_free(server);
+}
+
+/* A build id is a part of a path and of a URL. */
+static void test_strange_ids(void **state)
+{
+	static const char *const ids[] = {
+		"",
+		"0123456789abcde",
+		"../../../../etc/passwd",
+		"0123456789ABCDEF0123",
+		"0123456789abcdef/../../x",
+		"0123456789abcdef\n",
+	};
+	_cleanup_(tree_deinit) struct tree t = {0};
+	struct debuginfod *d;
+	int fd;
+
+	(void)state;
+	tree_init(&t);
+	d = start(&t, NULL, 0);
+	for (size_t i = 0; i < array_size(ids); i++)
+		assert_int_equal(debuginfod_get(d, ids[i], &fd), DEBUGINFOD_NOT_FOUND);
+	debuginfod_unref(d);
+}
+
+/* ---------------------------------------------------------------- the directory */
+
+static void write_debug(struct debugcache *c, const char *id, size_t n)
+{
+	_cleanup_(freep) char *bytes = calloc(n, 1);
+	struct debugcache_file *file;
+
+	assert_non_null(bytes);
+	assert_int_equal(debugcache_begin(c, id, &file), 0);
+	assert_int_equal(debugcache_write(file, bytes, n), 0);
+	assert_int_equal(debugcache_commit(file), 0);
+}
+
+static bool has_debug(struct debugcache *c, const char *id)
+{
+	int fd, r = debugcache_get(c, id, &fd);
+
+	if (r == 0)
+		close(fd);
+	else
+		assert_int_equal(r, DEBUGCACHE_ABSENT);
+	return r == 0;
+}
+
+/* The file not used for longest goes first; a file above the ceiling stays alone. */
+static void test_ceiling(void **state)
+{
+	static const char *const ids[] = {"aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb",
+					  "cccccccccccccccc", "dddddddddddddddd"};
+	const struct timespec old = {.tv_sec = 1000};
+	_cleanup_(tree_deinit) struct tree t = {0};
+	struct debugcache *c;
+
+	(void)state;
+	tree_init(&t);
+	assert_int_equal(debugcache_new(t.path, 10000, &c), 0);
+	for (size_t i = 0; i < 2; i++)
+		write_debug(c, ids[i], 4000);
+	for (size_t i = 0; i < 2; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "%s.debug", ids[i]);
+		assert_int_equal(utimensat(t.fd, name, (struct timespec[]){old, old}, 0), 0);
+	}
+	assert_true(has_debug(c, ids[0])); /* now in use */
+	write_debug(c, ids[2], 4000);
+	assert_true(has_debug(c, ids[0]) && has_debug(c, ids[2]));
+	assert_false(has_debug(c, ids[1]));
+	write_debug(c, ids[3], 20000);
+	assert_true(has_debug(c, ids[3]));
+	assert_false(has_debug(c, ids[0]) || has_debug(c, ids[2]));
+	/* what a killed process has left */
+	debugcache_free(c);
+	tree_write(t.fd, "aaaaaaaaaaaaaaaa.part", "begin");
+	assert_int_equal(debugcache_new(t.path, 10000, &c), 0);
+	assert_int_equal(faccessat(t.fd, "aaaaaaaaaaaaaaaa.part", F_OK, 0), -1);
+	assert_false(has_debug(c, ids[0]));
+	debugcache_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_answers),	    cmocka_unit_test(test_silent_server),
+		cmocka_unit_test(test_strange_ids), cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_real_server),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,713 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Inlined functions, files and lines. The truth is addr2line of binutils, which is right about
+ * DWARF 4. Its version of Debian 12 takes wrong files of DWARF 5, so the truth about a program with
+ * DWARF 5 is that of the same code with DWARF 4.
+ */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "support/allocfail.h"
+#include "support/elfmake.h"
+#include "support/fixture.h"
+#include "symbolize/demangle.h"
+#include "symbolize/dwarfcache.h"
+#include "symbolize/dwarfchild.h"
+#include "symbolize/dwarfreader.h"
+#include "symbolize/dwarfwire.h"
+#include "symbolize/symbolizer.h"
+
+#define CACHE_BYTES (16u << 20)
+/* Every so many bytes of the code. */
+#define STEP	    3
+#define NAME	    8192
+
+static const char *program(void)
+{
+	static char path[FIXTURE_PATH_MAX];
+
+	return fixture_path("../../podprof", path);
+}
+
+static struct symbolizer *new_symbolizer(const struct root *proc, uint64_t patience_ns,
+					 uint64_t deadline_ns)
+{
+	const struct dwarfreader_opts dwarf = {
+		.program = program(), .patience_ns = patience_ns, .deadline_ns = deadline_ns};
+	const struct symbolizer_opts opts = {
+		.proc = proc, .cache_bytes = CACHE_BYTES, .dwarf = &dwarf};
+	struct symbolizer *s;
+
+	assert_int_equal(symbolizer_new(&opts, &s), 0);
+	return s;
+}
+
+static struct image *open_path(const char *path)
+{
+	struct image *image;
+	int elf, fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(image_new_file(fd, path, &image, &elf), 0);
+	assert_int_equal(elf, 0);
+	return image;
+}
+
+static struct image *open_image(const char *name)
+{
+	char path[FIXTURE_PATH_MAX];
+
+	return open_path(fixture_path(name, path));
+}
+
+static struct elffile_section text_of(const struct image *image)
+{
+	struct elffile_section text;
+
+	assert_int_equal(elffile_section(image->file, ".text", &text), 0);
+	return text;
+}
+
+static uint64_t count(const struct symbolizer *s, enum dwarfreader_outcome outcome)
+{
+	uint64_t counts[DWARFREADER_OUTCOME_MAX];
+
+	symbolizer_dwarf_counts(s, counts);
+	return counts[outcome];
+}
+
+/* ---------------------------------------------------------------- addr2line */
+
+/* A line of text without its end; false at the end of the file. */
+static bool read_text(FILE *file, char ret[NAME])
+{
+	if (!fgets(ret, NAME, file))
+		return false;
+	ret[strcspn(ret, "\n")] = '\0';
+	return true;
+}
+
+/* "FILE:LINE", with "?" for an unknown line, perhaps " (discriminator N)". */
+static void split_place(char *place, uint32_t *ret_line)
+{
+	char *end = strstr(place, " (discriminator"), *colon;
+
+	if (end)
+		*end = '\0';
+	colon = strrchr(place, ':');
+	assert_non_null(colon);
+	*colon = '\0';
+	*ret_line = (uint32_t)strtoul(colon + 1, NULL, 10);
+}
+
+/* The symbol table has the names of clones (NAME.cold), and one name of a constructor has others
+ * that mean the same. */
+static bool is_name(const struct symbol_line *line, const char *want)
+{
+	char readable[DEMANGLE_NAME_MAX];
+	size_t n = strlen(want);
+
+	return (strncmp(line->system_name, want, n) == 0 &&
+		(!line->system_name[n] || line->system_name[n] == '.')) ||
+	       (demangle(want, readable) && strcmp(line->function, readable) == 0);
+}
+
+struct compared {
+	FILE *truth;
+	char next[NAME]; /* its next line */
+	struct image *image;
+	const uint64_t *vaddrs;
+	size_t n_lines;
+	size_t n_inlined;
+	size_t n_named; /* the innermost of them has the same name */
+	size_t n_done;
+};
+
+/* Where the symbol table and DWARF differ, addr2line gives the innermost function the name of the
+ * outermost. llvm-symbolizer does not. */
+static bool is_name_in(const struct symbol *symbol, size_t level, const char *want)
+{
+	const struct symbol_line *lines = symbol->lines;
+
+	return is_name(&lines[level], want) ||
+	       (!level && is_name(&lines[symbol->n_lines - 1], want));
+}
+
+/* The chain of addr2line is next in the file: pairs of lines, until the next address. */
+static int compare(void *ctx, size_t i, const struct symbol *symbol)
+{
+	struct compared *c = ctx;
+	char first[NAME] = "", function[NAME], place[NAME];
+	uint32_t line;
+	size_t n = 0;
+
+	assert_int_equal(strtoul(c->next, NULL, 16), c->vaddrs[i]);
+	while (read_text(c->truth, function) && strncmp(function, "0x", 2) != 0) {
+		assert_true(read_text(c->truth, place));
+		split_place(place, &line);
+		if (!n++)
+			memcpy(first, function, sizeof(first));
+		/* start-up code without DWARF, whose file addr2line knows; and the bytes between
+		 * two functions, which it takes for the first one */
+		if ((!symbol->lines[0].line && !line) || !symbol->found)
+			continue;
+		if (n <= symbol->n_lines && strcmp(symbol->lines[n - 1].file, place) == 0 &&
+		    symbol->lines[n - 1].line == line && is_name_in(symbol, n - 1, function))
+			continue;
+		fail_msg("0x%lx level %zu of %zu: %s %s:%u instead of %s %s:%u", c->vaddrs[i], n,
+			 symbol->n_lines, symbol->lines[n - 1].system_name,
+			 symbol->lines[n - 1].file, symbol->lines[n - 1].line, function, place,
+			 line);
+	}
+	memcpy(c->next, function, sizeof(function));
+	assert_int_equal(n, symbol->n_lines);
+	c->n_lines += symbol->lines[0].line > 0;
+	c->n_inlined += symbol->n_lines > 1;
+	c->n_named += symbol->n_lines > 1 && is_name(&symbol->lines[0], first);
+	c->n_done++;
+	return 0;
+}
+
+/* The names of @name are those of addr2line for @truth. */
+static void compare_with(struct symbolizer *s, const char *name, const char *truth)
+{
+	char path[FIXTURE_PATH_MAX], addresses[] = "/tmp/podprof-addresses-XXXXXX", *command;
+	struct compared c = {.image = open_image(name)};
+	struct elffile_section text = text_of(c.image);
+	size_t n = text.size / STEP;
+	_cleanup_(freep) uint64_t *vaddrs = calloc(n, sizeof(*vaddrs));
+	int fd = mkstemp(addresses);
+
+	row_begin(name);
+	for (size_t i = 0; i < n; i++) {
+		vaddrs[i] = text.vaddr + i * STEP;
+		dprintf(fd, "0x%lx\n", vaddrs[i]);
+	}
+	close(fd);
+	assert_true(asprintf(&command, "addr2line -i -f -a -e %s <%s", fixture_path(truth, path),
+			     addresses) > 0);
+	c.vaddrs = vaddrs;
+	c.truth = popen(command, "r"); // NOLINT(cert-env33-c): a path of our own
+	assert_non_null(c.truth);
+	assert_true(read_text(c.truth, c.next));
+	assert_int_equal(symbolizer_find_all(s, c.image, vaddrs, n, compare, &c), 0);
+	assert_int_equal(pclose(c.truth), 0);
+	print_message("%zu addresses, %zu with lines, %zu in inlined functions\n", c.n_done,
+		      c.n_lines, c.n_inlined);
+	assert_int_equal(c.n_done, n);
+	assert_true(c.n_lines > n / 2 && c.n_inlined > n / 2);
+	assert_true(c.n_named > c.n_inlined * 9 / 10);
+	unlink(addresses);
+	free(command);
+	image_unref(c.image);
+}
+
+static void assert_same_code(const char *a, const char *b)
+{
+	struct image *x = open_image(a), *y = open_image(b);
+	struct elffile_section tx = text_of(x), ty = text_of(y);
+	void *bytes_x, *bytes_y;
+
+	assert_int_equal(tx.vaddr, ty.vaddr);
+	assert_int_equal(tx.size, ty.size);
+	assert_int_equal(elffile_read_section(x->file, &tx, tx.size, &bytes_x), 0);
+	assert_int_equal(elffile_read_section(y->file, &ty, ty.size, &bytes_y), 0);
+	assert_memory_equal(bytes_x, bytes_y, tx.size);
+	free(bytes_x);
+	free(bytes_y);
+	image_unref(x);
+	image_unref(y);
+}
+
+static void test_chains(void **state)
+{
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	struct symbolizer *s;
+
+	(void)state;
+	assert_int_equal(root_open("/proc", &proc), 0);
+	s = new_symbolizer(&proc, 0, 0);
+	compare_with(s, "inline-gcc4", "inline-gcc4");
+	compare_with(s, "inline-clang4", "inline-clang4");
+	compare_with(s, "inline-gz", "inline-gz");
+	compare_with(s, "inline-linked", "inline-gcc4");
+	compare_with(s, "inline-dwz", "inline-gcc4");
+	assert_same_code("inline-gcc5", "inline-gcc4");
+	compare_with(s, "inline-gcc5", "inline-gcc4");
+	assert_same_code("inline-clang5", "inline-clang4");
+	compare_with(s, "inline-clang5", "inline-clang4");
+	assert_int_equal(count(s, DWARFREADER_CRASHED), 0);
+	symbolizer_free(s);
+}
+
+/* ---------------------------------------------------------------- failures */
+
+/* The address of a function with a symbol and lines. */
+static uint64_t some_vaddr(struct symbolizer *s, struct image *image)
+{
+	struct elffile_section text = text_of(image);
+
+	for (uint64_t vaddr = text.vaddr; vaddr < text.vaddr + text.size; vaddr++) {
+		struct symbol symbol;
+
+		assert_int_equal(symbolizer_find(s, &(struct frame){image, vaddr}, &symbol), 0);
+		if (symbol.found && symbol.lines[symbol.n_lines - 1].line &&
+		    strstr(symbol.lines[symbol.n_lines - 1].system_name, "4work"))
+			return vaddr;
+	}
+	fail();
+	return 0;
+}
+
+static void check(struct symbolizer *s, struct image *image, uint64_t vaddr, bool lines)
+{
+	struct symbol symbol;
+
+	assert_int_equal(symbolizer_find(s, &(struct frame){image, vaddr}, &symbol), 0);
+	assert_true(symbol.found);
+	assert_string_equal(symbol.lines[symbol.n_lines - 1].function, "shop::work");
+	assert_int_equal(symbol.lines[symbol.n_lines - 1].line > 0, lines);
+}
+
+/* The only child process. */
+static pid_t child(void)
+{
+	char path[64], text[32] = "";
+	_cleanup_(close_fdp) int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)gettid());
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (read(fd, text, sizeof(text) - 1) <= 0)
+		return 0;
+	return (pid_t)strtol(text, NULL, 10);
+}
+
+/* The symbol table names the function, and another file has lines again. */
+static void test_hang(void **state)
+{
+	struct symbolizer *s = new_symbolizer(NULL, 0, 3 * NSEC_PER_SEC);
+	struct image *image = open_image("inline-gcc4"), *other = open_image("inline-gcc5");
+	struct image *again = open_image("inline-gcc4");
+	uint64_t vaddr = some_vaddr(s, image);
+	pid_t first = child();
+
+	(void)state;
+	assert_true(first > 0);
+	assert_int_equal(kill(first, SIGSTOP), 0);
+	check(s, image, vaddr, true); /* known */
+	check(s, again, vaddr, false);
+	assert_int_equal(count(s, DWARFREADER_TIMEOUT), 1);
+	assert_int_equal(child(), 0);
+	check(s, other, vaddr, true);
+	assert_true(child() > 0);
+	check(s, again, vaddr + 1, false); /* refused for a while */
+	assert_int_equal(count(s, DWARFREADER_TIMEOUT), 1);
+	symbolizer_free(s);
+	assert_int_equal(child(), 0);
+	image_unref(image);
+	image_unref(other);
+	image_unref(again);
+}
+
+/* A report does not wait; a later one has the lines. */
+static void test_late(void **state)
+{
+	struct symbolizer *s = new_symbolizer(NULL, 20 * NSEC_PER_MSEC, 0), *known;
+	struct image *image = open_image("inline-gcc4"), *other = open_image("inline-gcc5");
+	struct symbol symbol = {.n_lines = 0};
+	uint64_t vaddr;
+
+	(void)state;
+	known = new_symbolizer(NULL, 0, 0);
+	vaddr = some_vaddr(known, image);
+	symbolizer_free(known);
+	while (!symbol.lines[0].line) { /* the process has started */
+		symbolizer_release(s);
+		assert_int_equal(symbolizer_find(s, &(struct frame){image, vaddr}, &symbol), 0);
+	}
+	assert_int_equal(kill(child(), SIGSTOP), 0);
+	symbolizer_release(s);
+	check(s, other, vaddr, false);
+	check(s, other, vaddr, false);
+	assert_int_equal(kill(child(), SIGCONT), 0);
+	for (symbol.lines[0].line = 0; !symbol.lines[0].line;) {
+		symbolizer_release(s);
+		assert_int_equal(symbolizer_find(s, &(struct frame){other, vaddr}, &symbol), 0);
+	}
+	check(s, other, vaddr, true);
+	assert_int_equal(count(s, DWARFREADER_TIMEOUT), 0);
+	symbolizer_free(s);
+	image_unref(image);
+	image_unref(other);
+}
+
+/* From outside, between two requests. */
+static void test_killed(void **state)
+{
+	struct symbolizer *s = new_symbolizer(NULL, 0, 0);
+	struct image *image = open_image("inline-gcc4"), *other = open_image("inline-gcc5");
+	uint64_t vaddr = some_vaddr(s, image);
+	pid_t first = child();
+	siginfo_t info;
+
+	(void)state;
+	assert_int_equal(kill(first, SIGKILL), 0);
+	assert_int_equal(waitid(P_PID, (id_t)first, &info, WEXITED | WNOWAIT), 0);
+	check(s, other, vaddr, true);
+	assert_true(child() != first);
+	assert_int_equal(count(s, DWARFREADER_CRASHED), 0);
+	symbolizer_free(s);
+	image_unref(image);
+	image_unref(other);
+}
+
+/* ---------------------------------------------------------------- hostile files */
+
+/* A copy of a fixture, changed. */
+struct copy {
+	char path[64];
+	uint8_t *bytes;
+	size_t n;
+};
+
+static void copy_init(struct copy *c, const char *name)
+{
+	char path[FIXTURE_PATH_MAX];
+	_cleanup_(fclosep) FILE *file = fopen(fixture_path(name, path), "re");
+
+	assert_non_null(file);
+	(void)fseek(file, 0, SEEK_END);
+	c->n = (size_t)ftell(file);
+	rewind(file);
+	c->bytes = malloc(c->n);
+	assert_non_null(c->bytes);
+	assert_int_equal(fread(c->bytes, 1, c->n, file), c->n);
+}
+
+static struct image *copy_open(struct copy *c, size_t n)
+{
+	int fd;
+
+	snprintf(c->path, sizeof(c->path), "/tmp/podprof-dwarf-XXXXXX");
+	fd = mkstemp(c->path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, c->bytes, n), n);
+	close(fd);
+	return open_path(c->path);
+}
+
+/* Bytes of the DWARF at random: whatever the process does, the symbol table has the name. */
+static void test_broken_bytes(void **state)
+{
+	static const char *const sections[] = {".debug_info", ".debug_abbrev", ".debug_line",
+					       ".debug_ranges", ".debug_str"};
+	struct symbolizer *s = new_symbolizer(NULL, 0, 10 * NSEC_PER_SEC);
+	struct image *good = open_image("inline-gcc4");
+	const uint64_t vaddr = some_vaddr(s, good);
+	const struct elffile_section text = text_of(good);
+
+	(void)state;
+	srand(1);
+	for (unsigned int i = 0; i < 60; i++) {
+		struct elffile_section section;
+		struct copy c;
+		struct image *image;
+		struct symbol symbol;
+
+		copy_init(&c, "inline-gcc4");
+		assert_int_equal(
+			elffile_section(good->file, sections[i % array_size(sections)], &section),
+			0);
+		for (int j = 0; j < 30; j++)
+			c.bytes[section.off + (uint64_t)rand() % section.size] = (uint8_t)rand();
+		image = copy_open(&c, c.n);
+		for (uint64_t at = text.vaddr; at < text.vaddr + text.size; at += 64)
+			assert_int_equal(symbolizer_find(s, &(struct frame){image, at}, &symbol),
+					 0);
+		assert_int_equal(symbolizer_find(s, &(struct frame){image, vaddr}, &symbol), 0);
+		assert_true(symbol.found);
+		assert_string_equal(symbol.lines[symbol.n_lines - 1].function, "shop::work");
+		unlink(c.path);
+		image_unref(image);
+		free(c.bytes);
+	}
+	print_message(
+		"%lu answers, %lu crashes, %lu timeouts, %lu without memory, %lu unreadable\n",
+		count(s, DWARFREADER_OK), count(s, DWARFREADER_CRASHED),
+		count(s, DWARFREADER_TIMEOUT), count(s, DWARFREADER_MEMORY),
+		count(s, DWARFREADER_UNREADABLE));
+	check(s, good, vaddr, true);
+	symbolizer_free(s);
+	image_unref(good);
+}
+
+/* The file shrinks while the process has it mapped: SIGBUS ends the process alone. */
+static void test_shrinks(void **state)
+{
+	struct symbolizer *s = new_symbolizer(NULL, 0, 0);
+	struct image *good = open_image("inline-gcc4"), *image;
+	uint64_t vaddr = some_vaddr(s, good);
+	struct symbol symbol;
+	struct copy c;
+
+	(void)state;
+	copy_init(&c, "inline-gcc4");
+	image = copy_open(&c, c.n);
+	check(s, image, vaddr, true);
+	assert_int_equal(truncate(c.path, 0), 0);
+	assert_int_equal(symbolizer_find(s, &(struct frame){image, vaddr + 1}, &symbol), 0);
+	assert_int_equal(symbol.lines[0].line, 0);
+	assert_int_equal(count(s, DWARFREADER_CRASHED), 1);
+	check(s, good, vaddr + 1, true);
+	unlink(c.path);
+	image_unref(image);
+	free(c.bytes);
+	image_unref(good);
+	symbolizer_free(s);
+}
+
+#define HOSTILE_VADDR 0x401000u
+#define HOSTILE_SIZE  0x1000u
+
+/* A unit with @n_functions empty functions, one function that is its own sibling and its own
+ * origin, and @n_rows rows of lines. */
+static struct image *hostile_image(struct copy *c, size_t n_functions, size_t n_rows)
+{
+	static const uint8_t abbrev[] = {
+		1, 0x11, 1,    0x11, 0x01, 0x12, 0x07, 0x10, 0x17, 0,	 0, /* low, high, lines */
+		2, 0x2e, 0,    0x01, 0x13, 0x31, 0x13, 0x11, 0x01, 0x12, 0x07, 0,
+		0, 3,	 0x2e, 0,    0x11, 0x01, 0x12, 0x0b, 0,	   0,	 0,
+	};
+	struct {
+		uint32_t length;
+		uint16_t version;
+		uint32_t abbrev;
+		uint8_t address_size;
+		uint8_t unit;
+		uint64_t low, size;
+		uint32_t lines;
+	} __attribute__((packed)) unit = {
+		.version = 4,
+		.address_size = 8,
+		.unit = 1,
+		.low = HOSTILE_VADDR,
+		.size = HOSTILE_SIZE,
+	};
+	const struct {
+		uint8_t function;
+		uint64_t low;
+		uint8_t size;
+	} __attribute__((packed)) small = {3, HOSTILE_VADDR + HOSTILE_SIZE - 1, 1};
+	struct {
+		uint8_t function;
+		uint32_t sibling, origin;
+		uint64_t low, size;
+		uint8_t end;
+	} __attribute__((packed))
+	circle = {.function = 2, .low = HOSTILE_VADDR, .size = HOSTILE_SIZE - 1};
+	static const uint8_t line_header[] =
+		{
+			4, 0, 25, 0, 0, 0, 1, 1,    1,	  0xfb, 14, 13,	 0, 1,
+			1, 1, 1,  0, 0, 0, 1, 0,    0,	  1,	0,  'a', 0, 0,
+			0, 0, 0,  0, 9, 2, 0, 0x10, 0x40, 0,	0,  0,	 0, 0, /* the address */
+		};
+	static const uint8_t end[] = {0, 1, 1};
+	const Elf64_Sym symbols[2] = {{0},
+				      {.st_name = 1,
+				       .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+				       .st_shndx = 1,
+				       .st_value = HOSTILE_VADDR,
+				       .st_size = HOSTILE_SIZE}};
+	static const char strings[] = "\0hostile";
+	const uint32_t n_lines = (uint32_t)(sizeof(line_header) + n_rows + sizeof(end));
+	_cleanup_(freep) uint8_t *rows = malloc(n_rows + 1);
+	struct elfmake m;
+	size_t off, index;
+
+	assert_non_null(rows);
+	memset(rows, 0x20, n_rows);
+	elfmake_init(&m, ET_EXEC, 0x8000 + n_rows + n_functions * sizeof(small));
+	off = elfmake_bytes(&m, NULL, HOSTILE_SIZE);
+	elfmake_section(&m, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, HOSTILE_VADDR, off,
+			HOSTILE_SIZE);
+	elfmake_segment(&m, PT_LOAD, PF_R | PF_X, HOSTILE_VADDR, off, HOSTILE_SIZE);
+	off = elfmake_bytes(&m, abbrev, sizeof(abbrev));
+	elfmake_section(&m, ".debug_abbrev", SHT_PROGBITS, 0, 0, off, sizeof(abbrev));
+	circle.sibling = (uint32_t)(sizeof(unit) + n_functions * sizeof(small));
+	circle.origin = circle.sibling;
+	unit.length = (uint32_t)(circle.origin + sizeof(circle) - sizeof(unit.length));
+	off = elfmake_bytes(&m, &unit, sizeof(unit));
+	for (size_t i = 0; i < n_functions; i++)
+		elfmake_bytes(&m, &small, sizeof(small));
+	elfmake_bytes(&m, &circle, sizeof(circle));
+	elfmake_section(&m, ".debug_info", SHT_PROGBITS, 0, 0, off, m.n - off);
+	off = elfmake_bytes(&m, &n_lines, sizeof(n_lines));
+	elfmake_bytes(&m, line_header, sizeof(line_header));
+	elfmake_bytes(&m, rows, n_rows);
+	elfmake_bytes(&m, end, sizeof(end));
+	elfmake_section(&m, ".debug_line", SHT_PROGBITS, 0, 0, off, m.n - off);
+	off = elfmake_bytes(&m, strings, sizeof(strings));
+	index = elfmake_section(&m, ".strtab", SHT_STRTAB, 0, 0, off, sizeof(strings));
+	off = elfmake_bytes(&m, symbols, sizeof(symbols));
+	off = elfmake_section(&m, ".symtab", SHT_SYMTAB, 0, 0, off, sizeof(symbols));
+	m.sh[off].sh_link = (uint32_t)index;
+	m.sh[off].sh_entsize = sizeof(symbols[0]);
+	elfmake_finish(&m);
+	c->bytes = m.data;
+	c->n = m.n;
+	free(m.ph);
+	return copy_open(c, c->n);
+}
+
+/* The symbol table has the name in each case. */
+static void test_hostile(void **state)
+{
+	static const struct row {
+		const char *name;
+		size_t n_functions;
+		size_t n_rows;
+		enum dwarfreader_outcome outcome;
+		bool has_line;
+	} rows[] = {
+		{"references in a circle", 0, 4, DWARFREADER_OK, true},
+		{"eight million rows of lines", 0, 8 << 20, DWARFREADER_OK, false},
+		{"two million functions", 2200000, 4, DWARFREADER_MEMORY, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct symbolizer *s = new_symbolizer(NULL, 0, 0);
+		struct image *good = open_image("inline-gcc4"), *image;
+		struct symbol symbol;
+		struct copy c;
+
+		row_begin(rows[i].name);
+		image = hostile_image(&c, rows[i].n_functions, rows[i].n_rows);
+		assert_int_equal(
+			symbolizer_find(s, &(struct frame){image, HOSTILE_VADDR + 2}, &symbol), 0);
+		assert_string_equal(symbol.lines[symbol.n_lines - 1].function, "hostile");
+		assert_int_equal(count(s, rows[i].outcome), 1);
+		assert_int_equal(symbol.lines[0].line > 0, rows[i].has_line);
+		some_vaddr(s, good);
+		symbolizer_free(s);
+		unlink(c.path);
+		image_unref(image);
+		image_unref(good);
+		free(c.bytes);
+	}
+}
+
+/* ---------------------------------------------------------------- the cache */
+
+/* One line at @vaddr, whose number is the address. */
+static void add(struct dwarfcache *cache, uint64_t vaddr)
+{
+	const struct symbol_line line = {
+		.function = "f", .system_name = "f", .file = "f.c", .line = (uint32_t)vaddr};
+
+	assert_int_equal(dwarfcache_add(cache, vaddr, &line, 1), 0);
+}
+
+static bool has(struct dwarfcache *cache, uint64_t vaddr)
+{
+	const struct symbol_line *lines;
+	size_t n;
+
+	if (!dwarfcache_get(cache, vaddr, &lines, &n))
+		return false;
+	assert_int_equal(n, 1);
+	assert_int_equal(lines[0].line, vaddr);
+	return true;
+}
+
+/* What is asked for now and then stays, however much is added; the bytes stay below the ceiling. */
+static void test_eviction(void **state)
+{
+	enum { MAX = 256 << 10 };
+	struct dwarfcache cache;
+
+	(void)state;
+	dwarfcache_init(&cache, MAX);
+	add(&cache, 1);
+	for (uint64_t vaddr = 2; vaddr < 20000; vaddr++) {
+		add(&cache, vaddr);
+		if (vaddr % 100 == 0)
+			assert_true(has(&cache, 1));
+		assert_true(cache.young.memory.bytes + cache.old.memory.bytes <= MAX);
+	}
+	assert_true(has(&cache, 19999));
+	assert_false(has(&cache, 2));
+	assert_int_equal(dwarfcache_add(&cache, 3, NULL, 0), 0); /* known to have no name */
+	dwarfcache_deinit(&cache);
+}
+
+static int keep_one(void *ctx)
+{
+	static const uint8_t answer[] = {2, 0, 0, 0, 0, 0, 1, 0, 'f', 1, 1, 0, 0, 0, 0,
+					 0, 0, 0, 7, 0, 0, 0, 2, 0,   0, 0, 5, 0, 0, 0};
+	struct symbol_line lines[SYMBOL_LINES_MAX];
+	struct dwarfwire_reader reader;
+	struct dwarfcache cache;
+	size_t n = 0;
+	int r = dwarfwire_reader_init(&reader, answer, sizeof(answer));
+
+	(void)ctx;
+	if (r)
+		return r;
+	r = dwarfwire_next(&reader, lines, &n);
+	dwarfcache_init(&cache, 1 << 20);
+	if (!r)
+		r = dwarfcache_add(&cache, 1, lines, n);
+	dwarfcache_deinit(&cache);
+	dwarfwire_reader_deinit(&reader);
+	return r;
+}
+
+static int find_one(void *ctx)
+{
+	const struct dwarfreader_opts dwarf = {.program = program()};
+	const struct symbolizer_opts opts = {.cache_bytes = CACHE_BYTES, .dwarf = &dwarf};
+	struct frame frame = {.image = ctx, .vaddr = text_of(ctx).vaddr};
+	struct symbolizer *s = NULL;
+	struct symbol symbol;
+	int r = symbolizer_new(&opts, &s);
+
+	if (!r)
+		r = symbolizer_find(s, &frame, &symbol);
+	symbolizer_free(s);
+	return r;
+}
+
+static void test_without_memory(void **state)
+{
+	struct image *image = open_image("inline-gcc4");
+
+	(void)state;
+	allocfail_each(keep_one, NULL);
+	allocfail_survive(find_one, image);
+	image_unref(image);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_chains),	       cmocka_unit_test(test_hang),
+		cmocka_unit_test(test_late),	       cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_broken_bytes),   cmocka_unit_test(test_shrinks),
+		cmocka_unit_test(test_hostile),	       cmocka_unit_test(test_eviction),
+		cmocka_unit_test(test_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
