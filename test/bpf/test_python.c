@@ -44,6 +44,7 @@ struct bench {
 	uint64_t odd;
 	uint64_t n_marked; /* frames are missing, and a mark says so */
 	uint64_t whole;
+	uint64_t early; /* with frames of Python, cut before an image's unwind table was there */
 };
 
 /* From leaf() outwards. by_c: the caller is a C function. */
@@ -137,6 +138,10 @@ static void look(struct bench *b, const struct sample *sample, const struct cpu_
 		*(b->n ? &b->late : &b->n_native) += sample->count;
 		return;
 	}
+	if (sample->end == SAMPLE_END_NO_TABLE) {
+		b->early += sample->count;
+		return;
+	}
 	while (leaf < stack->n && !is_function(stack, leaf, "leaf"))
 		leaf++;
 	b->n += sample->count;
@@ -226,8 +231,9 @@ static void run(struct bench *b, const char *path)
 	b->n_dumped = metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_deferred_stacks",
 				  "unwound");
 	print_message("%s: %" PRIu64 " samples, %" PRIu64 " odd, %" PRIu64 " marked, %" PRIu64
-		      " whole; %" PRIu64 " and %" PRIu64 " without Python\n",
-		      path, b->n, b->odd, b->n_marked, b->whole, b->n_native, b->late);
+		      " whole; %" PRIu64 " before the tables, %" PRIu64 " and %" PRIu64
+		      " without Python\n",
+		      path, b->n, b->odd, b->n_marked, b->whole, b->early, b->n_native, b->late);
 	sampling_close(&b->on);
 	free(b->answer);
 }
