@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of many addresses by podprof, addr2line and llvm-symbolizer: cost, and how many answers are equal.
 
-symbolizers.py [-n ADDRESSES] [--show N] FILE...
+symbolizers.py [-n ADDRESSES] [--show N] [--other NAME=COMMAND] FILE...
 
 Each program starts anew and gets the same addresses, spread over the code at random, in one order. The CPU time and the
 peak of memory are of the program and its children. An answer is the chain of functions with file names and lines,
 innermost first. Two answers are equal if all of it is. The directories of files, C++ parameters and return types, and the endings of
 compilers' clones do not count, nor does the form of a name that nobody knows. Addresses between two functions are among
-the different ones: addr2line takes them for the function before. --show prints the first N different answers.
+the different ones: addr2line takes them for the function before. --show prints the first N different answers. --other adds a program with the options and the output of
+addr2line.
 """
 import argparse
 import json
@@ -110,11 +111,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-n", type=int, default=10000)
     parser.add_argument("--show", type=int, default=0)
+    parser.add_argument("--other", action="append", default=[], metavar="NAME=COMMAND")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
     if args.n > BATCH:
         sys.exit(f"-n: {BATCH} at most")
     others = [("addr2line", ["addr2line"]), ("llvm-symbolizer", ["llvm-symbolizer", "--output-style=GNU"])]
+    for other in args.other:
+        name, command = other.split("=", 1)
+        others.append((name, command.split()))
     print("| file | addresses | program | CPU s | MiB | equal answers, % | equal functions, % |")
     print("|---|---|---|---|---|---|---|")
     for path in args.files:
