@@ -58,6 +58,7 @@ struct fixture {
 	const char *host_root; /* of the runtimes' files; NULL: none */
 	uint64_t (*cpu_ns)(void);
 	uint64_t look_ns;
+	uint64_t made; /* add_cgroup() */
 	/* the awaited container */
 	const char *id;
 	const char *label;
@@ -75,14 +76,26 @@ static void make_cgroups(struct fixture *f)
 	tree_mkdir(f->cgroups.fd, "lxc.payload.db");
 }
 
-/* Another container, found before its first sample. */
-static void add_container(struct fixture *f, const char *path)
+/* A sample in the cgroup @made. */
+static const struct entity *ask(struct fixture *f)
 {
 	const struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
-	uint64_t id = tree_mkdir(f->cgroups.fd, path);
 
-	while (discovery_entity(f->discovery, id, 0, &nobody, "x")->kind == ENTITY_UNKNOWN)
-		;
+	return discovery_entity(f->discovery, f->made, 0, &nobody, "x");
+}
+
+static bool is_found(void *ctx)
+{
+	return ask(ctx)->kind != ENTITY_UNKNOWN;
+}
+
+/* Another cgroup, found before its first sample. A scan that takes longer than its slice goes on in
+ * the loop. */
+static const struct entity *add_cgroup(struct fixture *f, const char *path)
+{
+	f->made = tree_mkdir(f->cgroups.fd, path);
+	loop_until(f->loop, is_found, f);
+	return ask(f);
 }
 
 /* Names are awaited until the test ends the time. */
@@ -280,7 +293,7 @@ static void id_of_another(void **state)
 
 	f->kubelet = sink_new(&script, 1, NULL);
 	tree_mkdir(f->cgroups.fd, "docker/" ID4);
-	add_container(f, "docker/" ID4 "/kubepods/pod" UID "/" ID3);
+	add_cgroup(f, "docker/" ID4 "/kubepods/pod" UID "/" ID3);
 	assert_int_equal(start(f, METADATA_KUBELET), 0);
 	wait_label(f, ID1, "container", "web");
 	assert_string_equal(label(f, ID3, "container"), ID3);
@@ -301,7 +314,7 @@ static void id_in_capitals(void **state)
 		*c = (char)toupper(*c);
 	f->kubelet = sink_new(&script, 1, NULL);
 	tree_mkdir(f->cgroups.fd, "ecs");
-	add_container(f, path);
+	add_cgroup(f, path);
 	assert_int_equal(start(f, METADATA_KUBELET), 0);
 	wait_label(f, path + strlen("ecs/"), "container", "late");
 }
@@ -456,9 +469,7 @@ static void sandbox_of_a_pod(void **state)
 		{.status = 200, .body = LIST(POD("", STATUS)), .times = 2},
 		{.status = 200, .body = LIST(POD("", STATUS_LATER))},
 	};
-	const struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
 	struct fixture *f = *state;
-	uint64_t id;
 
 	f->kubelet = sink_new(script, array_size(script), NULL);
 	assert_int_equal(start(f, METADATA_KUBELET), 0);
@@ -466,9 +477,7 @@ static void sandbox_of_a_pod(void **state)
 	while (sink_n_requests(f->kubelet) < 2)
 		wait_label(f, ID2, "level", "");
 	assert_true(entity_of(f, ID2)->pending);
-	id = tree_mkdir(f->cgroups.fd, "kubepods/pod" UID "/" ID3);
-	assert_int_equal(discovery_entity(f->discovery, id, 0, &nobody, "x")->kind,
-			 ENTITY_CONTAINER);
+	assert_int_equal(add_cgroup(f, "kubepods/pod" UID "/" ID3)->kind, ENTITY_CONTAINER);
 	wait_label(f, ID3, "container", "late");
 	wait_label(f, ID2, "level", "pod");
 	assert_false(entity_of(f, ID2)->pending);
@@ -485,7 +494,7 @@ static bool has_ended(void *ctx)
 /* ID3 has been there, and has ended before the kubelet was asked. */
 static void start_after_end(struct fixture *f, const struct sink_answer *script, size_t n)
 {
-	add_container(f, "kubepods/pod" UID "/" ID3);
+	add_cgroup(f, "kubepods/pod" UID "/" ID3);
 	wait_long(f->discovery);
 	tree_rmdir(f->cgroups.fd, "kubepods/pod" UID "/" ID3);
 	f->kubelet = sink_new(script, n, NULL);
@@ -535,19 +544,14 @@ static void not_named_after_its_end(void **state)
 static void of_a_user(void **state)
 {
 	static const struct sink_answer script[] = {{.status = 200, .body = LIST(POD("", STATUS))}};
-	const struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
 	struct fixture *f = *state;
 	const struct entity *entity;
-	uint64_t id;
 
 	f->kubelet = sink_new(script, array_size(script), NULL);
 	assert_int_equal(start(f, METADATA_KUBELET), 0);
 	wait_label(f, ID1, "container", "web");
-	id = tree_mkdir(f->cgroups.fd, "user.slice/user-1000.slice/user@1000.service/user.slice/"
-				       "libpod-" ID1 ".scope");
-	do
-		entity = discovery_entity(f->discovery, id, 0, &nobody, "x");
-	while (entity->kind == ENTITY_UNKNOWN);
+	entity = add_cgroup(f, "user.slice/user-1000.slice/user@1000.service/user.slice/"
+			       "libpod-" ID1 ".scope");
 	assert_false(entity->pending);
 	assert_string_equal(labels_get(&entity->labels, "container"), ID1);
 	assert_string_equal(labels_get(&entity->labels, "user"), "1000");
@@ -761,7 +765,7 @@ static void one_by_one(void **state)
 		char path[200] = "kubepods/pod" UID "/" ID1;
 
 		path[strlen(path) - 1] = "123"[i];
-		add_container(f, path);
+		add_cgroup(f, path);
 	}
 	f->settings = (struct naming_settings){.relabel = rules};
 	f->cpu_ns = took_150_ms;
