@@ -3,7 +3,6 @@
 #include "cmd/inspect.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -160,25 +159,18 @@ static int inspect_file(const struct options *o, const struct root *proc, struct
 	/* its debug file may be beside it */
 	_cleanup_(freep) char *path = realpath(o->file, NULL);
 	_cleanup_(close_fdp) int fd = -1;
-	struct root here = {.fd = AT_FDCWD};
 	struct image *image = NULL;
-	int elf = 0, status, r = root_open_file(&here, o->file, &fd);
+	int elf = 0, status, r;
 
-	if (!r)
-		r = image_new_file(fd, path ? path : o->file, &image, &elf);
-	if (r) {
-		cmd_error("inspect symbols: cannot read %s: %s; give a program or library", o->file,
-			  r < 0		   ? strerror(-r)
-			  : r == ROOT_GONE ? "no such file"
-					   : root_outcome_name(r));
+	if (cmdline_open_elf("inspect symbols", o->file, &fd))
 		return CMD_FAILED;
-	}
+	r = image_new_file(fd, path ? path : o->file, &image, &elf);
+	if (r)
+		return status_of(r);
 	fd = -1; /* the image's now */
 	if (elf) {
-		cmd_error("inspect symbols: %s has no symbols: %s; give a 64-bit ELF file", o->file,
-			  elf < 0 ? strerror(-elf) : elffile_outcome_name(elf));
 		image_unref(image);
-		return CMD_FAILED;
+		return cmdline_not_elf("inspect symbols", o->file, elf);
 	}
 	/* its debug file is looked for in our own file system */
 	(void)pid_read(proc, getpid(), &image->mapped_by);
