@@ -264,8 +264,14 @@ int debugfile_find(const struct source_file *of, const struct elffile **ret)
 {
 	struct debugfile *debug = of->debug;
 
+	/* each source asks with each batch of addresses; a request costs system calls and a lock */
+	if (debug->awaited && debuginfod_news(of->debuginfod) == debug->news)
+		return DEBUGFILE_LATER;
 	if (!debug->known) {
-		int r = search(of);
+		int r;
+
+		debug->news = of->debuginfod ? debuginfod_news(of->debuginfod) : 0;
+		r = search(of);
 
 		debug->awaited = r == DEBUGFILE_LATER;
 		if (r < 0 || debug->awaited)

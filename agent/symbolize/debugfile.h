@@ -14,6 +14,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct elffile;
 struct source_file;
@@ -30,6 +31,7 @@ struct debugfile {
 	bool on_disk_known; /* the roots were searched */
 	bool known;	    /* @outcome is final */
 	bool awaited;	    /* from a server */
+	uint64_t news;	    /* debuginfod_news() when the servers were asked last */
 	int outcome;
 	struct elffile *file;
 };

@@ -86,10 +86,11 @@ struct debuginfod {
 	uint64_t retry_ns;
 	uint64_t total_ns;
 
+	atomic_uint_fast64_t resume_ns; /* no server was reached: no request before; 0: reached */
+	atomic_uint_fast64_t news;
 	pthread_mutex_t lock; /* for the next ones */
 	struct wanted *wanted;
 	size_t n_states[WANTED_STATES];
-	uint64_t resume_ns; /* no server was reached: no request before */
 	uint64_t ends[DEBUGINFOD_END_MAX];
 	bool stop;
 
@@ -190,6 +191,7 @@ static void download_end(struct download *dl)
 	}
 	if (d->n_states[WANTED_REFUSED] > DEBUGINFOD_ABSENT_MAX)
 		wanted_drop_refused(d, UINT64_MAX);
+	atomic_fetch_add(&d->news, 1);
 	pthread_mutex_unlock(&d->lock);
 	dl->wanted = NULL;
 	wake(d);
@@ -370,6 +372,16 @@ int debuginfod_get(struct debuginfod *d, const char *build_id, int *ret_fd)
 	r = ask(d, build_id);
 	pthread_mutex_unlock(&d->lock);
 	return r;
+}
+
+uint64_t debuginfod_news(struct debuginfod *d)
+{
+	uint_fast64_t resume = atomic_load(&d->resume_ns);
+
+	if (resume && nsec_monotonic() >= resume &&
+	    atomic_compare_exchange_strong(&d->resume_ns, &resume, 0))
+		atomic_fetch_add(&d->news, 1);
+	return atomic_load(&d->news);
 }
 
 void debuginfod_counts(struct debuginfod *d, uint64_t *ret)

@@ -71,6 +71,11 @@ void debuginfod_unref(struct debuginfod *d);
  * caller's, an outcome, or -ENOMEM. A build id of a strange form is DEBUGINFOD_NOT_FOUND. */
 int debuginfod_get(struct debuginfod *d, const char *build_id, int *ret_fd);
 
+/* A number that is another one when an answer LATER may have changed: a download has ended, or a
+ * server that was not reached may be asked again. Read it before debuginfod_get(). From any thread,
+ * without a system call. */
+uint64_t debuginfod_news(struct debuginfod *d);
+
 /* Ends so far: DEBUGINFOD_END_MAX numbers. From any thread. */
 void debuginfod_counts(struct debuginfod *d, uint64_t *ret);
 /* A metric_collect_fn: podprof_debuginfod_requests. */

@@ -284,6 +284,110 @@ static void test_silent_server(void **state)
 	rawserver_free(server);
 }
 
+/* A file that has come into the directory unseen, for the stripped program. */
+static void put_unseen(const struct tree *t, const char *build_id)
+{
+	_cleanup_(close_fdp) int dir = openat(t->fd, "cache", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(buf_deinit) struct buf bytes;
+	char name[96];
+
+	buf_init(&bytes, DIR_BYTES);
+	read_debug_file(&bytes);
+	snprintf(name, sizeof(name), "%s.debug", build_id);
+	assert_int_equal(atomic_file_write(dir, name, 0600, bytes.data, bytes.len), 0);
+}
+
+struct names {
+	struct root proc;
+	struct symbolizer *s;
+	struct image *stripped;
+	uint64_t vaddr; /* each address is asked once */
+};
+
+static void names_init(struct names *n, struct debuginfod *d)
+{
+	const struct symbolizer_opts opts = {
+		.proc = &n->proc, .cache_bytes = CACHE_BYTES, .debuginfod = d};
+	struct elffile_section text;
+
+	n->stripped = open_stripped();
+	assert_int_equal(elffile_section(n->stripped->file, ".text", &text), 0);
+	n->vaddr = text.vaddr + text.size / 2;
+	assert_int_equal(root_open("/proc", &n->proc), 0);
+	assert_int_equal(symbolizer_new(&opts, &n->s), 0);
+}
+
+static void names_deinit(struct names *n)
+{
+	symbolizer_free(n->s);
+	image_unref(n->stripped);
+	root_deinit(&n->proc);
+}
+
+static bool is_awaited(struct names *n)
+{
+	struct symbol symbol;
+
+	assert_int_equal(symbolizer_find(n->s, &(struct frame){n->stripped, n->vaddr++}, &symbol),
+			 0);
+	return symbol.missing == SYMBOL_AWAITS_DEBUG_FILE;
+}
+
+/* Batches of addresses do not look into the directory until a download has ended. */
+static void test_asks_for_news(void **state)
+{
+	static const struct rawserver_answer script[] = {
+		{.bytes = "HTTP/1.1", .end = RAWSERVER_HOLD}, {.bytes = NOT_FOUND}};
+	_cleanup_(tree_deinit) struct tree t = {0};
+	struct rawserver *server = rawserver_new(script, array_size(script));
+	const char *url = rawserver_url(server);
+	struct names n;
+	struct debuginfod *d;
+	int fd;
+
+	(void)state;
+	tree_init(&t);
+	d = start(&t, &url, 1);
+	names_init(&n, d);
+	assert_true(is_awaited(&n));
+	while (!rawserver_request(server, 0))
+		usleep(1000);
+	put_unseen(&t, n.stripped->build_id);
+	for (size_t i = 0; i < 4; i++)
+		assert_true(is_awaited(&n));
+	assert_int_equal(debuginfod_get(d, MADE_UP_ID, &fd), DEBUGINFOD_LATER);
+	wait_for(d, DEBUGINFOD_END_NOT_FOUND, 1);
+	assert_false(is_awaited(&n));
+	names_deinit(&n);
+	debuginfod_unref(d);
+	rawserver_free(server);
+}
+
+/* After a failure of all servers, the time of the next request is news. */
+static void test_asks_again(void **state)
+{
+	_cleanup_(tree_deinit) struct tree t = {0};
+	const char *const url = "http://127.0.0.1:1"; /* refused */
+	const uint64_t until = nsec_monotonic() + WAIT_SECONDS * NSEC_PER_SEC;
+	struct names n;
+	struct debuginfod *d;
+
+	(void)state;
+	tree_init(&t);
+	d = start(&t, &url, 1);
+	names_init(&n, d);
+	assert_true(is_awaited(&n));
+	wait_for(d, DEBUGINFOD_END_FAILED, 1);
+	assert_true(is_awaited(&n)); /* asked again, or too early for that */
+	put_unseen(&t, n.stripped->build_id);
+	while (is_awaited(&n)) {
+		assert_true(nsec_monotonic() < until);
+		usleep(1000);
+	}
+	names_deinit(&n);
+	debuginfod_unref(d);
+}
+
 /* A build id is a part of a path and of a URL. */
 static void test_strange_ids(void **state)
 {
@@ -370,8 +474,9 @@ static void test_ceiling(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),	    cmocka_unit_test(test_silent_server),
-		cmocka_unit_test(test_strange_ids), cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_answers),	      cmocka_unit_test(test_silent_server),
+		cmocka_unit_test(test_asks_for_news), cmocka_unit_test(test_asks_again),
+		cmocka_unit_test(test_strange_ids),   cmocka_unit_test(test_ceiling),
 		cmocka_unit_test(test_real_server),
 	};
 
