@@ -384,6 +384,17 @@ uint64_t debuginfod_news(struct debuginfod *d)
 	return atomic_load(&d->news);
 }
 
+size_t debuginfod_pending(struct debuginfod *d)
+{
+	const bool reached = nsec_monotonic() >= d->resume_ns;
+	size_t n;
+
+	pthread_mutex_lock(&d->lock);
+	n = d->n_states[WANTED_RUNNING] + (reached ? d->n_states[WANTED_WAITING] : 0);
+	pthread_mutex_unlock(&d->lock);
+	return n;
+}
+
 void debuginfod_counts(struct debuginfod *d, uint64_t *ret)
 {
 	pthread_mutex_lock(&d->lock);

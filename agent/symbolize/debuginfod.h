@@ -76,6 +76,9 @@ int debuginfod_get(struct debuginfod *d, const char *build_id, int *ret_fd);
  * without a system call. */
 uint64_t debuginfod_news(struct debuginfod *d);
 
+/* Downloads that run, or wait for another's end; none while no server can be reached. From any
+ * thread. */
+size_t debuginfod_pending(struct debuginfod *d);
 /* Ends so far: DEBUGINFOD_END_MAX numbers. From any thread. */
 void debuginfod_counts(struct debuginfod *d, uint64_t *ret);
 /* A metric_collect_fn: podprof_debuginfod_requests. */

@@ -430,7 +430,7 @@ int symbolizer_sources(struct symbolizer *s, struct image *image, symbolizer_sou
 	struct lookup *lookup;
 	int r = look_up(s, image, &any, 1, &lookup, &why);
 
-	if (!r && lookup)
+	if (!r && lookup && fn)
 		r = file_names_sources(lookup->names, fn, ctx);
 	return end_lookup(s, image, lookup, r);
 }

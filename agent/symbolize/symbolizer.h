@@ -110,7 +110,8 @@ int symbolizer_find_all(struct symbolizer *s, struct image *image, const uint64_
 /* Receives a source of a file's names, the best first, and the bytes it holds in memory.
  * @is_present: the file has such names. */
 typedef int (*symbolizer_source_fn)(void *ctx, const char *name, bool is_present, size_t bytes);
-/* Opens the sources of @image. 0, -ENOMEM, or the first result of @fn that is not 0. */
+/* Opens the sources of @image; @fn may be NULL. 0, -ENOMEM, or the first result of @fn that is not
+ * 0. */
 int symbolizer_sources(struct symbolizer *s, struct image *image, symbolizer_source_fn fn,
 		       void *ctx);
 /* Read the kernel's names before the first report needs them: 70 ms of CPU time. */

@@ -3,16 +3,9 @@
 #include "support/test.h"
 
 #include <fcntl.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/atomic_file.h"
@@ -20,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "support/debugserver.h"
 #include "support/fixture.h"
 #include "support/rawserver.h"
 #include "support/tree.h"
@@ -126,64 +120,22 @@ static void read_debug_file(struct buf *ret)
 	assert_int_equal(root_read_fd(fd, ret), 0);
 }
 
-static void copy_debug_file(int dir_fd)
-{
-	_cleanup_(buf_deinit) struct buf bytes;
-
-	buf_init(&bytes, DIR_BYTES);
-	read_debug_file(&bytes);
-	assert_int_equal(atomic_file_write(dir_fd, "cxx.debug", 0600, bytes.data, bytes.len), 0);
-}
-
-/* In a network of its own, because Debian 12's server listens on every address. */
-static void own_network(void)
-{
-	_cleanup_(close_fdp) int fd = -1;
-	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-
-	assert_int_equal(unshare(CLONE_NEWNET), 0);
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	assert_true(fd >= 0);
-	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &lo), 0);
-}
-
-static pid_t run_server(const struct tree *files)
-{
-	char program[FIXTURE_PATH_MAX];
-	pid_t pid;
-
-	fixture_path("debuginfod", program);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		(void)dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
-		(void)setenv("HOME", files->path, 1);
-		(void)setenv("DEBUGINFOD_URLS", "", 1);
-		execl(program, program, "-p", "8002", "-d", ":memory:", "-t", "1", "-F",
-		      files->path, NULL);
-		_exit(127);
-	}
-	return pid;
-}
-
 static void test_real_server(void **state)
 {
-	static const char *const urls[] = {"http://127.0.0.1:8002/"};
+	static const char *const urls[] = {DEBUGSERVER_URL};
 	_cleanup_(tree_deinit) struct tree files = {0}, t = {0};
 	const uint64_t until = nsec_monotonic() + WAIT_SECONDS * NSEC_PER_SEC;
 	struct image *stripped = open_stripped();
 	struct debuginfod *d;
 	size_t n = 0;
 	pid_t server;
-	int status;
 
 	(void)state;
-	own_network();
+	debugserver_own_network();
 	tree_init(&files);
 	tree_init(&t);
-	copy_debug_file(files.fd);
-	server = run_server(&files);
+	debugserver_put(&files, "cxx.debug");
+	server = debugserver_start(&files);
 	/* the server starts and scans meanwhile: unreachable, then "not found", then there */
 	while (!n) {
 		d = start(&t, urls, 1);
@@ -193,12 +145,11 @@ static void test_real_server(void **state)
 			usleep(10000);
 		n = n ? n : compare(d, stripped);
 		debuginfod_unref(d);
-		assert_int_equal(waitpid(server, &status, WNOHANG), 0);
+		debugserver_check(server);
 		assert_true(nsec_monotonic() < until);
 	}
 	assert_true(n > 100);
-	kill(server, SIGKILL);
-	assert_int_equal(waitpid(server, &status, 0), server);
+	debugserver_kill(server);
 	/* the file stays for the next start */
 	d = start(&t, urls, 1);
 	assert_int_equal(compare(d, stripped), n);
