@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The recorder combines the agent's parts in another way: the same sampler, but the samples are
- * folded by process instead of by entity, and there is one report at the end. The recorder makes
- * this report itself, without a worker, because nothing else is waiting.
+ * folded by process instead of by entity, and there is a single report at the end. The recorder
+ * makes this report itself, without a worker, because nothing else is waiting.
  *
- * The recorder drains ten times a second. It reads the mappings of a process with the first samples
- * of the process, so a program that runs for 300 ms is still alive at that time. The mappings are
- * then kept until the end.
+ * The recorder drains ten times a second. podprof reads the mappings of a process with the first
+ * samples of the process, so a program that runs for 300 ms is still alive at that time. The
+ * mappings are then kept until the end.
  */
 #include "cpu/recorder.h"
 
@@ -438,7 +438,7 @@ static void add_off_cpu_part(void *ctx, const struct series *series)
 	add_part(ctx, series, true);
 }
 
-/* Images that were asked; each once. */
+/* Images that were asked. */
 struct asked {
 	struct image *image;
 	UT_hash_handle hh;

@@ -32,7 +32,7 @@ struct link {
 	uint32_t checksum;
 };
 
-/* ---------------------------------------------------------------- is it the right file? */
+/* ---------------------------------------------------------------- the right file? */
 
 static bool has_build_id(const struct elffile *file, const char *build_id)
 {
@@ -92,7 +92,7 @@ static int open_checked(const struct source_file *of, const struct link *link, i
 	return r;
 }
 
-/* ---------------------------------------------------------------- where it may be */
+/* ---------------------------------------------------------------- the places */
 
 static int try_path(const struct source_file *of, const struct root *root, const struct link *link,
 		    const char *path, struct elffile **ret)

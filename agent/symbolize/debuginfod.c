@@ -59,11 +59,11 @@ struct wanted {
 };
 
 /**
- * struct download - of one build id, of one server after the other; the thread's
+ * struct download - of a build id, from the servers in turn; the thread's
  * @wanted: RUNNING; NULL: free
  * @url:    the server under way
  * @end:    the worst so far
- * @unreachable: one of the servers was
+ * @unreachable: a server was
  * @stored: 0, or why the file cannot be kept
  */
 struct download {
@@ -88,7 +88,7 @@ struct debuginfod {
 
 	atomic_uint_fast64_t resume_ns; /* no server was reached: no request before; 0: reached */
 	atomic_uint_fast64_t news;
-	pthread_mutex_t lock; /* for the next ones */
+	pthread_mutex_t lock; /* for the members below */
 	struct wanted *wanted;
 	size_t n_states[WANTED_STATES];
 	uint64_t ends[DEBUGINFOD_END_MAX];
