@@ -289,11 +289,6 @@ static const char *what_of(const struct target_view *v)
 	return entity_what(v->entity->kind, &v->is.labels);
 }
 
-static const char *display_name(const struct target_view *v)
-{
-	return v->name[0] ? v->name : "(unknown)";
-}
-
 static json_t *json_labels(const struct labelled *is)
 {
 	json_t *labels = json_object();
@@ -428,19 +423,13 @@ static void print_brief(const json_t *object, size_t width)
 	view_print_text(object, "[excluded?no: {excluded}][profiled?yes]\n");
 }
 
-static void print_brief_header(size_t width)
-{
-	printf("%-*s  %-9s  %9s  %-24s  %s\n", (int)width, "NAME", "KIND", "PROCESSES", "SERVICE",
-	       "PROFILED");
-}
-
 /* The longest name, without names above TEXT_NAME. */
 static size_t name_width(const struct target_view *views, size_t n)
 {
 	size_t width = strlen("NAME");
 
 	for (size_t i = 0; i < n; i++) {
-		size_t length = strlen(display_name(&views[i]));
+		size_t length = strlen(views[i].name[0] ? views[i].name : "(unknown)");
 
 		if (length > width && length <= TEXT_NAME)
 			width = length;
@@ -476,7 +465,8 @@ static int print(const struct inspection *t)
 	char sources[TARGETS_SOURCES];
 
 	if (t->brief && !t->json)
-		print_brief_header(width);
+		printf("%-*s  %-9s  %9s  %-24s  %s\n", (int)width, "NAME", "KIND", "PROCESSES",
+		       "SERVICE", "PROFILED");
 	for (size_t i = 0; i < t->n_views; i++) {
 		_cleanup_(json_decrefp) json_t *object = json_of(&t->views[i]);
 

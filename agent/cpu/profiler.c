@@ -208,12 +208,6 @@ static void read_ahead(struct cpu_profiler *p)
 		free(job);
 }
 
-/* Mean weight of a sample: samples of an entity with reduced sampling have a larger weight. */
-static uint64_t mean_period(uint64_t value, uint64_t n)
-{
-	return (value + n / 2) / n;
-}
-
 /* Takes the folds after the last step that can fail. */
 static int cpu_job_parts(struct cpu_job *job, struct cpu_window_part *parts, size_t n)
 {
@@ -229,8 +223,9 @@ static int cpu_job_parts(struct cpu_job *job, struct cpu_window_part *parts, siz
 		value += parts[i].value;
 	}
 	job->n_parts = n;
+	/* the mean: samples of an entity with reduced sampling have a larger weight */
 	if (job->opts.kind == CPU_REPORT_TIME)
-		job->opts.period = mean_period(value, job->n_samples);
+		job->opts.period = (value + job->n_samples / 2) / job->n_samples;
 	return 0;
 }
 
