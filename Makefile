@@ -143,7 +143,8 @@ image: ## container image podprof:VERSION (buildah, podman or docker)
 	$(Q)test/image.sh "$(IMAGE)" "$(VERSION)"
 
 manifest: ## render deploy/podprof.yaml from the chart
-	$(Q)test/deploy.sh render > deploy/podprof.yaml.new && mv deploy/podprof.yaml.new deploy/podprof.yaml
+	@mkdir -p $(B)
+	$(Q)test/deploy.sh render > $(B)/podprof.yaml && mv $(B)/podprof.yaml deploy/podprof.yaml
 
 install: all ## install the program (DESTDIR, PREFIX)
 	install -D -m 0755 $(B)/podprof $(DESTDIR)$(PREFIX)/bin/podprof
@@ -176,7 +177,8 @@ format: ## reformat the C files
 	$(Q)git ls-files '*.c' 'agent/*.cc' '*.h' | xargs clang-format -i
 
 limits: ## generate docs/design/limits.md from the limits in the code
-	$(Q)test/limits.py > docs/design/limits.md.new && mv docs/design/limits.md.new docs/design/limits.md
+	@mkdir -p $(B)
+	$(Q)test/limits.py > $(B)/limits.md && mv $(B)/limits.md docs/design/limits.md
 
 check-counts: ## whether the comparison of counts finds a regression
 	$(Q)test/run.sh counts
@@ -210,9 +212,17 @@ $(B)/san/podprof: $(B)/san/agent/main.o $(B)/san/libpodprof.a
 $(B)/obj/libpodprof.a: $(LIB_OBJ)
 $(B)/san/libpodprof.a: $(SAN_OBJ)
 $(B)/san/libsupport.a: $(SUPPORT_OBJ)
-%.a:
+$(B)/obj/libpodprof.a.members: MEMBERS := $(LIB_OBJ)
+$(B)/san/libpodprof.a.members: MEMBERS := $(SAN_OBJ)
+$(B)/san/libsupport.a.members: MEMBERS := $(SUPPORT_OBJ)
+%.a: %.a.members
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)
+
+# A removed member, or one that was built before it became a member, is no newer than the archive.
+%.a.members: FORCE
+	@mkdir -p $(@D)
+	@echo '$(MEMBERS)' | cmp -s - $@ || echo '$(MEMBERS)' > $@
 
 # A change of compiler or flags rebuilds what depends on them.
 $(B)/flags: FORCE
@@ -462,6 +472,7 @@ $(B)/count/%.o: %.c $(B)/flags | $(GEN_HDR)
 
 # The counting objects come before the library, which has the rest.
 $(B)/count/libcount.a: $(COUNT_OBJ)
+$(B)/count/libcount.a.members: MEMBERS := $(COUNT_OBJ)
 $(COMPLEXITY): $(addprefix $(B)/obj/test/,complexity/test_complexity.o complexity/count.o support/elfmake.o support/elfworst.o) \
 	$(B)/count/libcount.a $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
@@ -581,7 +592,9 @@ fuzz: $(FUZZ) ## search with libFuzzer, FUZZ_SECONDS each (60)
 FUZZ_SANITIZE := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -pthread
 FUZZ_CFLAGS := -std=gnu11 $(DEFS) $(INCS) $(FUZZ_SANITIZE)
 FUZZ_LIB_SRC := $(LIB_SRC) $(filter-out %/test.c %/allocfail.c,$(SUPPORT_SRC))
-$(B)/fuzzobj/libpodprof.a: $(FUZZ_LIB_SRC:%.c=$(B)/fuzzobj/%.o) $(CXX_SRC:%.cc=$(B)/fuzzobj/%.o) $(GEN_SRC:$(B)/%.c=$(B)/fuzzobj/%.o)
+FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(B)/fuzzobj/%.o) $(CXX_SRC:%.cc=$(B)/fuzzobj/%.o) $(GEN_SRC:$(B)/%.c=$(B)/fuzzobj/%.o)
+$(B)/fuzzobj/libpodprof.a: $(FUZZ_LIB_OBJ)
+$(B)/fuzzobj/libpodprof.a.members: MEMBERS := $(FUZZ_LIB_OBJ)
 
 $(B)/fuzzobj/%.o: %.c $(B)/flags | $(GEN_HDR)
 	$(call say,CC-FUZZ,$<)

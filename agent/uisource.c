@@ -215,6 +215,15 @@ static const char *runtime_of(const struct entity *entity)
 	return cgroup_runtime_name(entity->id.runtime);
 }
 
+/* The reason for excluding all of @entities; NULL: one of them is profiled. */
+static const char *excluded(struct entity *const *entities, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!entities[i]->left_out)
+			return NULL;
+	return entities[0]->left_out;
+}
+
 /* @entities have the same labels, so the page shows all as one series. */
 static void view_live(const struct uisource *u, const struct slow_table *slow,
 		      struct entity *const *entities, size_t n, struct entity_view *view)
@@ -224,6 +233,7 @@ static void view_live(const struct uisource *u, const struct slow_table *slow,
 	view_name(view, &entities[0]->labels);
 	view->ui.kind = entity_what(entities[0]->kind, &entities[0]->labels);
 	view->ui.runtime = runtime_of(entities[0]);
+	view->ui.excluded = excluded(entities, n);
 	for (size_t i = 0; i < n; i++)
 		view_slow(slow, entities[i], &view->ui);
 	for (size_t i = 0; u->opts.cpu && i < n; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The paths of cgroup directories, stored when the kernel makes them. A container with a life of
- * milliseconds ends before user space can read its path; its samples carry the id.
+ * The paths of cgroup directories, stored when the kernel makes a directory. A container with a
+ * life of milliseconds ends before user space can read the path; the samples carry the id.
  *
  * The kernel calls this within cgroup_mutex, one directory after the other.
  */

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "base/strview.h"
 #include "cmd/cmd.h"
 #include "config/config.h"
+#include "elf/elffile.h"
 
 /* Above every character, so getopt's result is an option's index in the table. */
 enum { OPTION_HELP = 256, OPTION_FIRST };
@@ -177,6 +179,27 @@ int cmdline_open_proc(const char *command, const char *path, struct root *ret)
 		return CMD_DONE;
 	cmd_error("%s: cannot open %s: %s; set --proc-root to a mounted procfs", command, path,
 		  r < 0 ? strerror(-r) : root_outcome_name(r));
+	return CMD_FAILED;
+}
+
+int cmdline_open_elf(const char *command, const char *path, int *ret_fd)
+{
+	const struct root here = {.fd = AT_FDCWD};
+	int r = root_open_file(&here, path, ret_fd);
+
+	if (!r)
+		return CMD_DONE;
+	cmd_error("%s: cannot open %s: %s; give a program or library", command, path,
+		  r < 0		   ? strerror(-r)
+		  : r == ROOT_GONE ? "no such file"
+				   : root_outcome_name(r));
+	return CMD_FAILED;
+}
+
+int cmdline_not_elf(const char *command, const char *path, int outcome)
+{
+	cmd_error("%s: cannot read %s: %s; give a 64-bit ELF file", command, path,
+		  outcome < 0 ? strerror(-outcome) : elffile_outcome_name(outcome));
 	return CMD_FAILED;
 }
 

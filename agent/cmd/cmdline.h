@@ -85,6 +85,11 @@ bool cmdline_settings(const char *command, int argc, char **argv, int (*help)(vo
 /* Opens the procfs of a command's --proc-root. CMD_DONE, or CMD_FAILED after a message. */
 int cmdline_open_proc(const char *command, const char *path, struct root *ret);
 
+/* Opens the ELF file of a command line for reading. CMD_DONE, or CMD_FAILED after a message. */
+int cmdline_open_elf(const char *command, const char *path, int *ret_fd);
+/* The message for @path with an outcome or -errno of elffile_open(). Returns CMD_FAILED. */
+int cmdline_not_elf(const char *command, const char *path, int outcome);
+
 /* Flushes the output; a failure is an error. @status: the status so far; returns this status or a
  * worse one. */
 int cmdline_finish(const char *command, int status);

@@ -76,14 +76,6 @@ static size_t unescape(char *s, size_t n)
 	return len;
 }
 
-static int inspect_line(char *line, size_t n)
-{
-	struct cgroup_id id;
-
-	cgroup_parse(strview_of_bytes(line, unescape(line, n)), &id);
-	return print_id(&id, true);
-}
-
 static int inspect_lines(FILE *file, const char *name)
 {
 	_cleanup_(freep) char *line = malloc(RECORD_BYTES_MAX);
@@ -92,6 +84,8 @@ static int inspect_lines(FILE *file, const char *name)
 	if (!line)
 		return CMD_FAILED;
 	while (fgets(line, RECORD_BYTES_MAX, file)) {
+		struct cgroup_id id;
+
 		number++;
 		n = strlen(line);
 		if (n && line[n - 1] == '\n') {
@@ -103,7 +97,8 @@ static int inspect_lines(FILE *file, const char *name)
 				number, name, RECORD_BYTES_MAX - 2);
 			return CMD_FAILED;
 		}
-		if (inspect_line(line, n)) {
+		cgroup_parse(strview_of_bytes(line, unescape(line, n)), &id);
+		if (print_id(&id, true)) {
 			cmd_error("inspect cgroup: out of memory at line %zu of %s", number, name);
 			return CMD_FAILED;
 		}

@@ -5,7 +5,6 @@
  */
 #include "cmd/inspect.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -161,20 +160,13 @@ static int find_in_file(const char *name, struct findings *all)
 	struct finding *f = &all->items[0];
 	_cleanup_(elffile_freep) struct elffile *ef = NULL;
 	_cleanup_(close_fdp) int fd = -1;
-	const struct root here = {.fd = AT_FDCWD};
-	int r = root_open_file(&here, name, &fd);
+	int r;
 
-	if (r) {
-		cmd_error("inspect goruntime: cannot open %s: %s; give an executable or a PID",
-			  name, r < 0 ? strerror(-r) : root_outcome_name(r));
+	if (cmdline_open_elf("inspect goruntime", name, &fd))
 		return CMD_FAILED;
-	}
 	r = elffile_open(fd, &ef);
-	if (r) {
-		cmd_error("inspect goruntime: %s: %s; give an ELF executable", name,
-			  r < 0 ? strerror(-r) : elffile_outcome_name(r));
-		return CMD_FAILED;
-	}
+	if (r)
+		return cmdline_not_elf("inspect goruntime", name, r);
 	fd = -1; /* taken */
 	r = goruntime_file_read(ef, &f->rt.file);
 	if (r < 0) {

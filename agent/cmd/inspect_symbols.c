@@ -3,24 +3,27 @@
 #include "cmd/inspect.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/nsec.h"
 #include "base/root.h"
 #include "base/strview.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
+#include "cmd/debugservers.h"
 #include "cmd/view.h"
 #include "discovery/pid.h"
 #include "procmap/address_space.h"
 #include "procmap/image.h"
+#include "symbolize/debuginfod.h"
 #include "symbolize/dwarfreader.h"
 #include "symbolize/symbolizer.h"
 
@@ -38,6 +41,9 @@ struct options {
 	const char *file;
 	char **addresses;
 	int n_addresses;
+	struct cmdline_values debuginfod; /* URLs */
+	const char *debuginfod_dir;
+	struct debugservers servers;
 };
 
 static const char help[] =
@@ -56,6 +62,10 @@ static const char help[] =
 	"if\n"
 	"                    unknown\n"
 	"  --pid PID         the addresses belong to this process\n"
+	"  --debuginfod URL  ask this debuginfod server for missing debug files, and wait up to a\n"
+	"                    minute for them; repeatable. The server learns the build ids\n"
+	"  --debuginfod-dir DIR\n"
+	"                    keep these files here (~/.cache/podprof/debuginfod)\n"
 	"  --sources         first show the sources of FILE's names, the best first: a source\n"
 	"                    present in the file (or beside it), and its memory in bytes\n"
 	"  --proc-root PATH  mount point of procfs (/proc)\n"
@@ -155,35 +165,46 @@ static int print_in_file(const struct options *o, struct symbolizer *s, struct i
 	return status_of(symbolizer_find_all(s, image, addresses, n, print_symbol, &printing));
 }
 
+/* Waits for the debug file of @image, for a bounded time. 0 or -ENOMEM. */
+static int fetch(const struct options *o, struct symbolizer *s, struct image *image)
+{
+	const uint64_t until_ns = nsec_monotonic() + DEBUGSERVERS_WAIT_NS;
+	const struct timespec look = {.tv_nsec = DEBUGSERVERS_LOOK_NS};
+	int r;
+
+	if (!o->servers.servers || !image->file)
+		return 0;
+	r = symbolizer_sources(s, image, NULL, NULL);
+	while (!r && debuginfod_pending(o->servers.servers) && nsec_monotonic() < until_ns)
+		(void)nanosleep(&look, NULL);
+	return r;
+}
+
 static int inspect_file(const struct options *o, const struct root *proc, struct symbolizer *s)
 {
 	/* its debug file may be beside it */
 	_cleanup_(freep) char *path = realpath(o->file, NULL);
 	_cleanup_(close_fdp) int fd = -1;
-	struct root here = {.fd = AT_FDCWD};
 	struct image *image = NULL;
-	int elf = 0, status, r = root_open_file(&here, o->file, &fd);
+	int elf = 0, status, r;
 
-	if (!r)
-		r = image_new_file(fd, path ? path : o->file, &image, &elf);
-	if (r) {
-		cmd_error("inspect symbols: cannot read %s: %s; give a program or library", o->file,
-			  r < 0		   ? strerror(-r)
-			  : r == ROOT_GONE ? "no such file"
-					   : root_outcome_name(r));
+	if (cmdline_open_elf("inspect symbols", o->file, &fd))
 		return CMD_FAILED;
-	}
+	r = image_new_file(fd, path ? path : o->file, &image, &elf);
+	if (r)
+		return status_of(r);
 	fd = -1; /* the image's now */
 	if (elf) {
-		cmd_error("inspect symbols: %s has no symbols: %s; give a 64-bit ELF file", o->file,
-			  elf < 0 ? strerror(-elf) : elffile_outcome_name(elf));
 		image_unref(image);
-		return CMD_FAILED;
+		return cmdline_not_elf("inspect symbols", o->file, elf);
 	}
 	/* its debug file is looked for in our own file system */
 	(void)pid_read(proc, getpid(), &image->mapped_by);
-	status = o->sources && symbolizer_sources(s, image, print_source, (void *)o) ? CMD_FAILED
-										     : CMD_DONE;
+	status = status_of(fetch(o, s, image));
+	if (status == CMD_DONE)
+		status = o->sources && symbolizer_sources(s, image, print_source, (void *)o)
+				 ? CMD_FAILED
+				 : CMD_DONE;
 	if (status == CMD_DONE)
 		status = print_in_file(o, s, image);
 	image_unref(image);
@@ -214,6 +235,8 @@ static int print_in_process(const struct options *o, struct symbolizer *s, const
 
 		r = resolve(p, address, &frame);
 		if (r >= 0)
+			r = fetch(o, s, frame.image);
+		if (!r)
 			r = symbolizer_find_all(s, frame.image, &frame.vaddr, 1, print_symbol,
 						&printing);
 		image_unref(frame.image);
@@ -275,6 +298,8 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 		{.name = "pid", .pid = &o->pid, .given = &o->by_pid},
 		{.name = "proc-root", .string = &o->proc_root},
 		{.name = "sources", .given = &o->sources},
+		{.name = "debuginfod", .values = &o->debuginfod},
+		{.name = "debuginfod-dir", .string = &o->debuginfod_dir},
 	};
 	struct cmdline line = {
 		.command = "inspect symbols",
@@ -291,7 +316,7 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 
 int inspect_symbols(int argc, char **argv)
 {
-	struct options o = {.proc_root = "/proc"};
+	struct options o = {.proc_root = "/proc", .servers = DEBUGSERVERS_INIT};
 	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
 	const struct dwarfreader_opts dwarf = {0};
 	struct symbolizer_opts opts = {
@@ -307,8 +332,13 @@ int inspect_symbols(int argc, char **argv)
 	status = cmdline_open_proc("inspect symbols", o.proc_root, &proc);
 	if (status != CMD_DONE)
 		return status;
+	status = debugservers_open("inspect symbols", &o.debuginfod, o.debuginfod_dir, &o.servers);
+	if (status != CMD_DONE)
+		return status;
+	opts.debuginfod = o.servers.servers;
 	if (symbolizer_new(&opts, &s)) {
 		cmd_error("inspect symbols: out of memory");
+		debugservers_deinit(&o.servers);
 		return CMD_FAILED;
 	}
 	status = o.by_pid ? inspect_process(&o, &proc, s) : inspect_file(&o, &proc, s);
@@ -316,5 +346,7 @@ int inspect_symbols(int argc, char **argv)
 		cmd_error("inspect symbols: names are missing: a file takes too much work; its "
 			  "other code is shown as FILE+0xADDRESS");
 	symbolizer_free(s);
+	debugservers_summary(&o.servers);
+	debugservers_deinit(&o.servers);
 	return cmdline_finish("inspect symbols", status);
 }

@@ -281,178 +281,13 @@ static int gather(struct inspection *t)
 	return r;
 }
 
-/* ---------------------------------------------------------------- text */
+/* ---------------------------------------------------------------- an entity's object */
 
 /* "container", "sandbox", "unit", ... */
 static const char *what_of(const struct target_view *v)
 {
 	return entity_what(v->entity->kind, &v->is.labels);
 }
-
-static void pad(const char *s, size_t width)
-{
-	size_t n = strlen(s);
-
-	cmd_print(s);
-	printf("%*s", n < width ? (int)(width - n) : 0, "");
-}
-
-static const char *display_name(const struct target_view *v)
-{
-	return v->name[0] ? v->name : "(unknown)";
-}
-
-/* The longest value, without values above TEXT_VALUE. */
-static size_t value_width(const struct labels *l)
-{
-	size_t width = 0;
-
-	for (size_t i = 0; i < l->n; i++) {
-		size_t n = strlen(l->items[i].value);
-
-		if (n > width && n <= TEXT_VALUE)
-			width = n;
-	}
-	return width;
-}
-
-static void print_what(const struct target_view *v)
-{
-	const struct entity *entity = v->entity;
-	const struct cgroup_id *id = &entity->id;
-	struct strview user;
-
-	printf("    %s", what_of(v));
-	if (entity->kind == ENTITY_CONTAINER) {
-		printf(", %s ", cgroup_runtime_name(id->runtime));
-		cmd_print(id->container_id);
-	} else if (entity->kind == ENTITY_POD) {
-		printf(" %s: processes outside of its containers", id->pod_uid);
-	}
-	if (cgroup_user(id, &user))
-		printf(", of user %.*s", (int)strview_len(&user), user.p);
-	else if (id->outer_id[0])
-		printf(", in container %.12s", id->outer_id);
-	putchar('\n');
-	if (entity->pending)
-		puts("    name not known yet");
-}
-
-static void print_labels(const struct target_view *v)
-{
-	size_t width = value_width(&v->is.labels);
-
-	for (size_t i = 0; i < v->is.labels.n; i++) {
-		const struct label *label = &v->is.labels.items[i];
-		const char *origin = labels_get(&v->is.origins, label->name);
-
-		printf("    %-20s ", label->name);
-		pad(label->value, width);
-		printf("  ");
-		cmd_print(origin ? origin : "");
-		putchar('\n');
-	}
-	for (size_t i = 0; i < v->is.settings.n; i++) {
-		const struct label *setting = &v->is.settings.items[i];
-
-		printf("    %-20s ", "setting");
-		printf("%s=", setting->name);
-		cmd_print(setting->value);
-		putchar('\n');
-	}
-}
-
-static void print_processes(const struct target_view *v)
-{
-	size_t shown = v->n_processes < TEXT_PROCESSES ? v->n_processes : TEXT_PROCESSES;
-
-	printf("    %-20s ", "processes");
-	for (size_t i = 0; i < shown; i++)
-		printf("%s%" PRIu64 " %s", i ? ", " : "", v->processes[i].pid.pid,
-		       v->processes[i].comm);
-	if (v->n_processes > shown)
-		printf(" and %zu more", v->n_processes - shown);
-	puts(v->n_processes ? "" : "none");
-}
-
-static void print_summary(const struct target_view *views, size_t n, const char *sources)
-{
-	size_t kinds[ENTITY_KIND_MAX] = {0}, n_sandboxes = 0, left_out = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(what_of(&views[i]), "sandbox") == 0)
-			n_sandboxes++;
-		else
-			kinds[views[i].entity->kind]++;
-		left_out += views[i].is.why[0] != '\0';
-	}
-	printf("%zu containers, ", kinds[ENTITY_CONTAINER]);
-	if (n_sandboxes)
-		printf("%zu sandboxes, ", n_sandboxes);
-	if (kinds[ENTITY_POD])
-		printf("%zu pods, ", kinds[ENTITY_POD]);
-	printf("%zu units, %zu programs; %zu not profiled\n", kinds[ENTITY_UNIT],
-	       kinds[ENTITY_PROCESS], left_out);
-	printf("names from: %s\n", *sources ? sources : "no source");
-}
-
-/* Profiled entities come first. Labels are printed on separate lines, each with an origin, to
- * explain an unexpected label. */
-static void print_text(const struct target_view *views, size_t n, const char *sources)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct target_view *v = &views[i];
-
-		cmd_print(display_name(v));
-		putchar('\n');
-		if (v->is.why[0]) {
-			printf("    NOT PROFILED: ");
-			cmd_print(v->is.why);
-			putchar('\n');
-		}
-		print_what(v);
-		print_labels(v);
-		print_processes(v);
-		putchar('\n');
-	}
-	print_summary(views, n, sources);
-}
-
-static size_t name_width(const struct target_view *views, size_t n)
-{
-	size_t width = strlen("NAME");
-
-	for (size_t i = 0; i < n; i++) {
-		size_t length = strlen(display_name(&views[i]));
-
-		if (length > width && length <= TEXT_NAME)
-			width = length;
-	}
-	return width;
-}
-
-static void print_brief(const struct target_view *views, size_t n, const char *sources)
-{
-	size_t width = name_width(views, n);
-
-	pad("NAME", width);
-	printf("  %-9s  %9s  %-24s  %s\n", "KIND", "PROCESSES", "SERVICE", "PROFILED");
-	for (size_t i = 0; i < n; i++) {
-		const struct target_view *v = &views[i];
-		const char *service = labels_get(&v->is.labels, "service_name");
-
-		pad(display_name(v), width);
-		printf("  %-9s  %9zu  ", what_of(v), v->n_processes);
-		pad(service ? service : "-", 24);
-		printf("  ");
-		cmd_print(v->is.why[0] ? "no: " : "yes");
-		cmd_print(v->is.why);
-		putchar('\n');
-	}
-	print_summary(views, n, sources);
-}
-
-/* ---------------------------------------------------------------- JSON */
 
 static json_t *json_labels(const struct labelled *is)
 {
@@ -489,33 +324,167 @@ static json_t *json_processes(const struct target_view *v)
 	return list;
 }
 
-static int print_json(const struct target_view *v)
+/* The user of a container below a user's systemd. */
+static json_t *json_user(const struct cgroup_id *id)
+{
+	struct strview user;
+
+	return cgroup_user(id, &user) ? json_stringn(user.p, strview_len(&user)) : json_null();
+}
+
+static json_t *json_of(const struct target_view *v)
 {
 	const struct cgroup_id *id = &v->entity->id;
 	bool container = v->entity->kind == ENTITY_CONTAINER;
 
-	return cmd_print_json(json_pack(
-		"{s:s, s:s, s:b, s:o, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "name", v->name,
-		"kind", what_of(v), "profiled", !v->is.why[0], "excluded", view_text(v->is.why),
-		"pending", v->entity->pending, "runtime",
-		container ? cgroup_runtime_name(id->runtime) : NULL, "container_id",
-		view_text(id->container_id), "outer_container", view_text(id->outer_id), "pod_uid",
-		view_text(id->pod_uid), "labels", json_labels(&v->is), "settings",
-		json_settings(&v->is.settings), "processes", json_processes(v)));
+	return json_pack("{s:s, s:s, s:b, s:o, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			 "name", v->name, "kind", what_of(v), "profiled", !v->is.why[0], "excluded",
+			 view_text(v->is.why), "pending", v->entity->pending, "runtime",
+			 container ? cgroup_runtime_name(id->runtime) : NULL, "container_id",
+			 view_text(id->container_id), "outer_container", view_text(id->outer_id),
+			 "user", json_user(id), "pod_uid", view_text(id->pod_uid), "labels",
+			 json_labels(&v->is), "settings", json_settings(&v->is.settings),
+			 "processes", json_processes(v));
 }
 
+/* ---------------------------------------------------------------- text */
+
+/* The longest value, without values above TEXT_VALUE. */
+static size_t value_width(const struct labels *l)
+{
+	size_t width = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		size_t n = strlen(l->items[i].value);
+
+		if (n > width && n <= TEXT_VALUE)
+			width = n;
+	}
+	return width;
+}
+
+/* Labels are on separate lines, each with an origin, to explain an unexpected label. */
+static void print_labels(json_t *object, size_t width)
+{
+	char row[64];
+	const char *name;
+	json_t *label;
+
+	snprintf(row, sizeof(row), "{value:-%zu|}  {from|}\n", width);
+	json_object_foreach(json_object_get(object, "labels"), name, label) {
+		printf("    %-20s ", name);
+		view_print_text(label, row);
+	}
+	json_object_foreach(json_object_get(object, "settings"), name, label) {
+		printf("    %-20s %s=", "setting", name);
+		cmd_print(json_string_value(label));
+		putchar('\n');
+	}
+}
+
+static void print_processes(const json_t *processes)
+{
+	size_t n = json_array_size(processes);
+
+	printf("    %-20s ", "processes");
+	for (size_t i = 0; i < n && i < TEXT_PROCESSES; i++)
+		view_print_text(json_array_get(processes, i),
+				i ? ", {pid} {comm|}" : "{pid} {comm|}");
+	if (n > TEXT_PROCESSES)
+		printf(" and %d more", (int)(n - TEXT_PROCESSES));
+	puts(n ? "" : "none");
+}
+
+static void print_text(const struct target_view *v, json_t *object)
+{
+	view_print_text(object, "{name|(unknown)}\n"
+				"[excluded?    NOT PROFILED: {excluded}\n]"
+				"    {kind}[runtime?, {runtime} {container_id|}]");
+	if (v->entity->kind == ENTITY_POD)
+		view_print_text(object, " {pod_uid}: processes outside of its containers");
+	view_print_text(object, json_is_null(json_object_get(object, "user"))
+					? "[outer_container?, in container {outer_container}]\n"
+					: ", of user {user}\n");
+	view_print_text(object, "[pending?    name not known yet\n]");
+	print_labels(object, value_width(&v->is.labels));
+	print_processes(json_object_get(object, "processes"));
+	putchar('\n');
+}
+
+static void print_brief(const json_t *object, size_t width)
+{
+	const json_t *labels = json_object_get(object, "labels");
+	char row[64];
+
+	snprintf(row, sizeof(row), "{name:-%zu|(unknown)}  {kind:-9}  ", width);
+	view_print_text(object, row);
+	printf("%9zu  ", json_array_size(json_object_get(object, "processes")));
+	view_print_text(json_object_get(labels, "service_name"), "{value:-24}  ");
+	view_print_text(object, "[excluded?no: {excluded}][profiled?yes]\n");
+}
+
+/* The longest name, without names above TEXT_NAME. */
+static size_t name_width(const struct target_view *views, size_t n)
+{
+	size_t width = strlen("NAME");
+
+	for (size_t i = 0; i < n; i++) {
+		size_t length = strlen(views[i].name[0] ? views[i].name : "(unknown)");
+
+		if (length > width && length <= TEXT_NAME)
+			width = length;
+	}
+	return width;
+}
+
+static void print_summary(const struct target_view *views, size_t n, const char *sources)
+{
+	size_t kinds[ENTITY_KIND_MAX] = {0}, n_sandboxes = 0, left_out = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(what_of(&views[i]), "sandbox") == 0)
+			n_sandboxes++;
+		else
+			kinds[views[i].entity->kind]++;
+		left_out += views[i].is.why[0] != '\0';
+	}
+	printf("%zu containers, ", kinds[ENTITY_CONTAINER]);
+	if (n_sandboxes)
+		printf("%zu sandboxes, ", n_sandboxes);
+	if (kinds[ENTITY_POD])
+		printf("%zu pods, ", kinds[ENTITY_POD]);
+	printf("%zu units, %zu programs; %zu not profiled\n", kinds[ENTITY_UNIT],
+	       kinds[ENTITY_PROCESS], left_out);
+	printf("names from: %s\n", *sources ? sources : "no source");
+}
+
+/* One object of each entity; the text is printed from the same object. */
 static int print(const struct inspection *t)
 {
+	const size_t width = name_width(t->views, t->n_views);
 	char sources[TARGETS_SOURCES];
-	int r = 0;
 
+	if (t->brief && !t->json)
+		printf("%-*s  %-9s  %9s  %-24s  %s\n", (int)width, "NAME", "KIND", "PROCESSES",
+		       "SERVICE", "PROFILED");
+	for (size_t i = 0; i < t->n_views; i++) {
+		_cleanup_(json_decrefp) json_t *object = json_of(&t->views[i]);
+
+		if (!object)
+			return -ENOMEM;
+		if (t->json && cmd_print_json(json_incref(object)))
+			return -ENOMEM;
+		if (!t->json && t->brief)
+			print_brief(object, width);
+		else if (!t->json)
+			print_text(&t->views[i], object);
+	}
+	if (t->json)
+		return 0;
 	naming_describe(t->naming, sources, sizeof(sources));
 	utf8_make_printable(sources);
-	if (!t->json)
-		(t->brief ? print_brief : print_text)(t->views, t->n_views, sources);
-	for (size_t i = 0; t->json && !r && i < t->n_views; i++)
-		r = print_json(&t->views[i]);
-	return r;
+	print_summary(t->views, t->n_views, sources);
+	return 0;
 }
 
 /* ---------------------------------------------------------------- the command line */
@@ -536,8 +505,9 @@ static int print_help(void)
 	       "  --json       one JSON object a line: name, kind, profiled, excluded (the "
 	       "reason),\n"
 	       "               pending (the name may still arrive), runtime, container_id,\n"
-	       "               outer_container, pod_uid, labels {NAME: {value, from}}, settings\n"
-	       "               (of the pod's annotations), processes [{pid, comm}]\n"
+	       "               outer_container, user (of the systemd above), pod_uid, labels\n"
+	       "               {NAME: {value, from}}, settings (of the pod's annotations),\n"
+	       "               processes [{pid, comm}]\n"
 	       "  --help       this text\n"
 	       "\n"
 	       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 nothing to show\n");

@@ -7,7 +7,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -16,7 +15,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/root.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
 #include "cmd/view.h"
@@ -87,22 +85,13 @@ static void image_rows_deinit(struct image_rows *image)
 static int open_file(const char *path, struct elffile **ret)
 {
 	_cleanup_(close_fdp) int fd = -1;
-	struct root here = {.fd = AT_FDCWD};
-	int r = root_open_file(&here, path, &fd);
+	int r;
 
-	if (r) {
-		cmd_error("inspect unwind: cannot open %s: %s; give a program or library", path,
-			  r < 0		   ? strerror(-r)
-			  : r == ROOT_GONE ? "no such file"
-					   : root_outcome_name(r));
+	if (cmdline_open_elf("inspect unwind", path, &fd))
 		return CMD_FAILED;
-	}
 	r = elffile_open(fd, ret);
-	if (r) {
-		cmd_error("inspect unwind: cannot read %s: %s; give a 64-bit ELF file", path,
-			  r < 0 ? strerror(-r) : elffile_outcome_name(r));
-		return CMD_FAILED;
-	}
+	if (r)
+		return cmdline_not_elf("inspect unwind", path, r);
 	fd = -1; /* the elffile's now */
 	return CMD_DONE;
 }

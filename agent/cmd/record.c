@@ -27,11 +27,13 @@
 #include "base/supervise.h"
 #include "base/strview.h"
 #include "cmd/cmd.h"
+#include "cmd/debugservers.h"
 #include "cmd/output.h"
 #include "discovery/pid.h"
 #include "profile/event.h"
 #include "profile/sample.h"
 #include "cpu/recorder.h"
+#include "symbolize/debuginfod.h"
 #include "version.h"
 
 /* Interval of checking for live processes, and of progress lines. */
@@ -71,6 +73,7 @@ struct recording {
 	struct root proc;
 	struct root sys;
 	struct loop *loop;
+	struct debugservers servers;
 	struct recorder *recorder;
 	bool shows; /* progress, on a terminal */
 	uint64_t warm_since_ns;
@@ -83,11 +86,14 @@ struct recording {
 	uint64_t start_ns;
 	uint64_t duration_ns; /* until the end */
 	uint64_t sweep_ns;
+	uint64_t fetch_until_ns; /* the end of the wait for debug files */
+	int fetch_result;
 };
 
 static void recording_deinit(struct recording *rec)
 {
 	recorder_free(rec->recorder);
+	debugservers_deinit(&rec->servers);
 	loop_free(rec->loop);
 	record_child_deinit(&rec->child);
 	output_deinit(&rec->output);
@@ -299,6 +305,12 @@ static int start_loop(struct recording *rec)
 	return r ? failed("cannot make the event loop", r) : CMD_DONE;
 }
 
+static int start_servers(struct recording *rec)
+{
+	return debugservers_open("record", &rec->options->debuginfod, rec->options->debuginfod_dir,
+				 &rec->servers);
+}
+
 static int start_recorder(struct recording *rec)
 {
 	const struct record_options *o = rec->options;
@@ -312,6 +324,7 @@ static int start_recorder(struct recording *rec)
 		.off_cpu = o->off_cpu,
 		.kernel_stacks = o->kernel_stacks,
 		.dwarf = o->dwarf,
+		.debuginfod = rec->servers.servers,
 		.unwind = o->unwind,
 		.unsafe_kernel = o->unsafe_kernel,
 		.scope = o->all		? SETTINGS_SCOPE_ALL
@@ -392,7 +405,8 @@ static int start_targets(struct recording *rec)
 static int start(struct recording *rec)
 {
 	int (*const steps[])(struct recording *) = {
-		start_roots, start_child, start_loop, start_output, start_recorder, start_targets,
+		start_roots,   start_child,    start_loop,    start_output,
+		start_servers, start_recorder, start_targets,
 	};
 	int status = check_event(rec->options->event);
 
@@ -477,6 +491,44 @@ static int record(struct recording *rec)
 	loop_remove(timer);
 	clear_line(rec);
 	return r ? failed("cannot continue", r) : CMD_DONE;
+}
+
+/* ---------------------------------------------------------------- debug files */
+
+/* When no download is under way, the files above the queue's limit are asked for. */
+static void on_fetch_look(void *ctx)
+{
+	struct recording *rec = ctx;
+
+	if (!debuginfod_pending(rec->servers.servers))
+		rec->fetch_result = recorder_ask(rec->recorder);
+	if (rec->fetch_result || !debuginfod_pending(rec->servers.servers) ||
+	    nsec_monotonic() >= rec->fetch_until_ns)
+		loop_stop(rec->loop);
+}
+
+/* Until all downloads have ended, for a bounded time, or until a signal. */
+static int fetch_debug_files(struct recording *rec)
+{
+	struct loop_source *timer = NULL;
+	int r;
+
+	if (!rec->servers.servers)
+		return CMD_DONE;
+	r = recorder_ask(rec->recorder);
+	if (rec->shows)
+		fputs("\r\033[Kwaiting for debug files; Ctrl-C stops waiting", stderr);
+	rec->fetch_until_ns = nsec_monotonic() + DEBUGSERVERS_WAIT_NS;
+	if (!r)
+		r = loop_add_timer(rec->loop, on_fetch_look, rec, &timer);
+	if (!r)
+		r = loop_arm(timer, DEBUGSERVERS_LOOK_NS, DEBUGSERVERS_LOOK_NS);
+	if (!r)
+		r = loop_run(rec->loop);
+	loop_remove(timer);
+	clear_line(rec);
+	r = r ? r : rec->fetch_result;
+	return r ? failed("cannot get debug files", r) : CMD_DONE;
 }
 
 /* ---------------------------------------------------------------- the profile */
@@ -653,6 +705,7 @@ static void show_summary(const struct recording *rec, size_t bytes)
 	recorder_stats(rec->recorder, &stats);
 	show_samples(rec, &stats);
 	show_warm_up(rec);
+	debugservers_summary(&rec->servers);
 	show_cost(&stats);
 	if (strcmp(name, "-") != 0)
 		fprintf(stderr, "wrote %s (%zu KiB); 'go tool pprof -http=: %s' shows it\n", name,
@@ -676,7 +729,9 @@ static int finish(struct recording *rec)
 	int status;
 
 	recorder_finish(rec->recorder);
-	status = write_profile(rec, &bytes);
+	status = fetch_debug_files(rec);
+	if (status == CMD_DONE)
+		status = write_profile(rec, &bytes);
 	if (status != CMD_DONE)
 		return status;
 	show_summary(rec, bytes);
@@ -694,6 +749,7 @@ static int run(void *ctx)
 		.output = OUTPUT_INIT,
 		.proc = ROOT_INIT,
 		.sys = ROOT_INIT,
+		.servers = DEBUGSERVERS_INIT,
 		.shows = isatty(STDERR_FILENO) && !options->command,
 	};
 	int status = start(&rec);

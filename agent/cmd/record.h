@@ -39,6 +39,8 @@ struct record_options {
 	enum settings_unwind unwind;
 	bool unsafe_kernel;
 	struct labels tags;
+	struct cmdline_values debuginfod; /* URLs */
+	const char *debuginfod_dir;
 	const char *proc_root;
 };
 

@@ -57,6 +57,10 @@ static const char help[] =
 	"                           without a table; the default), fp, dwarf\n"
 	"      --kernel-stacks=BOOL record the kernel's frames (default true)\n"
 	"      --dwarf=BOOL         lines and inlined functions of native code (default true)\n"
+	"      --debuginfod URL     ask this debuginfod server for the debug files of programs\n"
+	"                           without names, and wait up to a minute for them; repeatable.\n"
+	"                           The server learns the build ids of the recorded programs\n"
+	"      --debuginfod-dir DIR keep these files here (default: ~/.cache/podprof/debuginfod)\n"
 	"output\n"
 	"  -o, --output FILE|-      output file (default: podprof-NAME-DATE-TIME.pb.gz here); '-' "
 	"is\n"
@@ -324,6 +328,8 @@ bool record_options_parse(int argc, char **argv, struct record_options *ret, int
 		{.name = "off-cpu", .string = &raw.off_cpu},
 		{.name = "output", .letter = 'o', .string = &ret->output},
 		{.name = "tag", .letter = 't', .values = &raw.tags},
+		{.name = "debuginfod", .values = &ret->debuginfod},
+		{.name = "debuginfod-dir", .string = &ret->debuginfod_dir},
 		{.name = "proc-root", .string = &ret->proc_root},
 		{.name = "allow-unsafe-kernel", .given = &ret->unsafe_kernel},
 	};

@@ -12,7 +12,7 @@
 #include "discovery/entity.h"
 #include "discovery/selection.h"
 
-/* The stacks of one entity. */
+/* The stacks of an entity. */
 struct capture_part {
 	struct entity *entity; /* a reference; NULL after capture_finish() */
 	struct labels labels;  /* from capture_finish() on */

@@ -3,8 +3,8 @@
 #define PODPROF_CPU_CAPTURE_H
 
 /*
- * A second fold of samples that are taken anyway: those of selected entities, over a span that
- * begins after a request. A span begins and ends with drains (profile/drain.h), so its length is
+ * A second fold of samples that are taken anyway: samples of selected entities, over a span that
+ * begins after a request. A span begins and ends with drains (profile/drain.h), so the length is
  * exact, and a little longer than wished.
  *
  *	capture_new() -> capture_drained(): begun -> capture_add() ... -> capture_drained(): ended
@@ -22,14 +22,14 @@ struct cpu_stack;
 struct entity;
 struct selection;
 
-/* Bytes of the stacks of one capture: about 100,000 frames of distinct stacks with 30 frames, as a
+/* Bytes of the stacks of a capture: about 100,000 frames of distinct stacks with 30 frames, as a
  * node of 64 busy CPUs has in 30 s. Reached: further samples are lost, and a comment in the
  * profile tells how many; `podprof_cpu_pulls_total{outcome="dropped"}`. */
 #define CAPTURE_BYTES_MAX ((size_t)8 << 20)
-/* Entities of one capture, far more than a node's containers. Reached: the same. */
+/* Entities of a capture, far more than a node's containers. Reached: the same. */
 #define CAPTURE_PARTS_MAX 1024
 
-/* A drain so long before the wished begin or end is taken for it: one may be under way. */
+/* A drain so long before the wished begin or end counts as this drain: it may be under way. */
 #define CAPTURE_SLACK_NS (50 * NSEC_PER_MSEC)
 
 enum capture_state {
@@ -45,19 +45,19 @@ void capture_free(struct capture *c);
 
 enum capture_state capture_state(const struct capture *c);
 const struct selection *capture_selection(const struct capture *c);
-/* A stack of @entity, if it is selected. For any entity in any state. */
+/* A stack of @entity, if selected. For any entity in any state. */
 void capture_add(struct capture *c, bool off_cpu, struct entity *entity,
 		 const struct cpu_stack *stack, uint64_t count, uint64_t value);
-/* All samples until @until_ns (boot clock) of one kind are there. The new state. */
+/* All samples until @until_ns (boot clock) of a kind are there. The new state. */
 enum capture_state capture_drained(struct capture *c, bool off_cpu, uint64_t until_ns);
-/* End it with what is there: no drain has come. */
+/* End with the stacks so far: no drain has come. */
 void capture_end(struct capture *c, uint64_t now_ns);
 /* Nanoseconds from @now_ns (boot clock) to the wished end, of the wait for the begin if that is not
  * there; 0: past. */
 uint64_t capture_rest_ns(const struct capture *c, uint64_t now_ns);
 
 /**
- * struct capture_result - of an ended capture; owned by it
+ * struct capture_result - owned by the ended capture
  * @parts:   by entity, with copies of their labels at this time
  * @since_ns: boot clock
  * @n, @value: samples and their total value

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A stack dump goes from the ring into a list. After the sideband records of all earlier events,
- * the agent finds the address space (for an ended process: its last one) and walks the dump. At an
+ * the agent finds the address space (for an ended process: the last) and walks the dump. At an
  * image with an unfinished table, the dump stays in the list. The walk repeats when the table is
  * ready, and not before, and may reach the next missing table. A walk takes some microseconds, so
  * no state is kept.
  *
- * The dump of an off-CPU wait (STACK_DUMP_OFFCPU) takes the same path. Its result is words of
- * frames, kept by the dump's id until the end of the wait. If the wait ends first, its time waits
+ * The dump of an off-CPU wait (STACK_DUMP_OFFCPU) takes the same path. The result is words of
+ * frames, kept by the dump's id until the end of the wait. If the wait ends first, the time waits
  * with the dump.
  *
  * A dump waits for files and tables only, and the agent knows those that will never be there. So a
  * process waits some milliseconds for its files (procmap/opener.h). Only images new to the node
  * cause another wait, for the time of the table's compilation.
- * If the dumps take too much memory, the process with the most bytes loses its oldest dump: many
- * dumps of one process do not push out the few of another.
+ * If the dumps take too much memory, the process with the most bytes loses the oldest dump: many
+ * dumps of one process do not push out the few of others.
  */
 #include "cpu/deferred_unwind.h"
 
@@ -57,8 +57,8 @@ struct deferred_stack {
 	uint64_t pid;
 	uint16_t waits; /* waits for this executable's table; 0: not walked yet, or waits for files
 			 */
-	bool opens;	/* waits for files of its process */
-	bool opened;	/* some of them are open */
+	bool opens;	/* waits for files of the process */
+	bool opened;	/* some files are open */
 	uint64_t id;	/* of a wait; 0: of no wait */
 	uint64_t count; /* of an ended wait; else 0 */
 	uint64_t total_ns; /* the same */
@@ -233,7 +233,7 @@ static enum deferred_outcome deliver(struct deferred_unwind *du, const struct de
 	return DEFERRED_WALKED;
 }
 
-/* Deliver the stack if it is complete. With a reason in @force (DEFERRED_WALKED: none), deliver
+/* Deliver the stack if complete. With a reason in @force (DEFERRED_WALKED: none), deliver
  * whatever was found. Returns whether the stack has left the list. */
 static bool pass_on(struct deferred_unwind *du, struct deferred_stack *stack,
 		    enum deferred_outcome force)

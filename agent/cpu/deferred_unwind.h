@@ -32,7 +32,7 @@ struct unwind_publisher;
  * `podprof_deferred_stacks_total{outcome="off_cpu"}`: the oldest stacks are dropped, and those
  * samples keep the frame pointer walk. */
 #define DEFERRED_UNWIND_OFF_CPU_MAX ((size_t)4 << 20)
-/* The longest wait for a table. After it the stack is walked with the present tables, counted as
+/* The longest wait for a table. Then the stack is walked with the present tables, counted as
  * "expired". A table of 30 MB takes as long with the chart's CPU request on a busy node. The
  * process history keeps ended processes 5 s longer (PROCESS_HISTORY_KEEP_NS). */
 #define DEFERRED_UNWIND_WAIT_NS	    (15 * NSEC_PER_SEC)
@@ -59,12 +59,12 @@ struct stack_dumps *deferred_unwind_dumps(const struct deferred_unwind *du);
 /* Read the ring, and walk and deliver the complete stacks from before @until_ns (boot clock). The
  * sideband records for later dumps may still be missing. 0 or -errno. */
 int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns);
-/* A thread has returned: @sample is its wait, with a dump_id. True: delivered with the dump's
+/* A thread has returned: @sample is the wait, with a dump_id. True: delivered with the dump's
  * stack, now or later. False: the dump is unknown or dropped. */
 bool deferred_unwind_back(struct deferred_unwind *du, const struct sample *sample);
 /* The table of @exe is ready, or will never exist; @exe 0: several tables. */
 void deferred_unwind_ready(struct deferred_unwind *du, uint16_t exe);
-/* Files of @pid are open, or will not be: its waiting stacks are for deferred_unwind_retry(). */
+/* Files of @pid are open, or will not be: the waiting stacks are for deferred_unwind_retry(). */
 void deferred_unwind_opened(struct deferred_unwind *du, uint64_t pid);
 /* Walks the stacks whose files are open by now. */
 void deferred_unwind_retry(struct deferred_unwind *du);

@@ -14,7 +14,7 @@
  * too, with full sampling, and those of new containers count as such before they are in the table.
  * If the table has no room for all of these, no host directory is entered.
  *
- * A host process outside of all units has no directory of its own: its samples are walked, and
+ * A host process outside of all units has no own directory: the samples are walked, and
  * folding drops them.
  */
 #include "cpu/filter.h"

@@ -105,7 +105,7 @@ static uint32_t *find(const struct fold *fold, uint64_t hash, const struct frame
 	}
 }
 
-/* Double the slots if half of them are used. */
+/* Double the slots if half are used. */
 static int grow_slots(struct fold *fold)
 {
 	const size_t n_slots = fold->n_slots * 2;
@@ -129,7 +129,7 @@ static int grow_slots(struct fold *fold)
 	return 0;
 }
 
-/* Room for one more stack of @n frames, without adding anything. 0, VEC_FULL, -ENOMEM. */
+/* Room for another stack of @n frames, without adding anything. 0, VEC_FULL, -ENOMEM. */
 static int make_room(struct fold *fold, size_t n)
 {
 	size_t need;

@@ -2,23 +2,23 @@
 #ifndef PODPROF_CPU_FOLD_H
 #define PODPROF_CPU_FOLD_H
 
-/* A table of distinct stacks with counts, for one series and window. The table is bounded: a full
- * table refuses a new stack, and the caller counts its samples as lost. */
+/* A table of distinct stacks with counts, for a series and window. The table is bounded: a full
+ * table refuses a new stack, and the caller counts the samples as lost. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "procmap/image.h"
 
-/* Distinct stacks of one series in one window: the sample limit of a profile (export/profile.h).
- * At 97 Hz one busy CPU gives 5,820 samples a minute. Reached: `podprof_fold_lost_samples_total`.
+/* Distinct stacks of a series in a window: the sample limit of a profile (export/profile.h).
+ * At 97 Hz a busy CPU gives 5,820 samples a minute. Reached: `podprof_fold_lost_samples_total`.
  */
 #define FOLD_STACKS_MAX 16000
 /* Frames of all stacks together: 17 bytes each, 9 MB. Measured stacks have 20 to 40 frames.
  * Reached: `podprof_fold_lost_samples_total`. */
 #define FOLD_FRAMES_MAX (1u << 19)
 
-/* One distinct stack. @frames are innermost first, kernel frames before user frames; the fold owns
+/* A distinct stack. @frames are innermost first, kernel frames before user frames; the fold owns
  * the references to their images. @return_address marks each vaddr that is a return address
  * (subtract 1 for a lookup). @count: samples. @value: their sum in the profile's unit. */
 struct fold_stack {
@@ -42,7 +42,7 @@ void fold_free(struct fold *fold);
  * Invalidates results of fold_get(). */
 int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *return_address,
 	     size_t n_frames, uint64_t count, uint64_t value);
-/* Settles the frames (frame_settle()), before they get names; nothing may be added after it. */
+/* Settles the frames (frame_settle()), before they get names; nothing may be added later. */
 void fold_settle(struct fold *fold);
 size_t fold_n(const struct fold *fold);
 /* In the order of first appearance; borrowed. */

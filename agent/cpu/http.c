@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A request drains the kernel's samples, so that its span begins with the request and not up to a
+ * A request drains the kernel's samples, so that the span begins with the request and not up to a
  * second later, and drains again at the end. Scrapers wait little longer than the seconds that they
  * ask for.
  */
@@ -36,7 +36,7 @@
 enum pull_outcome {
 	PULL_MADE,
 	PULL_NOTHING,  /* no such entity, no off-CPU samples */
-	PULL_REFUSED,  /* all of its entities are excluded from profiling */
+	PULL_REFUSED,  /* all selected entities are excluded from profiling */
 	PULL_BUSY,     /* other requests, or the share of CPU time */
 	PULL_GONE,     /* the client left before the end */
 	PULL_FAILED,   /* no drain, no memory, too large, the end of the agent */
@@ -51,7 +51,7 @@ enum pull_outcome {
  */
 struct pull {
 	struct work work;
-	struct pull *prev, *next; /* of those whose span has not ended */
+	struct pull *prev, *next; /* of requests whose span has not ended */
 	struct cpu_http *http;
 	struct httpd_later *later;
 	struct capture *capture;
@@ -257,7 +257,7 @@ static void on_timer(void *ctx)
 	} else {
 		pull->is_ending = true;
 		(void)loop_arm(pull->timer, CPU_HTTP_PATIENCE_NS, 0);
-		h->opts.drain(h->opts.ctx); /* the last: it may end the request */
+		h->opts.drain(h->opts.ctx); /* the last: may end the request */
 	}
 }
 
@@ -385,7 +385,7 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 		pull_begin(h, ask, &selection, later);
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the whole */
 
 int cpu_http_new(const struct cpu_http_opts *opts, struct cpu_http **ret)
 {

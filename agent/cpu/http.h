@@ -4,8 +4,8 @@
 
 /*
  * CPU and off-CPU profiles on demand, over HTTP. Requests take no samples of their own: each folds
- * the profiler's samples of its entities a second time (capture.h). The profiler's worker encodes
- * the result, ahead of the reports of windows.
+ * the profiler's samples of the selected entities a second time (capture.h). The profiler's worker
+ * encodes the result, ahead of the reports of windows.
  */
 
 #include <stdbool.h>
@@ -33,15 +33,15 @@ struct worker;
 /* Samples of an answer. Reached: the others are left out:
  * `podprof_cpu_pulls_total{outcome="dropped"}`. */
 #define CPU_HTTP_SAMPLES_MAX (1u << 16)
-/* Bytes of an answer before compression, twice those of a window's profile. Reached: the rest is
- * left out: `podprof_cpu_pulls_total{outcome="dropped"}`. */
+/* Bytes of an answer before compression, twice as many as for a window's profile. Reached: the rest
+ * is left out: `podprof_cpu_pulls_total{outcome="dropped"}`. */
 #define CPU_HTTP_PPROF_MAX   (4u << 20)
 
 /**
  * struct cpu_http_opts - borrowed until cpu_http_free()
  * @worker, @symbolizer: the profiler's; the symbolizer is the worker's
  * @off_cpu: the profiler takes off-CPU samples
- * @period:  value of one on-CPU sample, for a profile without samples
+ * @period:  value of an on-CPU sample, for a profile without samples
  * @drain:   ends the interval between two drains now
  * @share:   of CPU time, charged with the encoding; far in debt, requests are refused. NULL: none
  */
@@ -59,15 +59,15 @@ struct cpu_http_opts {
 
 /* 0 or -ENOMEM. */
 int cpu_http_new(const struct cpu_http_opts *opts, struct cpu_http **ret);
-/* Before worker_free(), which ends the last requests. They get the answer that the agent ends. */
+/* Before worker_free(), which ends the last requests. Their answer is that the agent ends. */
 void cpu_http_stop(struct cpu_http *h);
-/* After it. NULL is allowed. */
+/* Afterwards. NULL is allowed. */
 void cpu_http_free(struct cpu_http *h);
 
-/* A sample of the profiler, with its stack. */
+/* A sample of the profiler, with the stack. */
 void cpu_http_sample(struct cpu_http *h, bool off_cpu, struct entity *entity,
 		     const struct cpu_stack *stack, uint64_t count, uint64_t value);
-/* All samples of one kind until @until_ns (boot clock) have come. */
+/* All samples of a kind until @until_ns (boot clock) have come. */
 void cpu_http_drained(struct cpu_http *h, bool off_cpu, uint64_t until_ns);
 
 /* Borrowed; lives as long as @h. NULL for NULL. */

@@ -28,7 +28,7 @@
 #include "symbolize/perf_map.h"
 #include "symbolize/symbolizer.h"
 
-/* Reports waiting for the worker: the series of one window, and as many again if the worker falls
+/* Reports waiting for the worker: the series of a window, and as many again if the worker falls
  * behind. Reached: `podprof_profiled_samples_total{outcome="failed"}`. */
 #define CPU_PROFILER_QUEUE_MAX ((size_t)2 * SERIES_MAX)
 
@@ -40,11 +40,11 @@ _Static_assert(FOLD_STACKS_MAX >= PROFILE_SAMPLES_MAX, "one fold can fill a prof
 
 /* Interval of checks whether the entities of an ended window have names. */
 #define CPU_PROFILER_NAMES_NS	(250 * NSEC_PER_MSEC)
-/* CPU time for the names of one profile, of symbol tables above all. The names of node, the slowest
+/* CPU time for the names of a profile, of symbol tables above all. The names of node, the slowest
  * of a developer's machine, take 45 ms. Reached: `podprof_symbolized_addresses_total{found="no"}`.
  */
 #define CPU_PROFILER_SYMBOLS_NS (5 * NSEC_PER_SEC)
-/* Time that the report of one profile waits for DWARF. The answers of the other files come with a
+/* Time that the report of a profile waits for DWARF. The answers of the other files come with a
  * later profile. */
 #define CPU_PROFILER_DWARF_NS	(2 * NSEC_PER_SEC)
 /* Interval of updates of the filter: a new container below an excluded cgroup is excluded until
@@ -54,8 +54,8 @@ _Static_assert(FOLD_STACKS_MAX >= PROFILE_SAMPLES_MAX, "one fold can fill a prof
  * so long. */
 #define CPU_PROFILER_IDLE_NS	(3 * NSEC_PER_SEC)
 
-/* The longest wait of an ended window for files that are being opened: one may block the thread for
- * OPENER_STUCK_NS before the next one is opened. */
+/* The longest wait of an ended window for files that are being opened: a file may block the thread
+ * for OPENER_STUCK_NS before the next file is opened. */
 #define CPU_PROFILER_FILES_NS (3 * NSEC_PER_SEC)
 
 /* Outcomes of samples and reports in the agent. */
@@ -91,10 +91,10 @@ struct cpu_profiler {
 	struct loop_source *late_timer;
 	uint64_t wait_ns;
 	uint64_t files_ns; /* monotonic: until then @late waits for files, too */
-	bool ahead;	   /* the worker reads the kernel's names, or has read them */
+	bool ahead;	   /* the worker has read the kernel's names, or reads now */
 };
 
-/* One series on its way through the worker. */
+/* A series on the way through the worker. */
 struct cpu_job {
 	struct work work;
 	struct cpu_profiler *profiler;
@@ -208,12 +208,6 @@ static void read_ahead(struct cpu_profiler *p)
 		free(job);
 }
 
-/* Mean weight of a sample: samples of an entity with reduced sampling have a larger weight. */
-static uint64_t mean_period(uint64_t value, uint64_t n)
-{
-	return (value + n / 2) / n;
-}
-
 /* Takes the folds after the last step that can fail. */
 static int cpu_job_parts(struct cpu_job *job, struct cpu_window_part *parts, size_t n)
 {
@@ -229,8 +223,9 @@ static int cpu_job_parts(struct cpu_job *job, struct cpu_window_part *parts, siz
 		value += parts[i].value;
 	}
 	job->n_parts = n;
+	/* the mean: samples of an entity with reduced sampling have a larger weight */
 	if (job->opts.kind == CPU_REPORT_TIME)
-		job->opts.period = mean_period(value, job->n_samples);
+		job->opts.period = (value + job->n_samples / 2) / job->n_samples;
 	return 0;
 }
 
@@ -285,7 +280,7 @@ static void report_series(void *ctx, const struct cpu_window *w, struct cpu_wind
 	(void)take_ptr(job);
 }
 
-/* The entity was excluded after its samples had been taken. */
+/* The entity was excluded after the samples had been taken. */
 static void drop_series(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
 			size_t n)
 {

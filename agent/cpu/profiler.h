@@ -41,7 +41,7 @@ struct cpu_profiler_opts {
 	bool unsafe_kernel;	      /* as in oncpu_opts */
 	size_t symbol_bytes;	      /* ceiling of cached symbol tables */
 	size_t table_bytes;	      /* ceiling for unwind tables in the kernel */
-	struct profile_limits limits; /* of one profile; {0}: profile_limits_max */
+	struct profile_limits limits; /* of a profile; {0}: profile_limits_max */
 	bool pull;		      /* make profiles on demand, too (cpu/http.h) */
 	struct cpu_share *pull_share; /* as in cpu_http_opts */
 	/* Takes a finished profile; called on the loop. */
@@ -75,7 +75,7 @@ struct cpu_profiler_caches {
 struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p);
 /* The profiler's sampler; borrowed. */
 const struct cpu_sampler *cpu_profiler_sampler(const struct cpu_profiler *p);
-/* Its profiles on demand; NULL: not asked for. Borrowed. */
+/* Profiles on demand; NULL: not asked for. Borrowed. */
 const struct pull_source *cpu_profiler_pull_source(const struct cpu_profiler *p);
 /* A metric_collect_fn. */
 void cpu_profiler_collect(void *ctx, struct metric_sink *sink);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The recorder combines the agent's parts in another way: the same sampler, but the samples are
- * folded by process instead of by entity, and there is one report at the end. The recorder makes
- * this report itself, without a worker, because nothing else is waiting.
+ * folded by process instead of by entity, and there is a single report at the end. The recorder
+ * makes this report itself, without a worker, because nothing else is waiting.
  *
- * The recorder drains ten times a second. It reads the mappings of a process with the first samples
- * of the process, so a program that runs for 300 ms is still alive at that time. The mappings are
- * then kept until the end.
+ * The recorder drains ten times a second. podprof reads the mappings of a process with the first
+ * samples of the process, so a program that runs for 300 ms is still alive at that time. The
+ * mappings are then kept until the end.
  */
 #include "cpu/recorder.h"
 
@@ -18,6 +18,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/labels.h"
 #include "base/nsec.h"
 #include "base/vec.h"
@@ -308,6 +309,7 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 		.proc = o->proc,
 		.dwarf = o->dwarf ? &dwarf : NULL,
 		.cache_bytes = RECORDER_SYMBOL_BYTES,
+		.debuginfod = o->debuginfod,
 	};
 	int err = symbolizer_new(&symbolizer, &r->symbolizer);
 
@@ -434,6 +436,65 @@ static void add_cpu_part(void *ctx, const struct series *series)
 static void add_off_cpu_part(void *ctx, const struct series *series)
 {
 	add_part(ctx, series, true);
+}
+
+/* Images that were asked. */
+struct asked {
+	struct image *image;
+	UT_hash_handle hh;
+};
+
+static int ask_one(struct symbolizer *s, struct asked **asked, struct image *image)
+{
+	bool hash_oom = false;
+	struct asked *a;
+
+	HASH_FIND_PTR(*asked, &image, a);
+	if (a || !image->file)
+		return 0;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	a->image = image;
+	HASH_ADD_PTR(*asked, image, a);
+	if (hash_oom) {
+		free(a);
+		return -ENOMEM;
+	}
+	return symbolizer_sources(s, image, NULL, NULL);
+}
+
+static int ask_fold(struct symbolizer *s, struct asked **asked, const struct fold *fold)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < fold_n(fold) && !err; i++) {
+		const struct fold_stack stack = fold_get(fold, i);
+
+		for (size_t j = 0; j < stack.n_frames && !err; j++)
+			err = ask_one(s, asked, stack.frames[j].image);
+	}
+	return err;
+}
+
+int recorder_ask(struct recorder *r)
+{
+	struct asked *asked = NULL, *a, *next;
+	struct parts parts = {0};
+	int err;
+
+	series_for_each(r->series, add_cpu_part, &parts);
+	series_for_each(r->off_cpu, add_off_cpu_part, &parts);
+	err = parts.result;
+	for (size_t i = 0; i < parts.n && !err; i++)
+		if (parts.items[i].fold)
+			err = ask_fold(r->symbolizer, &asked, parts.items[i].fold);
+	HASH_ITER(hh, asked, a, next) {
+		HASH_DEL(asked, a);
+		free(a);
+	}
+	free(parts.items);
+	return err;
 }
 
 int recorder_report(struct recorder *r, uint64_t start_ns, uint64_t duration_ns,

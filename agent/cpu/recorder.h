@@ -18,6 +18,7 @@
 #include "shared/settings.h"
 
 struct buf;
+struct debuginfod;
 struct event;
 struct labels;
 struct loop;
@@ -37,6 +38,7 @@ struct recorder;
  * @off_cpu: share of sampled task switches; 0: no off-CPU samples. Not with an event
  * @scope:   a scope other than all needs recorder_add_process() or recorder_add_container()
  * @tags:    additional labels of every sample
+ * @debuginfod: servers with debug files; NULL: none
  */
 struct recorder_opts {
 	struct loop *loop;
@@ -48,6 +50,7 @@ struct recorder_opts {
 	double off_cpu;
 	bool kernel_stacks;
 	bool dwarf; /* lines and inlined functions of native code */
+	struct debuginfod *debuginfod;
 	enum settings_unwind unwind;
 	bool unsafe_kernel;
 	enum settings_scope scope;
@@ -112,6 +115,9 @@ struct recorder_stats {
 
 void recorder_stats(const struct recorder *r, struct recorder_stats *ret);
 
+/* Open the sampled files for names, so that the servers are asked for missing debug files. After
+ * recorder_finish(); again after downloads, for files above DEBUGINFOD_QUEUE_MAX. 0 or -ENOMEM. */
+int recorder_ask(struct recorder *r);
 /* Append the profile of the recording to @ret; once, after recorder_finish(). @comments: comments
  * of the profile. *@ret_left_out: samples beyond a ceiling of the profile. 0, BUF_FULL, -errno. */
 int recorder_report(struct recorder *r, uint64_t start_ns, uint64_t duration_ns,

@@ -38,13 +38,13 @@ struct place {
 	struct place_key key;
 	struct symbol_line *lines;
 	size_t n_lines;
-	uint32_t location; /* pprof's number; 0 until it is entered */
+	uint32_t location; /* pprof's number; 0 before the entry */
 	enum symbol_missing missing;
 	struct image_facts *facts; /* of @missing */
 	UT_hash_handle hh;
 };
 
-/* @missing: value of the samples with such a frame. @counted: the last one. */
+/* @missing: value of the samples with such a frame. @counted: the last. */
 struct image_facts {
 	const struct image *image;
 	bool lacks_functions;
@@ -52,7 +52,7 @@ struct image_facts {
 	bool line_numbers;
 	bool inlined;
 	uint64_t missing[SYMBOL_MISSING_MAX];
-	const struct frame *counted; /* its frames */
+	const struct frame *counted; /* frames of the image */
 	UT_hash_handle hh;
 };
 
@@ -188,7 +188,7 @@ static int place_name(struct cpu_build *b, struct place *place, const struct sym
 	return place->key.image->kind == IMAGE_RUNTIME ? 0 : facts_learn(b, place, symbol);
 }
 
-/* Places of one image, and the addresses of their instructions. */
+/* Places of an image, and the addresses of their instructions. */
 struct same_image {
 	struct cpu_build *build;
 	struct place *const *places;

@@ -26,7 +26,7 @@ struct cpu_report_part {
 /* The unit of the stacks' values. */
 enum cpu_report_kind {
 	CPU_REPORT_TIME,    /* ns on a CPU */
-	CPU_REPORT_EVENTS,  /* events of one kind */
+	CPU_REPORT_EVENTS,  /* events of a kind */
 	CPU_REPORT_OFF_CPU, /* ns off the CPUs; samples are task switches */
 	CPU_REPORT_BOTH,    /* parts of CPU_REPORT_TIME, and of CPU_REPORT_OFF_CPU where @off_cpu is
 			       set */
@@ -35,7 +35,7 @@ enum cpu_report_kind {
 struct cpu_report_opts {
 	enum cpu_report_kind kind;
 	const char *event; /* of CPU_REPORT_EVENTS: the name of the sample type */
-	uint64_t period;   /* value of one sample; CPU_REPORT_OFF_CPU: 1 */
+	uint64_t period;   /* value of a sample; CPU_REPORT_OFF_CPU: 1 */
 	uint64_t start_ns; /* wall clock */
 	uint64_t duration_ns;
 	size_t max_samples; /* as in pprof_opts */

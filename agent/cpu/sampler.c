@@ -30,7 +30,7 @@
 
 /* Interval of polling the threads that read lists and open files, at the end. */
 #define CPU_SAMPLER_LOOK_NS	(50 * NSEC_PER_MSEC)
-/* Process events of one turn of the loop, about 1 us each; and turns with events alone, after which
+/* Process events of a turn of the loop, about 1 us each; and turns with events alone, after which
  * samples are taken in any case. */
 #define CPU_SAMPLER_EVENTS	4096
 #define CPU_SAMPLER_EVENT_TURNS 20
@@ -94,7 +94,7 @@ static void catch_up(void *ctx)
 		sideband_drain(s->sideband, nsec_boot(), SIZE_MAX, on_record, s);
 }
 
-/* The place of one frame; @ret owns a reference. 0 or -ENOMEM. */
+/* The place of a frame; @ret owns a reference. 0 or -ENOMEM. */
 static int resolve(struct cpu_sampler *s, const struct address_space_who *who,
 		   struct address_space *space, const struct frame_record *frame, struct frame *ret)
 {
@@ -283,7 +283,7 @@ static bool must_wait(struct cpu_sampler *s, const struct sample *sample,
 		if (frame.kind == FRAME_NATIVE)
 			reading = reading ||
 				  address_space_seek(s->spaces, space, frame.words[0] - (at > 1));
-		else /* all of them, for one batch */
+		else /* all, for a batch */
 			reading = runtimes_wants(s->runtimes, who, &frame) || reading;
 	return reading;
 }
@@ -316,7 +316,7 @@ static bool on_waiting(void *ctx, const struct sample *sample, bool off_cpu,
 	return true;
 }
 
-/* Takes the samples of one drain. False if there are none. */
+/* Takes the samples of a drain. False without any. */
 static bool take_samples(struct cpu_sampler *s, struct stacks *stacks, sample_fn fn)
 {
 	uint64_t until_ns;

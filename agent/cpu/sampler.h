@@ -27,7 +27,7 @@ struct root;
 struct runtime;
 struct cpu_sampler;
 
-/* Frames of one stack: both halves. Reached:
+/* Frames of a stack: both halves. Reached:
  * `podprof_samples_total{outcome="truncated_max_frames"}`. */
 #define CPU_STACK_FRAMES_MAX (SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX)
 

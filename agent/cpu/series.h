@@ -2,7 +2,7 @@
 #ifndef PODPROF_CPU_SERIES_H
 #define PODPROF_CPU_SERIES_H
 
-/* The series of the current window: the folded stacks of one entity, and their total value. */
+/* The series of the current window: the folded stacks of an entity, and the total value. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@ struct fold;
 struct metric_sink;
 struct series_table;
 
-/* Entities with samples in one window: containers, units and names of host processes. Reached:
+/* Entities with samples in a window: containers, units and names of host processes. Reached:
  * `podprof_profiled_samples_total{outcome="lost"}`. */
 #define SERIES_MAX	    8192
 /* Windows without samples until a series is freed. */
@@ -63,7 +63,7 @@ struct series_of {
 	const struct labels *labels;
 };
 
-/* Add @count samples of one stack with the total @value (see fold_add()). 0, SERIES_FULL,
+/* Add @count samples of a stack with the total @value (see fold_add()). 0, SERIES_FULL,
  * -ENOMEM. */
 int series_add(struct series_table *t, const struct series_of *of, const struct frame *frames,
 	       const uint8_t *return_address, size_t n_frames, uint64_t count, uint64_t value);

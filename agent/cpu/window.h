@@ -22,7 +22,7 @@ struct fold;
 #define CPU_WINDOW_BYTES_MAX (16u << 20)
 
 /**
- * struct cpu_window_part - one entity's stacks of one kind
+ * struct cpu_window_part - an entity's stacks of a kind
  * @entity: a reference
  * @fold:   owned
  * @n:      samples

@@ -245,6 +245,20 @@ struct file_id pid_read_exe(const struct root *proc, uint64_t pid)
 	return file_id_of_stat(&st);
 }
 
+int pid_open_root(const struct root *proc, uint64_t pid, struct root *ret)
+{
+	char path[48] = "self/root";
+	int fd;
+
+	if (pid)
+		snprintf(path, sizeof(path), "%" PRIu64 "/root", pid);
+	fd = openat(proc->fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret->fd = fd;
+	return 0;
+}
+
 /* The task directory has one subdirectory per thread, and the kernel counts the threads as links,
  * besides "." and "..". */
 size_t pid_n_threads(const struct root *proc, pid_t pid)

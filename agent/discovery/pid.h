@@ -72,6 +72,10 @@ uint32_t pid_namespace(const struct root *proc);
  * process or a kernel thread, EACCES for missing rights. */
 struct file_id pid_read_exe(const struct root *proc, uint64_t pid);
 
+/* The root directory of a process, for root_open_inside(); @pid 0: the agent's own. Opened with
+ * O_PATH. 0 or -errno of openat(2), for root_outcome(). */
+int pid_open_root(const struct root *proc, uint64_t pid, struct root *ret);
+
 /**
  * struct pid_user - a process as its own namespaces and its files see it
  * @inner_pid: its pid in its own, innermost PID namespace

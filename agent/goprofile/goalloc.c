@@ -138,13 +138,6 @@ static int container_label(struct go_container *c, const struct labels *labels)
 	return 0;
 }
 
-static void runtime_describe(struct go_runtime *p, const struct goalloc_reading *reading)
-{
-	snprintf(p->is.go_version, sizeof(p->is.go_version), "%s", reading->go_version);
-	p->is.source = reading->source;
-	p->is.state = reading->state;
-}
-
 /* The values of an ended runtime stay in the sums. */
 static void runtime_end(struct go_container *c, struct go_runtime *p)
 {
@@ -193,7 +186,9 @@ int goalloc_update(struct goalloc *g, const char *container, const struct labels
 		return r;
 	c->rounds_unseen = 0;
 	runtime_update(g, p, reading);
-	runtime_describe(p, reading);
+	snprintf(p->is.go_version, sizeof(p->is.go_version), "%s", reading->go_version);
+	p->is.source = reading->source;
+	p->is.state = reading->state;
 	return container_label(c, labels);
 }
 

@@ -102,17 +102,15 @@ static int find_path(const struct root *proc, uint64_t pid, const struct maps_en
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
 			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-	_cleanup_(close_fdp) int root_fd = -1;
-	char name[48];
-	int fd;
+	_cleanup_(root_deinit) struct root root = ROOT_INIT;
+	int fd, r;
 
 	if (entry->deleted || entry->path[0] != '/')
 		return MAPPED_GONE;
-	snprintf(name, sizeof(name), "%" PRIu64 "/root", pid);
-	root_fd = openat(proc->fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
-		return outcome_of_errno(errno);
-	fd = (int)syscall(SYS_openat2, root_fd, entry->path, &how, sizeof(how));
+	r = pid_open_root(proc, pid, &root);
+	if (r)
+		return outcome_of_errno(-r);
+	fd = (int)syscall(SYS_openat2, root.fd, entry->path, &how, sizeof(how));
 	if (fd < 0)
 		return outcome_of_errno(errno);
 	*ret = fd;

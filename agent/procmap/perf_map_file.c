@@ -11,7 +11,6 @@
 #include "procmap/perf_map_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -55,10 +54,9 @@ int perf_map_file_open(const struct root *proc, const struct pid_id *pid, int *r
 
 	if (pid_read_user(proc, pid, &user))
 		return PERF_MAP_FILE_ABSENT;
-	snprintf(path, sizeof(path), "%" PRIu64 "/root", pid->pid);
-	root.fd = openat(proc->fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root.fd < 0)
-		return outcome_of(root_outcome(errno));
+	r = pid_open_root(proc, pid->pid, &root);
+	if (r)
+		return outcome_of(root_outcome(-r));
 	snprintf(path, sizeof(path), "tmp/perf-%" PRIu64 ".map", user.inner_pid);
 	r = root_open_inside(&root, path, &fd);
 	if (r)

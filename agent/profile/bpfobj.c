@@ -42,6 +42,7 @@ struct bpfobj {
 	uint64_t load_ns;
 	bool has_loop; /* the walk is bpf_loop()'s */
 	bool left_out[FRAME_RUNTIME_MAX];
+	int runtime_maps[FRAME_RUNTIME_MAX]; /* bpfobj_unwind() */
 	struct bpfobj_lacks lacks;
 	struct kernel_version version;
 };
@@ -273,12 +274,29 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 	return set_sizes_of(sizes, array_size(sizes));
 }
 
+/* The map of a runtime's processes, python_processes and so on. NULL: the runtime has none. */
+static struct bpf_map *runtime_map(const struct podprof_bpf *skel, uint32_t runtime)
+{
+#define MAP_NAME(NAME, name) [FRAME_RUNTIME_##NAME] = #name "_processes",
+	static const char *const names[FRAME_RUNTIME_MAX] = {FRAME_RUNTIMES(MAP_NAME)};
+
+	return names[runtime] ? bpf_object__find_map_by_name(skel->obj, names[runtime]) : NULL;
+}
+
 /* Since 6.1 (ee53cbfb1ebf) programs of interrupts may read a hash with memory on demand. */
 static int set_on_demand(const struct podprof_bpf *skel, const struct kernel_version *v)
 {
+	int r = 0;
+
 	if (!v->major || kernel_is_before(v, 6, 1))
 		return 0;
-	return bpf_map__set_map_flags(skel->maps.python_processes, BPF_F_NO_PREALLOC);
+	for (uint32_t i = 0; r >= 0 && i < FRAME_RUNTIME_MAX; i++) {
+		struct bpf_map *map = runtime_map(skel, i);
+
+		if (map)
+			r = bpf_map__set_map_flags(map, BPF_F_NO_PREALLOC);
+	}
+	return r;
 }
 
 /* A walk with the step of a language runtime. */
@@ -543,6 +561,11 @@ int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struc
 		bpfobj_explain(BPFOBJ_LOAD, r, &facts, ret_why);
 		return r;
 	}
+	for (uint32_t i = 0; i < FRAME_RUNTIME_MAX; i++) {
+		const struct bpf_map *map = runtime_map(obj->skel, i);
+
+		obj->runtime_maps[i] = map ? bpf_map__fd(map) : -1;
+	}
 	*ret = take_ptr(obj);
 	return 0;
 }
@@ -651,7 +674,8 @@ struct bpfobj_unwind bpfobj_unwind(const struct bpfobj *obj)
 
 	return (struct bpfobj_unwind){
 		.records = bpf_map__fd(skel->maps.process_records),
-		.python = bpf_map__fd(skel->maps.python_processes),
+		.runtimes = obj->runtime_maps,
+		.n_runtimes = FRAME_RUNTIME_MAX,
 		.slabs = bpf_map__fd(skel->maps.table_slabs),
 		.exes = bpf_map__fd(skel->maps.table_exes),
 		.uses = bpf_map__fd(skel->maps.table_uses),

@@ -155,10 +155,16 @@ struct bpfobj_stack_dumps {
 
 struct bpfobj_stack_dumps bpfobj_stack_dumps(const struct bpfobj *obj);
 
-/* The unwind maps of the walk. */
+/**
+ * struct bpfobj_unwind - the unwind maps of the walk; the object owns descriptors and memory
+ * @records:  processes
+ * @runtimes: by enum frame_runtime, @n_runtimes: the processes with this language runtime, in the
+ *            map NAME_processes of bpf/lib/; -1: the runtime has no such map
+ */
 struct bpfobj_unwind {
-	int records; /* processes */
-	int python;  /* processes with CPython (lib/runtime_python.bpf.h) */
+	int records;
+	const int *runtimes;
+	size_t n_runtimes;
 	int slabs;
 	int exes;
 	int uses;

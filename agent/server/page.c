@@ -139,6 +139,15 @@ static void put_labels(struct html *h, const struct labels *labels, const char *
 	}
 }
 
+static void put_excluded(struct html *h, const struct ui_entity *o)
+{
+	if (!o->excluded)
+		return;
+	html_raw(h, "<span class=\"label\"><i>excluded</i>");
+	html_text(h, o->excluded);
+	html_raw(h, "</span> ");
+}
+
 static void put_slow(struct html *h, const struct ui_entity *o)
 {
 	if (!o->slow_path)
@@ -147,6 +156,22 @@ static void put_slow(struct html *h, const struct ui_entity *o)
 		    o->n_slow, o->n_slow == 1 ? "" : "s");
 	html_text(h, o->slow_path);
 	html_raw(h, "</span> ");
+}
+
+/* An excluded entity has numbers only of a window in which it was profiled. */
+static void put_cpu(struct html *h, const struct ui_entity *o, uint64_t scale)
+{
+	if (o->excluded && !o->samples) {
+		html_raw(h, "<td data-v=\"0\"><span class=\"state\">excluded</span></td>"
+			    "<td data-v=\"0\" class=\"dim\">–</td>");
+		return;
+	}
+	html_printf(h,
+		    "<td data-v=\"%" PRIu64 "\"><meter max=\"%" PRIu64 "\" value=\"%" PRIu64
+		    "\"></meter> ",
+		    o->cpu_ns, scale, o->cpu_ns);
+	html_duration(h, o->cpu_ns);
+	html_printf(h, "</td><td data-v=\"%" PRIu64 "\">%" PRIu64 "</td>", o->samples, o->samples);
 }
 
 static void put_go(struct html *h, const struct ui_entity *o)
@@ -192,15 +217,11 @@ static void on_entity(void *arg, const struct ui_entity *o)
 	html_text(&h, o->name);
 	html_raw(&h, "</a><div class=\"labels\">");
 	put_labels(&h, o->labels, o->name);
+	put_excluded(&h, o);
 	put_slow(&h, o);
 	html_raw(&h, "</div></th>");
 	put_kind(&h, o);
-	html_printf(&h,
-		    "<td data-v=\"%" PRIu64 "\"><meter max=\"%" PRIu64 "\" value=\"%" PRIu64
-		    "\"></meter> ",
-		    o->cpu_ns, rows->scale, o->cpu_ns);
-	html_duration(&h, o->cpu_ns);
-	html_printf(&h, "</td><td data-v=\"%" PRIu64 "\">%" PRIu64 "</td>", o->samples, o->samples);
+	put_cpu(&h, o, rows->scale);
 	put_go(&h, o);
 	html_printf(&h, "<td data-v=\"%zu\">%zu</td></tr>\n", o->n_profiles, o->n_profiles);
 	rows_add(rows, o->cpu_ns, start, h.error);
@@ -297,6 +318,7 @@ static void on_entity_name(void *arg, const struct ui_entity *o)
 	html_text(h, o->runtime);
 	html_raw(h, "</span> ");
 	put_labels(h, o->labels, "");
+	put_excluded(h, o);
 	put_slow(h, o);
 	if (o->go_state) {
 		html_raw(h, "<span class=\"label\"><i>Go heap</i>");

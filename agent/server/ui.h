@@ -36,6 +36,7 @@ struct labels;
  * @name:     for people: "shop/checkout-7d4f/app", "sshd.service"
  * @kind:     "container", "pod", "unit", "process"
  * @runtime:  "containerd", ...; "" if none
+ * @excluded: the reason why it is not profiled, for people; NULL: it is profiled
  * @samples, @cpu_ns: of the last window
  * @go_state: state of the Go heap profile as in container_go_heap_profile_info; NULL: no Go process
  * @go_version, @go_inuse_bytes: with @go_state
@@ -48,6 +49,7 @@ struct ui_entity {
 	const char *kind;
 	const char *runtime;
 	const struct labels *labels;
+	const char *excluded;
 	uint64_t samples;
 	uint64_t cpu_ns;
 	const char *go_state;

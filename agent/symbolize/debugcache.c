@@ -57,7 +57,7 @@ static bool has_ending(const char *name, const char *ending)
 
 /* ---------------------------------------------------------------- the directory */
 
-/* The files of the directory, while it is listed. */
+/* The files of the directory, during a listing. */
 struct entry {
 	char name[NAME_BYTES];
 	uint64_t bytes;

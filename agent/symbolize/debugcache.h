@@ -3,7 +3,7 @@
 #define PODPROF_SYMBOLIZE_DEBUGCACHE_H
 
 /*
- * A directory of debug files, "BUILD-ID.debug". A complete file appears under its name.
+ * A directory of debug files, "BUILD-ID.debug". A complete file appears under the name.
  * The time of the last write is the time of the last use. Only debugcache_get() is for any thread.
  */
 
@@ -13,7 +13,7 @@
 
 /* Files in the directory. Reached: the least recently used are removed. */
 #define DEBUGCACHE_FILES_MAX 4096
-/* Bytes of one file. Reached: the file is not kept;
+/* Bytes of a file. Reached: the file is not kept;
  * `podprof_debuginfod_requests_total{outcome="too_large"}`. */
 #define DEBUGCACHE_FILE_MAX  (2ull << 30)
 
@@ -31,7 +31,7 @@ int debugcache_new(const char *dir, uint64_t max_bytes, struct debugcache **ret)
 /* NULL is fine. */
 void debugcache_free(struct debugcache *c);
 
-/* Lower-case hex of 8 to 64 bytes, as linkers make it. */
+/* Lower-case hex of 8 to 64 bytes, as linkers write. */
 bool debugcache_id_ok(const char *build_id);
 
 /* The file of @build_id. 0 with a descriptor of the caller's, DEBUGCACHE_ABSENT, -errno. */
@@ -43,8 +43,8 @@ struct debugcache_file;
 int debugcache_begin(struct debugcache *c, const char *build_id, struct debugcache_file **ret);
 /* 0, DEBUGCACHE_TOO_LARGE, -errno. */
 int debugcache_write(struct debugcache_file *file, const void *data, size_t n);
-/* Takes @file. The file gets its name, and the least recently used of the others are removed down
- * to the ceilings. 0 or -errno. */
+/* Takes @file. The file gets the final name, and the least recently used of the others are removed
+ * down to the ceilings. 0 or -errno. */
 int debugcache_commit(struct debugcache_file *file);
 /* Removes the file. NULL is fine. */
 void debugcache_abandon(struct debugcache_file *file);

@@ -4,7 +4,7 @@
 
 /*
  * .gnu_debugdata ("minidebuginfo"): a stripped file's small ELF file, compressed with xz, with the
- * symbols that .dynsym lacks. Fedora's and Red Hat's packages have it.
+ * symbols that .dynsym lacks. Fedora's and Red Hat's packages have this table.
  */
 
 #include <stddef.h>

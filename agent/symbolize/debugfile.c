@@ -2,8 +2,6 @@
 #include "symbolize/debugfile.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,7 +32,7 @@ struct link {
 	uint32_t checksum;
 };
 
-/* ---------------------------------------------------------------- is it the right file? */
+/* ---------------------------------------------------------------- the right file? */
 
 static bool has_build_id(const struct elffile *file, const char *build_id)
 {
@@ -94,7 +92,7 @@ static int open_checked(const struct source_file *of, const struct link *link, i
 	return r;
 }
 
-/* ---------------------------------------------------------------- where it may be */
+/* ---------------------------------------------------------------- the places */
 
 static int try_path(const struct source_file *of, const struct root *root, const struct link *link,
 		    const char *path, struct elffile **ret)
@@ -144,17 +142,14 @@ static int try_link(const struct source_file *of, const struct root *root, const
 	return result;
 }
 
-/* @of_whom: a process's directory in /proc. @alternate: its path; NULL: the debug file. */
-static int try_root(const struct source_file *of, const char *of_whom, const struct link *link,
+/* Below the root of process @pid. @alternate: its path; NULL: the debug file. */
+static int try_root(const struct source_file *of, uint64_t pid, const struct link *link,
 		    const char *alternate, struct elffile **ret)
 {
 	_cleanup_(root_deinit) struct root root = ROOT_INIT;
-	char path[48];
 	int by_id, by_link;
 
-	snprintf(path, sizeof(path), "%s/root", of_whom);
-	root.fd = openat(of->proc->fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root.fd < 0)
+	if (pid_open_root(of->proc, pid, &root))
 		return DEBUGFILE_ABSENT;
 	by_id = try_build_id(of, &root, link, ret);
 	if (by_id <= 0)
@@ -189,15 +184,13 @@ static void read_link(const struct elffile *file, struct link *ret)
 static int try_roots(const struct source_file *of, const struct link *link, const char *alternate,
 		     struct elffile **ret)
 {
-	char pid[24] = "";
-	/* the last is the host's, too, for an agent that is no container */
-	const char *const whose[] = {pid, "1", "self"};
+	/* the last is the agent's, and the host's, too, for an agent that is no container */
+	const uint64_t pids[] = {of->pid.pid, 1, 0};
+	const bool lives = of->pid.pid && pid_check(of->proc, &of->pid) == 0;
 	int result = DEBUGFILE_ABSENT;
 
-	if (of->pid.pid && pid_check(of->proc, &of->pid) == 0)
-		snprintf(pid, sizeof(pid), "%" PRIu64, of->pid.pid);
-	for (size_t i = pid[0] ? 0 : 1; i < array_size(whose); i++) {
-		int r = try_root(of, whose[i], link, alternate, ret);
+	for (size_t i = lives ? 0 : 1; i < array_size(pids); i++) {
+		int r = try_root(of, pids[i], link, alternate, ret);
 
 		if (r <= 0)
 			return r;
@@ -271,8 +264,14 @@ int debugfile_find(const struct source_file *of, const struct elffile **ret)
 {
 	struct debugfile *debug = of->debug;
 
+	/* each source asks with each batch of addresses; a request costs system calls and a lock */
+	if (debug->awaited && debuginfod_news(of->debuginfod) == debug->news)
+		return DEBUGFILE_LATER;
 	if (!debug->known) {
-		int r = search(of);
+		int r;
+
+		debug->news = of->debuginfod ? debuginfod_news(of->debuginfod) : 0;
+		r = search(of);
 
 		debug->awaited = r == DEBUGFILE_LATER;
 		if (r < 0 || debug->awaited)

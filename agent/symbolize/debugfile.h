@@ -14,6 +14,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct elffile;
 struct source_file;
@@ -21,22 +22,23 @@ struct source_file;
 enum debugfile_outcome {
 	DEBUGFILE_OK = 0,
 	DEBUGFILE_ABSENT,
-	DEBUGFILE_OTHER, /* found, but it belongs to another build */
+	DEBUGFILE_OTHER, /* found, but of another build */
 	DEBUGFILE_LATER, /* a server is asked */
 };
 
-/* The debug file of one program, opened once for all sources. Zeros at first. */
+/* The debug file of a program, opened once for all sources. Zeros at first. */
 struct debugfile {
 	bool on_disk_known; /* the roots were searched */
 	bool known;	    /* @outcome is final */
 	bool awaited;	    /* from a server */
+	uint64_t news;	    /* debuginfod_news() when the servers were asked last */
 	int outcome;
 	struct elffile *file;
 };
 void debugfile_deinit(struct debugfile *debug);
 
 /* The debug file out of @of->debug, searched for at the first call: below the roots, then at
- * @of->debuginfod. *@ret is borrowed from @of->debug; its reads are charged to the budget of
+ * @of->debuginfod. *@ret is borrowed from @of->debug; reads are charged to the budget of
  * @of->elf. 0, an outcome, -ENOMEM. */
 int debugfile_find(const struct source_file *of, const struct elffile **ret);
 

@@ -59,11 +59,11 @@ struct wanted {
 };
 
 /**
- * struct download - of one build id, of one server after the other; the thread's
+ * struct download - of a build id, from the servers in turn; the thread's
  * @wanted: RUNNING; NULL: free
  * @url:    the server under way
  * @end:    the worst so far
- * @unreachable: one of the servers was
+ * @unreachable: a server was
  * @stored: 0, or why the file cannot be kept
  */
 struct download {
@@ -86,10 +86,11 @@ struct debuginfod {
 	uint64_t retry_ns;
 	uint64_t total_ns;
 
-	pthread_mutex_t lock; /* for the next ones */
+	atomic_uint_fast64_t resume_ns; /* no server was reached: no request before; 0: reached */
+	atomic_uint_fast64_t news;
+	pthread_mutex_t lock; /* for the members below */
 	struct wanted *wanted;
 	size_t n_states[WANTED_STATES];
-	uint64_t resume_ns; /* no server was reached: no request before */
 	uint64_t ends[DEBUGINFOD_END_MAX];
 	bool stop;
 
@@ -190,6 +191,7 @@ static void download_end(struct download *dl)
 	}
 	if (d->n_states[WANTED_REFUSED] > DEBUGINFOD_ABSENT_MAX)
 		wanted_drop_refused(d, UINT64_MAX);
+	atomic_fetch_add(&d->news, 1);
 	pthread_mutex_unlock(&d->lock);
 	dl->wanted = NULL;
 	wake(d);
@@ -370,6 +372,27 @@ int debuginfod_get(struct debuginfod *d, const char *build_id, int *ret_fd)
 	r = ask(d, build_id);
 	pthread_mutex_unlock(&d->lock);
 	return r;
+}
+
+uint64_t debuginfod_news(struct debuginfod *d)
+{
+	uint_fast64_t resume = atomic_load(&d->resume_ns);
+
+	if (resume && nsec_monotonic() >= resume &&
+	    atomic_compare_exchange_strong(&d->resume_ns, &resume, 0))
+		atomic_fetch_add(&d->news, 1);
+	return atomic_load(&d->news);
+}
+
+size_t debuginfod_pending(struct debuginfod *d)
+{
+	const bool reached = nsec_monotonic() >= d->resume_ns;
+	size_t n;
+
+	pthread_mutex_lock(&d->lock);
+	n = d->n_states[WANTED_RUNNING] + (reached ? d->n_states[WANTED_WAITING] : 0);
+	pthread_mutex_unlock(&d->lock);
+	return n;
 }
 
 void debuginfod_counts(struct debuginfod *d, uint64_t *ret)

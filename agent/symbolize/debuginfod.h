@@ -44,12 +44,12 @@ enum debuginfod_end {
 };
 
 /**
- * struct debuginfod_opts - all of it is copied
+ * struct debuginfod_opts - copied
  * @urls:      of servers, without "/buildid"; asked in this order
  * @dir:       made if absent; for podprof alone
  * @max_bytes: of the files in @dir; the least recently used are removed. At least one stays
- * @retry_ns:  after a server's failure, until the next request for a file; 0: one minute
- * @total_ns:  of one download; 0: ten minutes
+ * @retry_ns:  after a server's failure, until the next request for a file; 0: a minute
+ * @total_ns:  of a download; 0: ten minutes
  */
 struct debuginfod_opts {
 	const char *const *urls;
@@ -60,17 +60,25 @@ struct debuginfod_opts {
 	uint64_t total_ns;
 };
 
-/* One reference. 0 or -errno: of the directory, or of a thread. */
+/* With a reference. 0 or -errno: of the directory, or of a thread. */
 int debuginfod_new(const struct debuginfod_opts *opts, struct debuginfod **ret);
 /* NULL is fine. */
 struct debuginfod *debuginfod_ref(struct debuginfod *d);
-/* The last one ends the thread and unfinished downloads. NULL is fine. */
+/* The last call ends the thread and unfinished downloads. NULL is fine. */
 void debuginfod_unref(struct debuginfod *d);
 
 /* The debug file of @build_id, lower-case hex. From any thread. 0 with a descriptor of the
  * caller's, an outcome, or -ENOMEM. A build id of a strange form is DEBUGINFOD_NOT_FOUND. */
 int debuginfod_get(struct debuginfod *d, const char *build_id, int *ret_fd);
 
+/* A number that changes when an answer LATER may have changed: a download has ended, or a
+ * server that was not reached may be asked again. Read the number before debuginfod_get(). From any
+ * thread, without a system call. */
+uint64_t debuginfod_news(struct debuginfod *d);
+
+/* Downloads that run, or wait for another's end; none while no server can be reached. From any
+ * thread. */
+size_t debuginfod_pending(struct debuginfod *d);
 /* Ends so far: DEBUGINFOD_END_MAX numbers. From any thread. */
 void debuginfod_counts(struct debuginfod *d, uint64_t *ret);
 /* A metric_collect_fn: podprof_debuginfod_requests. */

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libiberty demangles; this file limits its work. Names come from files by unknown authors, and a
+ * libiberty demangles; this file limits the work. Names come from files by unknown authors, and a
  * mangled name is a small program: a back reference repeats earlier text, so that n bytes can stand
  * for 2^n. The limits:
  *
  *	- The length of a mangled name (DEMANGLE_MANGLED_MAX).
- *	- The length of the readable name. libiberty delivers its output in pieces, and above the
+ *	- The length of the readable name. libiberty delivers the output in pieces, and above the
  *	  limit the callback leaves libiberty with longjmp(). With callbacks libiberty allocates
- *	  nothing (its working space is on the stack), so the jump leaks nothing.
+ *	  nothing (the working space is on the stack), so the jump leaks nothing.
  *	- Names that make libiberty work without output are refused in advance. In C++ this is the
  *	  search for a parameter pack ("Dp", "sp", "sZ", "sP"), which visits all repetitions of the
- *	  pattern (30 nested pairs take 25 s). In Rust it is a number of lifetimes in a hidden
- *	  part; rustname_check() refuses these, and circles.
- *	- libiberty allocates only for identifiers in punycode; the jump never leaves these.
+ *	  pattern (30 nested pairs take 25 s). In Rust the form is a number of lifetimes in a hidden
+ *	  part; rustname_check() refuses such names, and circles.
+ *	- libiberty allocates only for identifiers in punycode; the jump never leaves such code.
  *
  * Without another limit, names may have DEMANGLE_REFERENCES_MAX back references.
  *
@@ -29,7 +29,7 @@
 
 #include "symbolize/rustname.h"
 
-/* Bytes of a mangled name. libiberty has the same limit, as a limit on its depth
+/* Bytes of a mangled name. libiberty has the same limit, as a limit on the depth
  * (DEMANGLE_RECURSION_LIMIT, two for each byte). None of 36,692 functions of LLVM 15 has a longer
  * name. Reached: shown as it is. */
 #define DEMANGLE_MANGLED_MAX	1024

@@ -3,7 +3,7 @@
 #define PODPROF_SYMBOLIZE_DWARFCACHE_H
 
 /*
- * Functions and lines by address, of one file. Under a ceiling: addresses that are asked for stay,
+ * Functions and lines by address, of a file. Under a ceiling: addresses that are asked for stay,
  * others are evicted. An entry takes some 200 bytes; each string is there once.
  */
 
@@ -25,7 +25,7 @@ struct dwarfcache_generation {
 };
 
 /* Two generations. A hit in the old one copies the entry into the young one. When the young one is
- * full, it becomes the old one, and the old one is dropped. */
+ * full, the young generation becomes the old, and the old is dropped. */
 struct dwarfcache {
 	struct dwarfcache_generation young;
 	struct dwarfcache_generation old;
@@ -35,7 +35,7 @@ struct dwarfcache {
 void dwarfcache_init(struct dwarfcache *cache, size_t max_bytes);
 void dwarfcache_deinit(struct dwarfcache *cache);
 size_t dwarfcache_bytes(const struct dwarfcache *cache);
-/* Copies the lines, @n of them, perhaps none. 0, also without room for them, or -ENOMEM. */
+/* Copies the @n lines, perhaps none. 0, also without room, or -ENOMEM. */
 int dwarfcache_add(struct dwarfcache *cache, uint64_t vaddr, const struct symbol_line *lines,
 		   size_t n);
 /* False if @vaddr is not known. @ret is borrowed until the next call. */

@@ -28,7 +28,7 @@
 
 /* Files kept open. Reached: the least used is closed. */
 #define DWARFCHILD_FILES_MAX	 4
-/* Addresses of one request (LOOKUP_BATCH). Reached: - */
+/* Addresses of a request (LOOKUP_BATCH). Reached: - */
 #define DWARFCHILD_ADDRESSES_MAX 4096
 /* CPU time, so that a request never meets the limit of a process that has worked for long. */
 #define RETIRE_NS		 (DWARFCHILD_CPU_MAX_S * NSEC_PER_SEC / 2)
@@ -51,7 +51,7 @@ struct string {
 struct child {
 	struct file files[DWARFCHILD_FILES_MAX];
 	uint64_t tick;
-	struct arena memory; /* of one answer's strings */
+	struct arena memory; /* of an answer's strings */
 	struct string *strings;
 	uint32_t n_strings;
 	struct buf string_bytes;
@@ -103,7 +103,7 @@ static bool wait_for_request(void)
 	return recv(DWARFCHILD_FD, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* The request without its addresses, and its descriptors. */
+/* The request without the addresses, and the descriptors. */
 static void receive(struct child *c, int fds[DWARFWIRE_FILES_MAX], size_t *ret_n)
 {
 	struct iovec iov = {.iov_base = &c->request, .iov_len = sizeof(c->request)};

@@ -3,16 +3,16 @@
 #define PODPROF_SYMBOLIZE_DWARFCHILD_H
 
 /*
- * The process that reads DWARF for podprof. It has no rights (base/sandbox.h), only a socket and
- * the descriptors that come with the requests (dwarfwire.h). It ends when the socket's other end is
- * closed, and after a time without a request.
+ * The process that reads DWARF for podprof. The process has no rights (base/sandbox.h), only a
+ * socket and the descriptors that come with the requests (dwarfwire.h). The process ends when the
+ * socket's other end is closed, and after a time without a request.
  */
 
 #include "base/launcher.h"
 
 /* The command of the program that is this process; not for people. */
 #define DWARFCHILD_COMMAND     "dwarf-child"
-/* Time without a request until its end. */
+/* Time without a request until the end. */
 #define DWARFCHILD_IDLE_MS     60000
 /* Descriptor of the socket. */
 #define DWARFCHILD_FD	       LAUNCHER_FD
@@ -22,7 +22,7 @@
 #define DWARFCHILD_DATA_MAX    (96ull << 20)
 /* Address space, of mapped files above all. Reached: the same. */
 #define DWARFCHILD_ADDRESS_MAX (16ull << 30)
-/* CPU seconds of one process. After half of them it asks to be replaced.
+/* CPU seconds of a process. After half of this time the process asks to be replaced.
  * Reached: the file is `podprof_dwarf_requests_total{outcome="crashed"}`. */
 #define DWARFCHILD_CPU_MAX_S   40
 

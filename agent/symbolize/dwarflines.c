@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Three steps, each on demand: from the address to its compile unit (all units' ranges, once a
- * file), to its function (all functions' ranges, once a unit), to the functions inlined there (a
+ * Three steps, each on demand: from the address to the compile unit (all units' ranges, once a
+ * file), to the function (all functions' ranges, once a unit), to the functions inlined there (a
  * walk from the function down). libdw has steps of its own (dwarf_addrdie(), dwarf_getscopes());
- * these need .debug_aranges, which clang does not write, and walk the whole unit for each address.
+ * both need .debug_aranges, which clang does not write, and walk the whole unit for each address.
  */
 #include "symbolize/dwarflines.h"
 
@@ -18,14 +18,14 @@
 #include "base/vec.h"
 #include "symbolize/symbolizer.h"
 
-/* Ranges of addresses in one file, of units and of functions. Reached: no names of the others. */
+/* Ranges of addresses in a file, of units and of functions. Reached: no names of the others. */
 #define DWARFLINES_RANGES_MAX ((size_t)1 << 24)
 /* Ranges that begin before an address and may hold it. Ranges of removed code overlap others.
  * Reached: no name. */
 #define DWARFLINES_TRIES_MAX  64
 /* Depth of namespaces, blocks and inlined functions. Reached: deeper functions have no names. */
 #define DWARFLINES_DEPTH_MAX  256
-/* Bytes of the paths of one address. Reached: paths without their directory. */
+/* Bytes of the paths of an address. Reached: paths without their directory. */
 #define DWARFLINES_PATHS_MAX  (1u << 20)
 
 struct range {
@@ -71,7 +71,7 @@ static int by_start(const void *a, const void *b)
 
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
-	return x->end > y->end ? -1 : x->end < y->end; /* the inner one comes last */
+	return x->end > y->end ? -1 : x->end < y->end; /* the inner function comes last */
 }
 
 static void sort(struct ranges *ranges)
@@ -286,7 +286,7 @@ static void name_place(struct dwarflines *l, struct unit *unit, uint64_t vaddr,
 
 /* ---------------------------------------------------------------- inlined functions */
 
-/* A function and those inlined there, the outermost first. */
+/* A function and the functions inlined there, the outermost first. */
 struct chain {
 	Dwarf_Die items[SYMBOL_LINES_MAX];
 	size_t n;

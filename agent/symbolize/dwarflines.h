@@ -3,8 +3,8 @@
 #define PODPROF_SYMBOLIZE_DWARFLINES_H
 
 /*
- * Functions and lines at an address, read with libdw. libdw trusts its files: a hostile file can
- * crash it, or keep it busy for ever. Only for the process without rights (dwarfchild.h).
+ * Functions and lines at an address, read with libdw. libdw trusts files: a hostile file can
+ * crash libdw, or keep libdw busy for ever. Only for the process without rights (dwarfchild.h).
  * Documentation: DWARF 5, 2.17 (code addresses), 3.3.8 (inlined functions), 6.2 (lines).
  */
 
@@ -27,9 +27,9 @@ int dwarflines_open(const int *fds, size_t n_fds, __attribute__((noreturn)) void
 /* NULL is fine. */
 void dwarflines_free(struct dwarflines *lines);
 
-/* The functions at @vaddr, innermost first; @ret has SYMBOL_LINES_MAX items. The last one is the
- * function that the others are inlined into; its name is "" if DWARF has only the line. Names are
- * those of the linker where there are such. The strings are borrowed until the next call.
+/* The functions at @vaddr, innermost first; @ret has SYMBOL_LINES_MAX items. The last item is the
+ * function that the others are inlined into; the name is "" if DWARF has only the line. Names are
+ * the linker's where there are such. The strings are borrowed until the next call.
  * Returns the number of functions, or -ENOMEM. */
 int dwarflines_find(struct dwarflines *lines, uint64_t vaddr, struct symbol_line *ret);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The process is executed, not forked: it has none of podprof's memory, and its libraries lie at
- * other addresses. It gets a socket and nothing else, no environment either.
+ * The process is executed, not forked: the process has none of podprof's memory, and the libraries
+ * lie at other addresses. podprof passes a socket and nothing else, no environment either.
  */
 #include "symbolize/dwarfreader.h"
 
@@ -40,7 +40,7 @@ const char *const dwarfreader_outcome_names[DWARFREADER_OUTCOME_MAX] = {
 };
 
 /**
- * struct dwarfreader_request - a request, and its answer piece by piece
+ * struct dwarfreader_request - a request, and the answer piece by piece
  * @end_ns:  monotonic: the deadline
  * @header:  of the answer
  * @n_read:  bytes of @header and @bytes together
@@ -94,7 +94,7 @@ void dwarfreader_request_unref(struct dwarfreader_request *request)
 	free(request);
 }
 
-/* The running one. */
+/* The running process. */
 static void end_request(struct dwarfreader *r, enum dwarfreader_outcome outcome)
 {
 	struct dwarfreader_request *request = take_ptr(r->running);
@@ -166,7 +166,7 @@ static void end_process(struct dwarfreader *r, const enum dwarfreader_outcome *o
 		return;
 	kill(r->pid, SIGKILL);
 	if (!wait_for_end(r->pid, &status))
-		*dying_place(r) = r->pid; /* start_process() found one */
+		*dying_place(r) = r->pid; /* start_process() found a process */
 	forget_process(r);
 	end_request(r, outcome ? *outcome : outcome_of_end(status));
 }
@@ -320,7 +320,7 @@ static struct dwarfreader_request *new_request(const struct dwarfreader_file *fi
 	return request;
 }
 
-/* Sends it to a process that lives. A process may have ended since its last answer. */
+/* Sends the request to a process that lives. A process may have ended since the last answer. */
 static void run(struct dwarfreader *r, const struct dwarfreader_file *file,
 		struct dwarfreader_request *request)
 {

@@ -4,11 +4,12 @@
 
 /*
  * DWARF of foreign files, read by a process of its own (dwarfchild.h). The process starts with the
- * first request. When it crashes, needs too much memory or has not answered at its deadline, it is
- * killed, and its file is refused for half an hour. The next request starts a new process.
+ * first request. When the process crashes, needs too much memory or has not answered at the
+ * deadline, it is killed, and the file is refused for half an hour. The next request starts a new
+ * process.
  *
- * The functions may be called on any thread. They wait for the process, but no longer than the
- * reader's patience; an answer that comes later is kept for the next call.
+ * The functions may be called on any thread. The caller waits for the process, but no longer than
+ * the reader's patience; an answer that comes later is kept for the next call.
  */
 
 #include <stdbool.h>
@@ -19,7 +20,7 @@
 #include "symbolize/dwarfwire.h"
 
 /* Processes that are killed and have not ended, as in a read that blocks. Reached: no file is asked
- * for DWARF until one ends: `podprof_dwarf_requests_total{outcome="no_process"}`. */
+ * for DWARF until a process ends: `podprof_dwarf_requests_total{outcome="no_process"}`. */
 #define DWARFREADER_DYING_MAX 4
 
 /* Ends of requests, and labels of a metric. */
@@ -30,13 +31,13 @@ enum dwarfreader_outcome {
 	DWARFREADER_MEMORY,
 	DWARFREADER_TIMEOUT,	/* no answer at the deadline */
 	DWARFREADER_MALFORMED,	/* an answer without the form of dwarfwire.h */
-	DWARFREADER_NO_PROCESS, /* it cannot be started */
+	DWARFREADER_NO_PROCESS, /* no process can be started */
 	DWARFREADER_OUTCOME_MAX,
 };
 extern const char *const dwarfreader_outcome_names[DWARFREADER_OUTCOME_MAX];
 
 /**
- * struct dwarfreader_opts - all of it is copied
+ * struct dwarfreader_opts - copied
  * @program:     NULL: this program
  * @patience_ns: waiting time of all calls between two dwarfreader_renew(); 0: no limit
  * @deadline_ns: from a request to the end of the process; 0: DWARFREADER_DEADLINE_NS
@@ -54,13 +55,13 @@ struct dwarfreader_opts {
 struct dwarfreader;
 struct dwarfreader_request;
 
-/* One reference. Call before a foreign file is opened (base/launcher.h). 0 or -errno. */
+/* With a reference. Call before a foreign file is opened (base/launcher.h). 0 or -errno. */
 int dwarfreader_new(const struct dwarfreader_opts *opts, struct dwarfreader **ret);
 /* NULL is fine. */
 struct dwarfreader *dwarfreader_ref(struct dwarfreader *reader);
-/* The last one ends the process. NULL is fine. */
+/* The last call ends the process. NULL is fine. */
 void dwarfreader_unref(struct dwarfreader *reader);
-/* New patience. Kills a process that is past its deadline, and reaps one that was idle. */
+/* New patience. Kills a process that is past its deadline, and reaps an idle process. */
 void dwarfreader_renew(struct dwarfreader *reader);
 /* By outcome, so far: DWARFREADER_OUTCOME_MAX numbers. */
 void dwarfreader_counts(struct dwarfreader *reader, uint64_t *ret);
@@ -84,9 +85,9 @@ struct dwarfreader_file {
  * patience ends first, or the request is refused. 0 or -ENOMEM. */
 int dwarfreader_ask(struct dwarfreader *reader, struct dwarfreader_file *file,
 		    const uint64_t *vaddrs, size_t n, struct dwarfreader_request **ret);
-/* Wait for the end of the request. False if it has not ended yet. */
+/* Wait for the end of the request. False before the end. */
 bool dwarfreader_wait(struct dwarfreader *reader, struct dwarfreader_request *request);
-/* An ended request: its outcome, its addresses, and with DWARFREADER_OK the bytes for
+/* An ended request: outcome, addresses, and with DWARFREADER_OK the bytes for
  * dwarfwire_reader_init(). All is borrowed. */
 enum dwarfreader_outcome dwarfreader_answer(const struct dwarfreader_request *request,
 					    const uint64_t **ret_vaddrs, size_t *ret_n,

@@ -18,8 +18,8 @@
 #include "symbolize/source.h"
 #include "symbolize/symbolizer.h"
 
-/* Bytes of one file's answers: 20,000 addresses. Reached: those not seen for longest are asked for
- * again. */
+/* Bytes of a file's answers: 20,000 addresses. Reached: addresses not seen for longest are asked
+ * for again. */
 #define DWARFSOURCE_CACHE_MAX (4u << 20)
 
 /**

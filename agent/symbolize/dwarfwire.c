@@ -5,8 +5,8 @@
 
 #include "symbolize/symbolizer.h"
 
-/* Bytes of the strings in memory, with their NULs and pointers. An answer above it is malformed:
- * its strings are empty. Reached: `podprof_dwarf_requests_total{outcome="malformed"}`. */
+/* Bytes of the strings in memory, with NULs and pointers. A longer answer is malformed:
+ * the strings are empty. Reached: `podprof_dwarf_requests_total{outcome="malformed"}`. */
 #define DWARFWIRE_MEMORY_MAX (4 * (size_t)DWARFWIRE_ANSWER_MAX)
 
 static int outcome_of(int r)

@@ -21,17 +21,17 @@
 
 struct symbol_line;
 
-/* Descriptors of one request: the file with DWARF, and its alternate file. Reached: - */
+/* Descriptors of a request: the file with DWARF, and its alternate file. Reached: - */
 #define DWARFWIRE_FILES_MAX  2
 /* Bytes of an answer: 1,024 addresses of 5 functions take 200 KB. Reached: the names of the other
  * addresses come from other sources. */
 #define DWARFWIRE_ANSWER_MAX (8u << 20)
-/* Bytes of a name or path. Reached: it counts as missing. */
+/* Bytes of a name or path. Reached: counts as missing. */
 #define DWARFWIRE_STRING_MAX 16384u
 
 /**
- * struct dwarfwire_request - addresses of one file
- * @file:     number of the file, not used for another one
+ * struct dwarfwire_request - addresses of a file
+ * @file:     number of the file, not used for another file
  * @n_files:  descriptors that come along
  */
 struct dwarfwire_request {
@@ -82,7 +82,7 @@ enum dwarfwire_outcome {
 /* Reads the strings and borrows the rest of @bytes. 0, DWARFWIRE_MALFORMED, -ENOMEM. */
 int dwarfwire_reader_init(struct dwarfwire_reader *reader, const void *bytes, size_t n);
 void dwarfwire_reader_deinit(struct dwarfwire_reader *reader);
-/* The lines of the next address, innermost first, none of them empty, and in *@ret_n their number;
+/* The lines of the next address, innermost first, none empty, and in *@ret_n the number;
  * their strings live as long as the reader. @ret has SYMBOL_LINES_MAX items. 0 or
  * DWARFWIRE_MALFORMED. */
 int dwarfwire_next(struct dwarfwire_reader *reader, struct symbol_line *ret, size_t *ret_n);

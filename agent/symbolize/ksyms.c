@@ -15,7 +15,7 @@
  * The kernel's own symbols come sorted; modules and BPF programs follow in any order. So only the
  * rest is sorted, and merged. A function then takes 8 bytes and its name: the low half of its
  * address, and the place of the name. Functions with the same high half are a group. What ends a
- * function without being one is a gap.
+ * function, but is none, is a gap.
  */
 #include "symbolize/ksyms.h"
 
@@ -56,12 +56,12 @@ struct ksym {
 };
 _Static_assert(sizeof(struct ksym) == 16, "16 bytes a symbol");
 
-/* The list, while it is read. */
+/* The list, during the read. */
 struct listing {
 	struct ksym *items;
 	size_t n;
 	size_t cap;
-	size_t n_sorted; /* of them, in front */
+	size_t n_sorted; /* sorted, in front */
 	struct buf names;
 	uint64_t text_start; /* _stext */
 	uint64_t text_limit; /* _etext */
@@ -72,7 +72,7 @@ struct listing {
 #define KSYM_GAP UINT32_MAX
 
 struct function {
-	uint32_t low;  /* half of its address */
+	uint32_t low;  /* half of the address */
 	uint32_t name; /* offset into names, or KSYM_GAP */
 };
 
@@ -122,7 +122,7 @@ struct ksym_line {
 	struct strview module; /* "[x]", or empty */
 };
 
-/* A list has more than 100,000 lines: this is half of the time to load it. */
+/* A list has more than 100,000 lines: this is half of the time to load the list. */
 static bool parse_line(struct strview line, struct ksym_line *ret)
 {
 	const char *tab;
@@ -280,7 +280,7 @@ static int add_function(struct ksyms *k, uint64_t start, uint32_t name)
 	return 0;
 }
 
-/* The best name of each address. One gap is enough behind a function. */
+/* The best name of each address. A single gap is enough behind a function. */
 static int make_functions(struct ksyms *k, const struct listing *l)
 {
 	bool in_gap = true;

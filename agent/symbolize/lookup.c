@@ -22,11 +22,11 @@
 #include "symbolize/perf_map.h"
 #include "symbolize/source.h"
 
-/* CPU time to open one source; the sources count units besides. The slowest of the 13 largest
+/* CPU time to open a source; the sources count units besides. The slowest of the 13 largest
  * programs of a developer's machine, node of 99 MB, takes 45 ms. Reached: names of the parts that
  * were finished, and `podprof_symbol_reads_total{outcome="abandoned"}`. */
 #define LOOKUP_OPEN_CPU_NS    (5 * NSEC_PER_SEC)
-/* Units of work on the addresses of one batch, and more for each address. Addresses all over a Go
+/* Units of work on the addresses of a batch, and more for each address. Addresses all over a Go
  * program of 707 MB take 65,000 each, others 1,000. Reached: no name for the file's other
  * addresses, and `podprof_symbol_reads_total{outcome="abandoned"}`. */
 #define LOOKUP_WORK	      ((uint64_t)1 << 26)
@@ -35,7 +35,7 @@
  * forged name takes 10 ms. */
 #define LOOKUP_CPU_NS	      (100 * NSEC_PER_MSEC)
 #define LOOKUP_ADDRESS_CPU_NS (500 * NSEC_PER_USEC)
-/* Units of an address besides its reads: there is a look at the clock for each 16 addresses. */
+/* Units of an address besides its reads: 16 addresses cause a look at the clock. */
 #define ADDRESS_COST	      (1u << 16)
 
 /* Without a list of the caller's: each address is asked of these in turn. Go's table has all that
@@ -319,7 +319,7 @@ static int copy_names(struct arena *memory, const struct symbol_line *line, stru
 	return r;
 }
 
-/* Without memory for the name, the old one stays. */
+/* Without memory for the name, the old name stays. */
 static int rename_outermost(struct symbol_lines *lines, const struct symbol_line *line)
 {
 	struct symbol_line names;
@@ -449,7 +449,7 @@ static void drop_nameless(struct lookup *l)
 	}
 }
 
-/* A file whose addresses take too much work loses all its names: the table may be large. */
+/* A file whose addresses take too much work loses all names: the table may be large. */
 static void find_all(struct lookup *l)
 {
 	struct file_names *names = l->names;

@@ -25,16 +25,16 @@ struct lookup_thread;
 struct root;
 struct symbol_source;
 
-/* Addresses of one batch: some 200 KiB of names. */
+/* Addresses of a batch: some 200 KiB of names. */
 #define LOOKUP_BATCH	   1024
 /* Bytes of a batch's names: 64 functions of 1 KiB at each address. Reached: the other addresses of
  * the batch are `podprof_symbolized_addresses_total{found="no"}`. */
 #define LOOKUP_BYTES_MAX   (64u << 20)
-/* Abandoned threads of one lookup thread. Reached: no file is read for names until a thread
+/* Abandoned threads of a lookup thread. Reached: no file is read for names until a thread
  * returns: `podprof_symbolized_addresses_total{found="no"}`. */
 #define LOOKUP_BLOCKED_MAX 8
 
-/* A /proc that abandoned threads may use after its first owner's end. */
+/* A /proc that abandoned threads may use after the first owner's end. */
 struct shared_root;
 /* Duplicates the descriptor of @proc. 0 or -errno. */
 int shared_root_new(const struct root *proc, struct shared_root **ret);
@@ -43,7 +43,7 @@ void shared_root_unref(struct shared_root *root);
 
 /**
  * struct file_names_opts - where sources read, besides the file; each may be NULL
- * @sources: @n_sources of them; NULL: the usual ones for the kind of the image
+ * @sources: @n_sources in number; NULL: the usual ones for the kind of the image
  */
 struct file_names_opts {
 	struct shared_root *proc;
@@ -53,7 +53,7 @@ struct file_names_opts {
 	size_t n_sources;
 };
 
-/* The opened sources of one file, or of the memory of one process, and the budget of work on it.
+/* The opened sources of a file, or of the memory of a process, and the budget of work.
  * Owns references to the image and to what @opts names. One thread at a time. */
 int file_names_new(struct image *image, const struct file_names_opts *opts,
 		   struct file_names **ret);
@@ -80,11 +80,11 @@ struct symbol_lines {
 };
 
 /**
- * struct lookup - one batch
- * @names:   owned; lookup_take_names() gets it back
+ * struct lookup - a batch
+ * @names:   owned; lookup_take_names() gives the names back
  * @answers: an entry for each address
  * @stop:    set by another thread: nobody waits for the rest
- * @spent:   the file takes too much work: it is not to be read again for a while
+ * @spent:   the file takes too much work: no further read for a while
  * @missing: why addresses without an answer have none
  * @cpu_ns:  CPU time
  * @result:  0 or -ENOMEM
@@ -119,7 +119,7 @@ int lookup_thread_new(uint64_t blocked_ns, struct lookup_thread **ret);
 /* NULL is fine. */
 void lookup_thread_free(struct lookup_thread *thread);
 unsigned int lookup_thread_n_blocked(const struct lookup_thread *thread);
-/* From any thread: this lookup and all later ones end soon, with the answers so far. */
+/* From any thread: this and all later lookups end soon, with the answers so far. */
 void lookup_thread_stop(struct lookup_thread *thread);
 /* Fill the answers and wait for the result. @thread NULL: on the caller's own thread. 0,
  * LOOKUP_BLOCKED or -errno. */

@@ -6,7 +6,7 @@
  *
  * with both numbers in base 16; some runtimes write "0x" in front. The name reaches to the end of
  * the line and may have blanks. A runtime appends a line for each function that it compiles, and no
- * line says that a function is gone: the next function at these addresses replaces it. So the
+ * line says that a function is gone: the next function at these addresses is the successor. So the
  * newest line wins. If one function replaces another within a window, all samples of the window
  * have the name of the second.
  *
@@ -32,11 +32,11 @@
 #include "symbolize/source.h"
 #include "symbolize/symbolizer.h"
 
-/* Work of a line besides its bytes, and of a range each time the ranges are sorted. */
+/* Work of a line besides the bytes, and of a range each time the ranges are sorted. */
 #define PERF_MAP_LINE_COST  64u
 #define PERF_MAP_RANGE_COST 256u
 
-/* Bytes by which a file is recognised: those before the place where reading goes on. */
+/* Bytes by which a file is recognised: the bytes before the place where reading goes on. */
 #define PERF_MAP_TAIL 64u
 
 const char *const perf_map_event_names[PERF_MAP_EVENT_MAX] = {
@@ -66,7 +66,7 @@ struct perf_map {
 	char tail[PERF_MAP_TAIL]; /* the last bytes before @off */
 	bool in_long_line;
 	struct range
-		*ranges; /* @n_settled of them ascending and disjoint; then in the file's order */
+		*ranges; /* the first @n_settled ascending and disjoint; then in the file's order */
 	size_t n;
 	size_t n_settled;
 	size_t cap;
@@ -171,7 +171,7 @@ static void paint(const struct perf_map *m, struct piece *pieces, size_t n)
 	}
 }
 
-/* One range for each run of pieces with the same colour. */
+/* A range for each run of pieces with the same colour. */
 static int collect(const struct perf_map *m, const struct piece *pieces, size_t n,
 		   struct perf_map *ret)
 {
@@ -436,7 +436,7 @@ size_t perf_map_bytes(const struct perf_map *m)
 
 /* ---------------------------------------------------------------- the source */
 
-/* The map by its path, as long as the process lives; then the one that was found before. */
+/* The map by the path, as long as the process lives; then the map that was found before. */
 static int source_refresh(void *opened, const struct source_file *file)
 {
 	static const enum perf_map_event events[PERF_MAP_FILE_OUTCOME_MAX] = {

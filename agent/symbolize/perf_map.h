@@ -3,7 +3,7 @@
 #define PODPROF_SYMBOLIZE_PERF_MAP_H
 
 /* The functions in a perf map: code that a program makes at run time, as node, the JVM, Python,
- * .NET and others list it. The map grows with the program, and is read as it grows. */
+ * .NET and others list it. The map grows with the program, and is read meanwhile. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 struct perf_map;
 struct work_budget;
 
-/* Ranges of one process, of 16 bytes each. A large Node.js service has 50,000 functions. Reached:
+/* Ranges of a process, of 16 bytes each. A large Node.js service has 50,000 functions. Reached:
  * functions that the process compiles later have no name,
  * `podprof_perf_map_events_total{event="full"}`. */
 #define PERF_MAP_RANGES_MAX (1u << 18)
@@ -23,17 +23,17 @@ struct work_budget;
 /* Bytes of a line. The longest is a name of a generic type. Reached: the line is left out,
  * `podprof_perf_map_events_total{event="invalid_line"}`. */
 #define PERF_MAP_LINE_MAX   (64u << 10)
-/* Bytes read at once: 0.3 s of CPU time. Reached: the newest ones are read,
+/* Bytes read at once: 0.3 s of CPU time. Reached: the newest bytes are read,
  * `podprof_perf_map_events_total{event="cut"}`. */
 #define PERF_MAP_READ_MAX   (32u << 20)
 
 enum perf_map_event {
 	PERF_MAP_READ,	       /* new bytes were read */
 	PERF_MAP_ABSENT,       /* the process has no perf map */
-	PERF_MAP_DENIED,       /* the agent may not open it */
-	PERF_MAP_ODD,	       /* it is no regular file */
-	PERF_MAP_FOREIGN,      /* it belongs to another user */
-	PERF_MAP_OLD,	       /* it was last written before the process began */
+	PERF_MAP_DENIED,       /* the agent may not open the map */
+	PERF_MAP_ODD,	       /* no regular file */
+	PERF_MAP_FOREIGN,      /* of another user */
+	PERF_MAP_OLD,	       /* last written before the process began */
 	PERF_MAP_REPLACED,     /* another file, or truncated: read from the start */
 	PERF_MAP_CUT,	       /* PERF_MAP_READ_MAX */
 	PERF_MAP_INVALID_LINE, /* not understood, or too long */

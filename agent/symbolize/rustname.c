@@ -2,7 +2,7 @@
 /*
  * Thirty bytes can make a trusting demangler run for ever: a back reference into its own container,
  * or "for<...>" with 2^60 lifetimes. This file parses a name by the grammar without following any
- * reference. It accepts the name only if
+ * reference. A name passes only if
  *
  *	- each back reference leads to the start of an item of the same kind that ended before the
  *	  reference, so there are no circles;
@@ -11,7 +11,7 @@
  *
  * The compiler makes no other names. The content of a suffix (".llvm.123") does not matter here.
  *
- * Constants are those of RFC 2603: integers, bool, char. Newer constants (strings, structs) are
+ * Constants are as in RFC 2603: integers, bool, char. Newer constants (strings, structs) are
  * refused.
  *
  * Grammar: Rust RFC 2603, and "v0 Symbol Format" in the rustc book.
@@ -21,9 +21,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Lifetimes of a "for<...>". Code written by people has a handful. Reached: shown as it is. */
+/* Lifetimes of a "for<...>". Code written by people has a handful. Reached: shown unchanged. */
 #define RUSTNAME_LIFETIMES_MAX 32
-/* Nested productions; closures in generic impls reach some 30. Reached: shown as it is. */
+/* Nested productions; closures in generic impls reach some 30. Reached: shown unchanged. */
 #define RUSTNAME_DEPTH_MAX     128
 
 enum kind { PATH = 1, TYPE = 2, CONST = 4 };
@@ -279,7 +279,7 @@ static bool read_const_inside(struct reader *r)
 	return eat(r, '_');
 }
 
-/* Reads an item of @kind, and records its start after its end. */
+/* Reads an item of @kind, and records the start after the end. */
 static bool read_kind(struct reader *r, enum kind kind, bool (*inside)(struct reader *r))
 {
 	size_t start = r->pos;

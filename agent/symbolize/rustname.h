@@ -2,12 +2,12 @@
 #ifndef PODPROF_SYMBOLIZE_RUSTNAME_H
 #define PODPROF_SYMBOLIZE_RUSTNAME_H
 
-/* Checks that a mangled Rust name (v0, "_R...") is well-formed, in time linear in its length. */
+/* Checks that a mangled Rust name (v0, "_R...") is well-formed, in linear time. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of a name; longer names are not well-formed. Reached: shown as it is. */
+/* Bytes of a name; longer names are not well-formed. Reached: shown unchanged. */
 #define RUSTNAME_MAX 1024
 
 struct rustname {

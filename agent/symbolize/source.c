@@ -88,9 +88,9 @@ const struct symbol_source source_go = {
 
 /**
  * struct table - the symbols of a file, in the file itself or in another
- * @unpacked: the other file, if it was packed into the file; else NULL
+ * @unpacked: the other file, if packed into the file; else NULL
  * @bytes: of @unpacked
- * @n_bytes: of these
+ * @n_bytes: in @bytes
  * @functions: the file's unwind table; NULL if there is none
  */
 struct table {
@@ -148,8 +148,8 @@ static int symtab_source_open(const struct source_file *file, void **ret)
 }
 
 /* The linker does not give hand-written assembly a size, unless its author did. Such a symbol ends
- * with its function in the unwind table. Where only the table's neighbours are known, it names its
- * first byte. */
+ * with the function in the unwind table. Where only the table's neighbours are known, the symbol
+ * names the first byte. */
 static bool is_within(const struct table *t, const struct symtab_symbol *symbol, uint64_t vaddr)
 {
 	struct ehrange range;

@@ -6,9 +6,9 @@
  * Sources of names for a file's code. To add a source, write a constant of this struct and add a
  * row to the list in lookup.c; nothing else knows the kinds.
  *
- * A source reads foreign files, which can block forever: it runs on a thread that may be abandoned
- * (symbolizer.h), and touches only its own data. A source that must wait for somebody else, as for
- * a download, does not block but answers SOURCE_LATER. Its file has a budget of work.
+ * A source reads foreign files, which can block forever: the source runs on a thread that may be
+ * abandoned (symbolizer.h), and touches no data of others. A source that must wait for somebody
+ * else, as for a download, does not block but answers SOURCE_LATER. The file has a budget of work.
  */
 
 #include <stdbool.h>
@@ -31,10 +31,10 @@ struct work_budget;
  * @elf:      NULL for memory
  * @build_id: lower-case hex; "" if there is none
  * @path:     as a process sees it
- * @proc:     for files beside it; may be NULL
- * @pid:      a process that has mapped it; {0}: none is known
- * @work:     the budget; @elf has it too
- * @perf_map: of the memory of @pid: its perf map, or -1; the source may read it at any time
+ * @proc:     for files beside @path; may be NULL
+ * @pid:      a process with the file mapped; {0}: none is known
+ * @work:     the budget; also of @elf
+ * @perf_map: the perf map of @pid, or -1; the source may read the map at any time
  * @perf_map_events: counters by enum perf_map_event, as long as the source is open
  * @dwarf:    NULL: DWARF is not read
  * @debug:    the separate debug file, opened by the first source that asks; outlives the sources
@@ -62,8 +62,8 @@ enum source_outcome {
 };
 
 /**
- * struct symbol_source - one kind of source
- * @only_starts: it gives starts of functions without names
+ * struct symbol_source - a kind of source
+ * @only_starts: the source gives starts of functions without names
  * @open:  @file->elf and @file->debug are borrowed and outlive the opened source; the rest of
  *         @file does not. 0 with an opened source; SOURCE_ABANDONED with one or, then @ret is
  * untouched, without; another outcome; -ENOMEM
@@ -73,7 +73,7 @@ enum source_outcome {
  * @find:  adds the functions at @vaddr, innermost first, with symbol_lines_add(), or tells only
  *         the start of the function, with symbol_lines_start(). 0; SOURCE_NONE; -ENOMEM
  * @bytes: memory held by an opened source
- * @any:   whether it has names now; NULL: always
+ * @any:   whether names are there now; NULL: always
  */
 struct symbol_source {
 	const char *name;
@@ -90,8 +90,8 @@ struct symbol_source {
 /* Copies the line's strings. Above a ceiling the line is left out. 0 or -ENOMEM. */
 int symbol_lines_add(struct symbol_lines *lines, const struct symbol_line *line);
 
-/* The functions are known, but the outermost one takes its name from the next source with a name
- * for the address: symbol tables have the names of clones, and of code without DWARF. */
+/* The functions are known, but the outermost function takes the name from the next source with a
+ * name for the address: symbol tables have the names of clones, and of code without DWARF. */
 void symbol_lines_rename(struct symbol_lines *lines);
 
 /* The function without a name begins at @vaddr. */
@@ -111,7 +111,7 @@ extern const struct symbol_source source_debugdata;
 extern const struct symbol_source source_plt;
 /* Starts of functions in the unwind table, without names. */
 extern const struct symbol_source source_ehframe;
-/* The perf map of a process, for code in its memory; of no file. */
+/* The perf map of a process, for code in memory; of no file. */
 extern const struct symbol_source source_perf_map;
 
 #endif

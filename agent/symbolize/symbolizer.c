@@ -15,7 +15,7 @@
  * meaning only until the next boot.
  *
  * Tables are kept by image. Above the memory ceiling the least used table is evicted. A table holds
- * a reference to its image, so its file stays open.
+ * a reference to the image, so the file stays open.
  *
  * Each string is copied once into blocks, and symbolizer_release() frees all blocks together. Names
  * are foreign bytes; the output is UTF-8.
@@ -39,7 +39,7 @@
 #include "symbolize/lookup.h"
 #include "symbolize/perf_map.h"
 
-/* Bytes of all strings between two releases; new strings above it are TOO_MANY_NAMES. A window of a
+/* Bytes of all strings between two releases; further strings are TOO_MANY_NAMES. A window of a
  * busy node has some 50,000 names of 60 bytes. Reached:
  * `podprof_symbolized_addresses_total{found="no"}`: shown as `image+0xoff`. */
 #define SYMBOLIZER_STRINGS_MAX (32u << 20)
@@ -89,7 +89,7 @@ struct interned {
 	char s[]; /* in the same block */
 };
 
-/* The names of one file, between two lookups. */
+/* The names of a file, between two lookups. */
 struct tables {
 	const struct image *key; /* @names has a reference */
 	struct file_names *names;
@@ -312,7 +312,7 @@ static void set_offset(struct symbolizer *s, struct symbol *sym, const struct im
 	sym->lines[0].system_name = sym->lines[0].function;
 }
 
-/* The lookup's strings are its own and may be changed. */
+/* The lookup owns the strings, which may be changed. */
 static void set_lines(struct symbolizer *s, struct symbol *sym, const struct symbol_lines *lines)
 {
 	for (size_t i = 0; i < lines->n; i++) {
@@ -354,7 +354,7 @@ static int give_all(struct symbolizer *s, const struct image *image, const struc
 	return r;
 }
 
-/* @lookup NULL: it was abandoned. */
+/* @lookup NULL: abandoned. */
 static void count_read(struct symbolizer *s, const struct image *image, const struct lookup *lookup,
 		       bool first)
 {
@@ -375,7 +375,7 @@ static void count_read(struct symbolizer *s, const struct image *image, const st
 	}
 }
 
-/* Runs one batch. *@ret is NULL, with the reason, for a file that is not read. The caller calls
+/* Runs a batch. *@ret is NULL, with the reason, for a file that is not read. The caller calls
  * end_lookup(). */
 static int look_up(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
 		   struct lookup **ret, enum symbol_missing *ret_why)
@@ -409,7 +409,7 @@ static int end_lookup(struct symbolizer *s, const struct image *image, struct lo
 	return r ? r : kept;
 }
 
-/* One batch. */
+/* A batch. */
 static int find_in_file(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
 			symbolizer_fn fn, void *ctx)
 {
@@ -430,7 +430,7 @@ int symbolizer_sources(struct symbolizer *s, struct image *image, symbolizer_sou
 	struct lookup *lookup;
 	int r = look_up(s, image, &any, 1, &lookup, &why);
 
-	if (!r && lookup)
+	if (!r && lookup && fn)
 		r = file_names_sources(lookup->names, fn, ctx);
 	return end_lookup(s, image, lookup, r);
 }

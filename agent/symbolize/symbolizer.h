@@ -3,7 +3,7 @@
 #define PODPROF_SYMBOLIZE_SYMBOLIZER_H
 
 /*
- * image + vaddr to names. Owned by one thread at a time (the report worker's, or a command's).
+ * image + vaddr to names. Owned by a single thread at a time (the report worker's, or a command's).
  * Keeps symbol tables by image under a ceiling, with eviction of the least used.
  */
 
@@ -13,7 +13,7 @@
 
 #include "procmap/image.h"
 
-/* Inlined functions at one address; deeper levels are left out. Reached: the outermost are
+/* Inlined functions at an address; deeper levels are left out. Reached: the outermost are
  * missing. */
 #define SYMBOL_LINES_MAX 64
 
@@ -33,14 +33,14 @@ struct symbol_line {
 enum symbol_missing {
 	SYMBOL_NAMED = 0,
 	SYMBOL_STRIPPED,	  /* the file has no symbol table and no debug file was found */
-	SYMBOL_NO_SYMBOL,	  /* its symbol table has no function there */
-	SYMBOL_AWAITS_DEBUG_FILE, /* a server is asked for its debug file */
-	SYMBOL_UNREADABLE_ELF,	  /* it is truncated, malformed or no ELF file */
-	SYMBOL_NOT_OPENED,	  /* it is gone, or the agent may not open it, or not yet */
-	SYMBOL_SLOW_FILE,	  /* it blocked its reader */
-	SYMBOL_OVER_BUDGET,	  /* it, or the whole report, takes too much work */
+	SYMBOL_NO_SYMBOL,	  /* the symbol table has no function there */
+	SYMBOL_AWAITS_DEBUG_FILE, /* a server is asked for the debug file */
+	SYMBOL_UNREADABLE_ELF,	  /* truncated, malformed or no ELF file */
+	SYMBOL_NOT_OPENED,	  /* gone, or the agent may not open the file, or not yet */
+	SYMBOL_SLOW_FILE,	  /* the file blocked a reader */
+	SYMBOL_OVER_BUDGET,	  /* the file, or the whole report, takes too much work */
 	SYMBOL_NO_PERF_MAP,	  /* compiled code of a process without a perf map */
-	SYMBOL_NOT_IN_PERF_MAP,	  /* ... with one that lacks this function */
+	SYMBOL_NOT_IN_PERF_MAP,	  /* ... with a perf map that lacks this function */
 	SYMBOL_NO_MAPPING,	  /* no known mapping has the address */
 	SYMBOL_KERNEL_HIDDEN,	  /* the agent does not see the kernel's addresses */
 	SYMBOL_NOT_IN_KERNEL,	  /* the kernel lists no function there */
@@ -51,7 +51,7 @@ enum symbol_missing {
 /* "stripped_no_debug", ...; NULL for SYMBOL_NAMED. */
 extern const char *const symbol_missing_names[SYMBOL_MISSING_MAX];
 
-/* All functions at one address, innermost first; at least one. */
+/* All functions at an address, innermost first; not empty. */
 struct symbol {
 	struct symbol_line lines[SYMBOL_LINES_MAX];
 	size_t n_lines;
@@ -61,16 +61,16 @@ struct symbol {
 
 /**
  * struct symbolizer_opts - borrowed pointers must outlive the symbolizer
- * @proc:        for kallsyms and debug files; NULL: without these
+ * @proc:        for kallsyms and debug files; NULL: without both
  * @cache_bytes: ceiling for symbol tables kept
- * @guarded:     read files on a separate thread: a blocked read costs the names of its file only.
+ * @guarded:     read files on a separate thread: a blocked read costs the names of this file only.
  *               Otherwise a blocked read blocks the caller
  * @blocked_ns:  blocked time of such a read; 0: the watchdog's default
  * @report_ns:   CPU time of all lookups between two symbolizer_release(); 0: any. Above it,
  *               addresses have no names
  * @dwarf:       read DWARF, in a process of its own; NULL: not. Copied
  * @debuginfod:  servers that have debug files; NULL: none. A reference is taken
- * @sources:     the symbol sources, @n_sources of them; NULL: the usual ones
+ * @sources:     the @n_sources symbol sources; NULL: the usual ones
  */
 struct symbolizer_opts {
 	const struct root *proc;
@@ -96,28 +96,29 @@ void symbolizer_free(struct symbolizer *s);
 /**
  * symbolizer_find() - names at an address
  * @vaddr: the address of the instruction: the caller has subtracted 1 from a return address
- * @ret:   its strings are the symbolizer's and live until symbolizer_release()
+ * @ret:   the strings are the symbolizer's and live until symbolizer_release()
  *
  * Return: 0 or -ENOMEM. Any problem with the file gives "image+0xoff".
  */
 int symbolizer_find(struct symbolizer *s, const struct frame *frame, struct symbol *ret);
-/* Receives the symbol of address @i, in ascending order; its strings as in symbolizer_find(). */
+/* Receives the symbol of address @i, in ascending order; strings as in symbolizer_find(). */
 typedef int (*symbolizer_fn)(void *ctx, size_t i, const struct symbol *symbol);
 /* The same for @n addresses of an image, with a single exchange with the reading thread. 0,
  * -ENOMEM, or the first result of @fn other than 0. */
 int symbolizer_find_all(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
 			symbolizer_fn fn, void *ctx);
-/* Receives a source of a file's names, the best first, and the bytes it holds in memory.
+/* Receives a source of a file's names, the best first, and the bytes held in memory.
  * @is_present: the file has such names. */
 typedef int (*symbolizer_source_fn)(void *ctx, const char *name, bool is_present, size_t bytes);
-/* Opens the sources of @image. 0, -ENOMEM, or the first result of @fn that is not 0. */
+/* Opens the sources of @image; @fn may be NULL. 0, -ENOMEM, or the first result of @fn that is not
+ * 0. */
 int symbolizer_sources(struct symbolizer *s, struct image *image, symbolizer_source_fn fn,
 		       void *ctx);
 /* Read the kernel's names before the first report needs them: 70 ms of CPU time. */
 void symbolizer_ahead(struct symbolizer *s);
 /* Free all returned strings; tables are kept up to the ceiling. Call between reports. */
 void symbolizer_release(struct symbolizer *s);
-/* First and later reads of files for names: once for each file, until its table is evicted. */
+/* First and later reads of files for names: once for each file, until the table is evicted. */
 enum symbol_read {
 	SYMBOL_READ_OK,
 	SYMBOL_READ_ABSENT,    /* the file has no names */

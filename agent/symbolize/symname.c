@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A version is a word of these letters; a name with an '@' for another reason keeps it. */
+/* A version is a word of these letters; a name with an '@' for another reason is unchanged. */
 static const char version_letters[] = "0123456789abcdefghijklmnopqrstuvwxyz"
 				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-";
 

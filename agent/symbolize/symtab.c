@@ -2,7 +2,7 @@
 /*
  * An entry of a symbol table has the start of a function and, in st_size, its length. Code between
  * two functions (padding, or stripped functions) belongs to neither, so the size decides. Functions
- * in assembly may have size 0. Such a function reaches to the next symbol or to the end of its
+ * in assembly may have size 0. Such a function reaches to the next symbol or to the end of the
  * section, but at most SYMTAB_UNSIZED_MAX bytes, because a stripped table does not show the next
  * function.
  *
@@ -33,9 +33,9 @@
 #include "elf/elffile.h"
 #include "symbolize/symname.h"
 
-/* Symbols kept of one file (16 MiB). The largest programs have half of that. Reached: no name. */
+/* Symbols kept of a file (16 MiB). The largest programs have half of that. Reached: no name. */
 #define SYMTAB_SYMBOLS_MAX  (1u << 20)
-/* Entries read in one table, data symbols included; later entries are ignored. Reached: no name. */
+/* Entries read in a table, data symbols included; later entries are ignored. Reached: no name. */
 #define SYMTAB_ENTRIES_MAX  (8u << 20)
 /* Bytes of a string table: name offsets have 28 bits. Reached: no name. */
 #define SYMTAB_STRINGS_MAX  (1u << 28)
@@ -47,17 +47,17 @@
 /* Symbols before an address that are tested for containing the address, for nested functions.
  * Reached: no name. */
 #define SYMTAB_LOOKBACK_MAX 64
-/* Names of one address that are compared. Reached: the best of the first 64. */
+/* Names of an address that are compared. Reached: the best of the first 64. */
 #define SYMTAB_ALIASES_MAX  64
 /* Entries read at a time. */
 #define SYMTAB_STEP	    4096
-/* Names of untyped symbols remembered during the load: there are thousands, but few different ones.
+/* Names of untyped symbols remembered during the load: thousands, but few different names.
  * Reached: looked at again. */
 #define SYMTAB_MARKS_MAX    64
-/* Work on one file: units, and more for each byte of the file. Node's of 99 MB takes 45 * 10^6. */
+/* Work on a file: units, and more for each byte of the file. Node's of 99 MB takes 45 * 10^6. */
 #define SYMTAB_WORK	    ((uint64_t)1 << 28)
 #define SYMTAB_BYTE_WORK    8u
-/* The maximum of these units. Reached: `abandoned`: no name. */
+/* The maximum of units. Reached: `abandoned`: no name. */
 #define SYMTAB_WORK_MAX	    ((uint64_t)1 << 32)
 /* The same as CPU time, where units do not describe the work. */
 #define SYMTAB_CPU_NS	    (5 * NSEC_PER_SEC)
@@ -120,7 +120,7 @@ static int compare_ranges(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Sorts the ranges. Sections of linked files do not overlap; others become one range. */
+/* Sorts the ranges. Sections of linked files do not overlap; others become a single range. */
 static void merge_ranges(struct symtab *t)
 {
 	size_t n = 0;
@@ -307,7 +307,7 @@ static bool is_repeated(const struct symbol_entry *e, const struct symbol_entry 
 }
 
 /* One past the last byte of all functions with the start of item @i, but at least @reach, the end
- * of those before them. Called once for each start. */
+ * of the functions before. Called once for each start. */
 static uint64_t reach_of(const struct symtab *t, size_t i, uint64_t reach)
 {
 	uint64_t vaddr = t->items[i].vaddr;
@@ -353,7 +353,7 @@ static void shrink(struct symtab *t)
 }
 
 /* A table counts when its entries and their sorting are within the budget. The table for dynamic
- * linking comes first: it is smaller, and has the functions that other files use. */
+ * linking comes first: the table is smaller, and has the functions that other files use. */
 static int load_tables(struct symtab *t)
 {
 	static const enum symbol_table order[TABLE_MAX] = {TABLE_DYNSYM, TABLE_SYMTAB};
@@ -456,7 +456,7 @@ static bool holds(const struct symbol_entry *e, uint64_t vaddr, enum symbol_pass
 	return vaddr - e->vaddr < e->size;
 }
 
-/* Symbols with the same start as the one before @end are its aliases: [first, end). */
+/* Symbols with the same start as the last before @end are its aliases: [first, end). */
 static size_t first_alias(const struct symtab *t, size_t end)
 {
 	size_t first = end - 1;
@@ -467,7 +467,7 @@ static size_t first_alias(const struct symtab *t, size_t end)
 	return first;
 }
 
-/* The best name among the aliases around @vaddr; they are sorted by rank. */
+/* The best name among the aliases around @vaddr; sorted by rank. */
 static bool best_name(const struct symtab *t, size_t end, uint64_t vaddr, enum symbol_pass pass,
 		      struct symtab_symbol *ret)
 {

@@ -19,7 +19,7 @@ struct symtab;
 enum symtab_outcome {
 	SYMTAB_OK = 0,
 	SYMTAB_ABSENT,	  /* no functions in either table */
-	SYMTAB_NOT_FOUND, /* no function has this address, or its name is unreadable */
+	SYMTAB_NOT_FOUND, /* no function has this address, or the name is unreadable */
 	SYMTAB_ABANDONED, /* the file takes too much work */
 	SYMTAB_OUTCOME_MAX,
 };
@@ -30,9 +30,9 @@ struct symtab_symbol {
 	uint64_t size; /* 0 if the file does not say */
 };
 
-/* @file is borrowed; look-ups are charged to its budget, too. 0, SYMTAB_ABSENT, SYMTAB_ABANDONED,
+/* @file is borrowed; look-ups are charged to the same budget. 0, SYMTAB_ABSENT, SYMTAB_ABANDONED,
  * -errno. With SYMTAB_ABANDONED, @ret is the table within the budget, and untouched without one. A
- * malformed table counts up to its first unreadable part. */
+ * malformed table counts up to the first unreadable part. */
 int symtab_open(const struct elffile *file, struct symtab **ret);
 void symtab_free(struct symtab *t);
 /* Memory. */

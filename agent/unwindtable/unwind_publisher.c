@@ -142,7 +142,7 @@ static uint32_t runtime_of(const struct unwind_publisher *u, const struct sample
 /* The map of a runtime's processes; -1: it has none. */
 static int map_of(const struct unwind_publisher *u, uint32_t runtime)
 {
-	return runtime == FRAME_RUNTIME_PYTHON ? u->opts.kernel.python : -1;
+	return runtime < u->opts.kernel.n_runtimes ? u->opts.kernel.runtimes[runtime] : -1;
 }
 
 /* Write the process into the runtime's own map, before the record that names the runtime. False if

@@ -3,7 +3,7 @@
 #define PODPROF_BPF_LIB_EVENT_SAMPLER_BPF_H
 
 /*
- * The event sampler chooses a part of many events on one CPU. After each chosen event the sampler
+ * The event sampler chooses a part of many events on a CPU. After each chosen event the sampler
  * draws the number of events to skip, so that a skipped event costs a subtraction. The numbers have
  * the geometric distribution, like a coin toss at each event. Periodic behaviour of a program thus
  * causes no bias. The weight of a chosen event is the mean distance.
@@ -33,7 +33,7 @@ struct event_sampler {
 EVENT_SAMPLER_INLINE __u64 event_sampler_now_ns(void);
 EVENT_SAMPLER_INLINE __u32 event_sampler_random(void);
 
-/* Charge one stack to the budget. An overdrawn budget raises the level. Half of the largest saving
+/* Charge a stack to the budget. An overdrawn budget raises the level. Half of the largest saving
  * lowers the level by one, and a full saving resets the level to 0. */
 EVENT_SAMPLER_INLINE void event_sampler_pay(struct event_sampler *c,
 					    const volatile struct offcpu_plan *plan)

@@ -3,13 +3,13 @@
 #define PODPROF_BPF_LIB_MEMO_BPF_H
 
 /*
- * The rules found last, of one CPU and one event. A lookup in an unwind table reads four or five
+ * The rules found last, of a CPU and an event. A lookup in an unwind table reads four or five
  * cache lines in as many pages, cold at the usual rate. Most return addresses are in many samples,
  * and for these the walk reads one line here instead.
  *
  * The key is the version of the table and the distance from the table's start. A table never
- * changes under its version, so no entry becomes wrong, and nobody has to remove one. A new rule
- * replaces the entry in its place.
+ * changes under the same version, so no entry becomes wrong, and nobody has to remove an entry. A
+ * new rule replaces the entry in its place.
  */
 
 #include "lib/table.bpf.h"

@@ -31,7 +31,7 @@ static __always_inline int pid_filter_match(const struct sample_key *key)
 	return cfg.scope != SETTINGS_SCOPE_PROCESSES || pid_filter_process(key);
 }
 
-/* Whether the filter excludes @task by its kernel pid alone, without the rest of its identity.
+/* Whether the filter excludes @task by its kernel pid alone, without the rest of the identity.
  * @task must be an argument of a tp_btf program, because its reads need no helper's call. */
 static __always_inline int pid_filter_excludes(const struct task_struct *task)
 {

@@ -8,7 +8,7 @@
  *
  * Two rate limits bound the cost: per CPU and per process. A process with many threads, or without
  * tables forever, thus leaves room for all others. A fork bomb is many processes, and the CPU's
- * limit bounds its cost. Above a limit, the kernel walks as usual.
+ * limit bounds the cost. Above a limit, the kernel walks as usual.
  *
  * Bytes go through the window (stack.bpf.h explains why user memory is read only there), then to
  * the event's own record, and from there into the ring with their actual length: a reserved ring
@@ -18,7 +18,7 @@
 #include "lib/stack.bpf.h"
 #include "shared/stack_dump.h"
 
-/* One ring for all events. User space sets the size before it loads the object. */
+/* A ring for all events. User space sets the size before it loads the object. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -53,7 +53,7 @@ struct {
 	__type(value, struct stack_dump_budget);
 } stack_dump_processes __weak SEC(".maps");
 
-/* The record under construction: one for each event and CPU, like the scratch. */
+/* The record under construction, for each event and CPU, like the scratch. */
 struct stack_dump_scratch {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -73,7 +73,7 @@ static __always_inline int stack_dump_after(const struct stack *s)
 	return cfg.dumps_per_second && !s->dumped && (s->walk.flags & SAMPLE_FLAG_AWAITS);
 }
 
-/* Whether the budget of this second permits one more dump. */
+/* Whether the budget of this second permits another dump. */
 static __always_inline int stack_dump_spend(struct stack_dump_budget *b, __u64 now_ns, __u64 most)
 {
 	if (now_ns - b->since_ns >= 1000000000ull) {
@@ -143,7 +143,7 @@ static __always_inline void stack_dump_describe(struct stack_dump_record *c, con
 	bpf_probe_read_kernel(c->data, SAMPLE_KERNEL_FRAMES_MAX * 8, s->value.frames);
 }
 
-/* Wake the agent when a quarter of the ring is full; it looks by itself every second. */
+/* Wake the agent when a quarter of the ring is full; the agent also looks every second. */
 static __always_inline int stack_dump_send(struct stack_dump_record *c)
 {
 	__u64 size = sizeof(c->head) + stack_dump_bytes_off(c) + c->head.n_bytes, flags;

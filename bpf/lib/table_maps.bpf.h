@@ -3,13 +3,13 @@
 #define PODPROF_BPF_LIB_TABLE_MAPS_BPF_H
 
 /*
- * The maps of the unwind tables, and table.bpf.h's accessors to them. Weak: the same maps in every
+ * The maps of the unwind tables, and table.bpf.h's accessors. Weak: the same maps in every
  * object that includes this.
  *
  * The verifier turns every lookup here into a handful of instructions instead of a call, because
  * the array sizes are known. The size of a slab is known because all slabs are equal and have no
  * flag BPF_F_INNER_MAP (array_map_gen_lookup() in kernel/bpf/arraymap.c). The agent maps the maps
- * into its memory and writes there.
+ * into memory and writes there.
  */
 
 #include <bpf/bpf_helpers.h>

@@ -2,7 +2,7 @@
 #ifndef PODPROF_BPF_LIB_TASK_BPF_H
 #define PODPROF_BPF_LIB_TASK_BPF_H
 
-/* Identity of a task: its process, name and cgroups. */
+/* Identity of a task: process, name and cgroups. */
 
 #include "lib/kernel.bpf.h"
 #include <bpf/bpf_helpers.h>

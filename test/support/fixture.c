@@ -29,14 +29,20 @@ const char *fixture_path(const char *name, char ret[FIXTURE_PATH_MAX])
 	return ret;
 }
 
-struct image *fixture_image(const char *name)
+struct image *fixture_image_at(const char *path)
 {
-	char path[FIXTURE_PATH_MAX];
 	struct image *image;
-	int elf, fd = open(fixture_path(name, path), O_RDONLY | O_CLOEXEC);
+	int elf, fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	assert_true(fd >= 0);
 	assert_int_equal(image_new_file(fd, path, &image, &elf), 0);
 	assert_int_equal(elf, 0);
 	return image;
+}
+
+struct image *fixture_image(const char *name)
+{
+	char path[FIXTURE_PATH_MAX];
+
+	return fixture_image_at(fixture_path(name, path));
 }

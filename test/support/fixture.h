@@ -12,5 +12,7 @@ const char *fixture_path(const char *name, char ret[FIXTURE_PATH_MAX]);
 /* A fixture that is an ELF file; the reference is the caller's. */
 struct image;
 struct image *fixture_image(const char *name);
+/* Another ELF file, by its path. */
+struct image *fixture_image_at(const char *path);
 
 #endif

@@ -5,10 +5,6 @@
 
 #include <string.h>
 
-#define WALK_RUNTIMES
-#include "lib/table_host.h"
-#include "lib/walk.bpf.h"
-
 /* Native frame i is from SP(i) to SP(i + 1), with its frame record at the end. */
 #define STACK	     0x7ffc00000000ull
 #define NATIVE_BYTES 0x100ull
@@ -28,6 +24,10 @@
 #define FRAME(i)     (FRAMES + FRAME_BYTES * (N_FRAMES - 1 - (i)))
 #define NOWHERE	     0x630000000000ull
 
+#define WALK_RUNTIMES
+#define WALK_THREAD_POINTER (THREAD + 0x80)
+#include "support/walkbuilt.h"
+
 #define LOOP	   0x500000ull
 #define LOOP_COLD  0x700000ull
 #define LOOP_BYTES 0x1000ull
@@ -41,7 +41,6 @@ static struct region {
 static struct region *const regions[] = {&stack, &thread, &codes, &frames};
 
 static struct python_process process;
-static struct walk_room room;
 static size_t n_reads;
 static bool has_process;
 
@@ -71,32 +70,6 @@ static void put(uint64_t address, const void *bytes, size_t n)
 static void put_word(uint64_t address, uint64_t word)
 {
 	put(address, &word, sizeof(word));
-}
-
-WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
-{
-	(void)space;
-	return THREAD + 0x80;
-}
-
-WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
-{
-	(void)space;
-	(void)exe;
-	return NULL;
-}
-
-WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
-{
-	(void)space;
-	(void)exe;
-	(void)n_frames;
-}
-
-WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
-{
-	(void)c;
-	return &room;
 }
 
 WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
@@ -340,38 +313,20 @@ static void build(const char *native, const char *python)
 	}
 }
 
-struct walked {
-	struct walk walk;
-	__u64 frames[WALK_SLOTS];
-};
-
-static void walk_from(uint64_t pc, walk_runtime_fn step, struct walked *ret)
-{
-	struct window win;
-	struct regs regs = {0};
-	const struct walk_ctx c = {.w = &ret->walk,
-				   .regs = &regs,
-				   .win = &win,
-				   .frames = ret->frames,
-				   .mode = SETTINGS_UNWIND_AUTO};
-
-#ifdef __x86_64__
-	regs.ip = pc, regs.sp = STACK, regs.bp = RECORD(0), regs.orig_ax = (__u64)-1;
-#else
-	regs.pc = pc, regs.sp = STACK, regs.x[29] = RECORD(0);
-#endif
-	*ret = (struct walked){0};
-	n_reads = 0;
-	walk_begin(&c, 0, 0);
-	for (int i = 0; i < WALK_PROGRAMS && ret->walk.end == WALK_ON; i++)
-		walk_on(&c, step);
-	if (ret->walk.end == WALK_ON) /* as stack_finish() */
-		ret->walk.end = SAMPLE_END_MAX_FRAMES;
-}
-
 static void walk_built(const char *native, walk_runtime_fn step, struct walked *ret)
 {
-	walk_from(native[0] == 'n' ? PC(0) : native[0] == 'C' ? LOOP_COLD : LOOP, step, ret);
+	const struct walk_start from = {
+		.pc = native[0] == 'n'	 ? PC(0)
+		      : native[0] == 'C' ? LOOP_COLD
+					 : LOOP,
+		.sp = STACK,
+		.fp = RECORD(0),
+		.step = step,
+		.mode = SETTINGS_UNWIND_AUTO,
+	};
+
+	n_reads = 0;
+	walk_from(&from, ret);
 }
 
 /* As the header defines. */

@@ -7,8 +7,7 @@
 
 #define FRAME_RUNTIMES_TEST "bpf/runtime_test.bpf.h"
 #define WALK_RUNTIMES
-#include "lib/table_host.h"
-#include "lib/walk.bpf.h"
+#include "support/walkbuilt.h"
 
 /* The task's stack: a frame record in each page. The runtime's frames have pages of their own. */
 #define STACK	   0x7ffc00000000ull
@@ -47,34 +46,6 @@ WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n
 	return 0;
 }
 
-WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
-{
-	(void)space;
-	return 0;
-}
-
-WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
-{
-	(void)space;
-	(void)exe;
-	return NULL;
-}
-
-WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
-{
-	(void)space;
-	(void)exe;
-	(void)n_frames;
-}
-
-static struct walk_room room;
-
-WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
-{
-	(void)c;
-	return &room;
-}
-
 WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
 {
 	(void)c;
@@ -87,33 +58,12 @@ WALK_INLINE const struct runtime_test *runtime_test_of(const struct table_space 
 	return has_runtime ? &where : NULL;
 }
 
-struct walked {
-	struct walk walk;
-	__u64 frames[WALK_SLOTS];
-	int n_programs;
-};
-
 static void walk(uint64_t pc, walk_runtime_fn step, struct walked *ret)
 {
-	struct window win;
-	struct regs regs = {0};
-	const struct walk_ctx c = {.w = &ret->walk,
-				   .regs = &regs,
-				   .win = &win,
-				   .frames = ret->frames,
-				   .mode = SETTINGS_UNWIND_AUTO};
+	const struct walk_start from = {
+		.pc = pc, .sp = STACK, .fp = AT(1), .step = step, .mode = SETTINGS_UNWIND_AUTO};
 
-#ifdef __x86_64__
-	regs.ip = pc, regs.sp = STACK, regs.bp = AT(1), regs.orig_ax = (__u64)-1;
-#else
-	regs.pc = pc, regs.sp = STACK, regs.x[29] = AT(1);
-#endif
-	*ret = (struct walked){0};
-	walk_begin(&c, 0, 0);
-	for (; ret->n_programs < WALK_PROGRAMS && ret->walk.end == WALK_ON; ret->n_programs++)
-		walk_on(&c, step);
-	if (ret->walk.end == WALK_ON) /* as stack_finish() */
-		ret->walk.end = SAMPLE_END_MAX_FRAMES;
+	walk_from(&from, ret);
 }
 
 /* ---------------------------------------------------------------- small stacks */
@@ -270,7 +220,7 @@ static void test_depth(void **state)
 		assert_true(w.n_programs <= WALK_PROGRAMS);
 		/* nothing behind the last word, and no half frame */
 		for (__u32 k = w.walk.n; k < WALK_SLOTS; k++)
-			assert_true(w.frames[k] == 0);
+			assert_true(w.frames[k] == UINT64_MAX);
 		for (__u32 k = 0; k < w.walk.n; k += frame.n_words)
 			assert_true(frame_decode(w.frames + k, w.walk.n - k, &frame) > 0);
 	}

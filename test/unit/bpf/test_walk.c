@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "lib/table_host.h"
-#include "lib/walk.bpf.h"
+#include "support/walkbuilt.h"
 
 /* The frame-pointer walk on synthetic stacks. The stack of the task: records at these addresses;
  * all other memory is unreadable. */
@@ -45,41 +44,12 @@ WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n
 	return is_there ? 0 : -1;
 }
 
-WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
+static void walk_by_fp(uint64_t pc, uint64_t sp, uint64_t fp, uint32_t first, struct walked *ret)
 {
-	(void)space;
-	return 0;
-}
+	const struct walk_start from = {
+		.pc = pc, .sp = sp, .fp = fp, .mode = SETTINGS_UNWIND_FP, .first = first};
 
-WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
-{
-	(void)space;
-	(void)exe;
-	return NULL;
-}
-
-WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
-{
-	(void)space;
-	(void)exe;
-	(void)n_frames;
-}
-
-static __u32 walk_all(const struct walk_ctx *c, uint64_t pc, uint64_t sp, uint64_t fp, __u32 first)
-{
-	*c->regs = (struct regs){0};
-#ifdef __x86_64__
-	c->regs->ip = pc, c->regs->sp = sp, c->regs->bp = fp, c->regs->orig_ax = (__u64)-1;
-#else
-	c->regs->pc = pc, c->regs->sp = sp, c->regs->x[29] = fp;
-#endif
-	c->w->first = first;
-	c->w->hash = 0;
-	c->w->flags = 0;
-	walk_begin(c, 0, 0);
-	for (int i = 0; i < WALK_PROGRAMS && c->w->end == WALK_ON; i++)
-		walk_on(c, NULL);
-	return c->w->end;
+	walk_from(&from, ret);
 }
 
 struct walk_row {
@@ -243,24 +213,17 @@ static void test_rows(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(walk_rows); i++) {
 		const struct walk_row *row = &walk_rows[i];
-		__u64 frames[WALK_SLOTS] = {0};
-		struct walk walk = {0};
-		struct window win;
-		struct regs regs;
-		const struct walk_ctx c = {.w = &walk,
-					   .regs = &regs,
-					   .win = &win,
-					   .frames = frames,
-					   .mode = SETTINGS_UNWIND_FP};
+		struct walked w;
 
 		row_begin(row->name);
 		memcpy(stack, row->stack, sizeof(row->stack));
 		n_stack = array_size(row->stack);
-		assert_int_equal(walk_all(&c, row->pc, row->sp, row->fp, 0), row->end);
-		assert_int_equal(walk.n, pcs_in(row));
-		assert_int_equal(walk.n_rows, 0);
-		for (size_t f = 0; f < walk.n; f++)
-			assert_true(frames[f] == row->pcs[f]);
+		walk_by_fp(row->pc, row->sp, row->fp, 0, &w);
+		assert_int_equal(w.walk.end, row->end);
+		assert_int_equal(w.walk.n, pcs_in(row));
+		assert_int_equal(w.walk.n_rows, 0);
+		for (size_t f = 0; f < w.walk.n; f++)
+			assert_true(w.frames[f] == row->pcs[f]);
 	}
 }
 
@@ -296,27 +259,19 @@ static void test_depth(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(deep_rows); i++) {
 		const struct deep_row *row = &deep_rows[i];
-		__u64 frames[WALK_SLOTS];
-		struct walk walk = {0};
-		struct window win;
-		struct regs regs;
-		const struct walk_ctx c = {.w = &walk,
-					   .regs = &regs,
-					   .win = &win,
-					   .frames = frames,
-					   .mode = SETTINGS_UNWIND_FP};
+		struct walked w;
 
 		row_begin(row->name);
-		memset(frames, 0xff, sizeof(frames));
 		make_stack(row->callers);
-		assert_int_equal(walk_all(&c, PC(0), STACK, AT(1), row->first), row->end);
-		assert_int_equal(walk.n, row->n);
+		walk_by_fp(PC(0), STACK, AT(1), row->first, &w);
+		assert_int_equal(w.walk.end, row->end);
+		assert_int_equal(w.walk.n, row->n);
 		/* one read a frame, and one for the extra frame */
-		assert_int_equal(n_reads, walk.n - (row->end == SAMPLE_END_COMPLETE));
+		assert_int_equal(n_reads, w.walk.n - (row->end == SAMPLE_END_COMPLETE));
 		for (__u32 f = 0; f < WALK_SLOTS; f++) {
-			bool ours = f >= row->first && f < row->first + walk.n;
+			bool ours = f >= row->first && f < row->first + w.walk.n;
 
-			assert_true(frames[f] == (ours ? PC(f - row->first) : UINT64_MAX));
+			assert_true(w.frames[f] == (ours ? PC(f - row->first) : UINT64_MAX));
 		}
 	}
 }
@@ -328,16 +283,7 @@ static void test_rubbish(void **state)
 
 	(void)state;
 	for (int round = 0; round < 2000; round++) {
-		__u64 frames[WALK_SLOTS];
-		struct walk walk = {0};
-		struct window win;
-		struct regs regs;
-		const struct walk_ctx c = {.w = &walk,
-					   .regs = &regs,
-					   .win = &win,
-					   .frames = frames,
-					   .mode = SETTINGS_UNWIND_FP};
-		__u32 end;
+		struct walked w;
 
 		for (n_stack = 0; n_stack < 32; n_stack++) {
 			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
@@ -345,12 +291,12 @@ static void test_rubbish(void **state)
 				AT(n_stack), {AT(x % 40) + (x >> 60) % 2, x >> (x % 64)}};
 		}
 		n_reads = 0;
-		end = walk_all(&c, x, STACK, AT(x % 32), 0);
-		assert_true(end < SAMPLE_END_MAX);
-		assert_true(walk.n >= 1 && walk.n <= SAMPLE_USER_FRAMES_MAX);
+		walk_by_fp(x, STACK, AT(x % 32), 0, &w);
+		assert_true(w.walk.end < SAMPLE_END_MAX);
+		assert_true(w.walk.n >= 1 && w.walk.n <= SAMPLE_USER_FRAMES_MAX);
 		assert_true(n_reads <= 33); /* each record at most once: addresses only grow */
-		for (__u32 f = 1; f < walk.n; f++)
-			assert_true(walk_pc_plausible(frames[f]));
+		for (__u32 f = 1; f < w.walk.n; f++)
+			assert_true(walk_pc_plausible(w.frames[f]));
 	}
 }
 

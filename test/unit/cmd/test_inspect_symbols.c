@@ -2,12 +2,23 @@
 /* 'inspect maps' and 'inspect symbols' on this very process, and every command's wrong usage. */
 #include "support/test.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "cmd/cmd.h"
 #include "support/command.h"
+#include "support/debugserver.h"
 #include "support/fixture.h"
+#include "support/tree.h"
+
+/* Only ends a hanging test. */
+#define WAIT_SECONDS 300
 
 struct usage_row {
 	const char *line;
@@ -28,18 +39,23 @@ static const struct usage_row usage_rows[] = {
 	{"inspect symbols", 2, "give FILE and addresses"},
 	{"inspect symbols Makefile", 2, "give addresses in hex"},
 	{"inspect symbols Makefile zz", 2, "not a hex address: 'zz'"},
-	{"inspect symbols Makefile 1", 1, "Makefile has no symbols: not_elf"},
+	{"inspect symbols Makefile 1", 1, "cannot read Makefile: not_elf"},
 	{"inspect symbols /nonexistent 1", 1, "no such file"},
 	{"inspect symbols /dev/null 1", 1, "not_a_file"},
 	{"inspect symbols --sources", 2, "give FILE and addresses"},
 	{"inspect symbols --sources --pid 1", 2, "give FILE with --sources"},
-	{"inspect symbols --sources Makefile", 1, "Makefile has no symbols: not_elf"},
+	{"inspect symbols --sources Makefile", 1, "cannot read Makefile: not_elf"},
 	{"inspect symbols --pid 2147483647 1", 1, "no such process"},
+	{"inspect symbols --debuginfod ftp://x Makefile 1", 2, "--debuginfod takes http://"},
+	{"inspect symbols --debuginfod http://x --debuginfod-dir /dev/null/x Makefile 1", 1,
+	 "cannot keep debug files in /dev/null/x"},
 	{"inspect symbols --pid x 1", 2, "--pid takes a PID, not 'x'"},
 	{"inspect symbols --pid", 2, "missing value after '--pid'"},
 	{"inspect maps 0", 2, "not a PID: '0'"},
 	{"inspect goruntime", 2, "give one FILE or PID"},
 	{"inspect goruntime --json=1 1", 2, "unknown option '--json=1'"},
+	{"inspect goruntime Makefile", 1, "cannot read Makefile: not_elf"},
+	{"inspect goruntime /nonexistent", 1, "cannot open /nonexistent: no such file"},
 	{"inspect goruntime 1 --proc-root /nonexistent", 1, "cannot open /nonexistent"},
 	{"heap", 2, "give one PID"},
 	{"heap 0 -o x", 2, "give one PID"},
@@ -247,13 +263,63 @@ static void test_control_characters(void **state)
 	command_assert_has(&none.err, "/x?[2J");
 }
 
+/* The name of a stripped program's function comes from a server, and then from the directory. */
+static void test_debug_server(void **state)
+{
+	_cleanup_(tree_deinit) struct tree files = {0}, t = {0};
+	const uint64_t until = nsec_monotonic() + WAIT_SECONDS * NSEC_PER_SEC;
+	char from[FIXTURE_PATH_MAX];
+	char line[FIXTURE_PATH_MAX + 256];
+	bool found = false;
+	pid_t server;
+
+	(void)state;
+	debugserver_own_network();
+	tree_init(&files);
+	tree_init(&t);
+	debugserver_put(&files, "cxx.debug");
+	snprintf(line, sizeof(line),
+		 "inspect symbols --sources --debuginfod " DEBUGSERVER_URL
+		 " --debuginfod-dir %s/cache %s",
+		 t.path, fixture_path("cxx-other", from));
+	server = debugserver_start(&files);
+	while (!found) {
+		_cleanup_(command_run_deinit) struct command_run run = {0};
+
+		command_run(line, &run);
+		assert_int_equal(run.status, CMD_DONE);
+		found = strstr(run.out.data, "debugfile   present") != NULL;
+		command_assert_has(&run.err, found ? "debug files: 1 downloaded, 0 on no server\n"
+						   : "debug files: 0 downloaded");
+		debugserver_check(server);
+		assert_true(nsec_monotonic() < until);
+	}
+	debugserver_kill(server);
+	for (int busy = 0; busy < 2; busy++) {
+		_cleanup_(command_run_deinit) struct command_run run = {0};
+		_cleanup_(close_fdp) int lock = openat(t.fd, "cache", O_RDONLY | O_CLOEXEC);
+
+		assert_int_equal(busy ? flock(lock, LOCK_EX) : 0, 0);
+		command_run(line, &run);
+		if (busy)
+			command_assert_error(&run, CMD_FAILED, "another podprof uses it");
+		else
+			command_assert_has(&run.out, "debugfile   present");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_usage),	cmocka_unit_test(test_help),
-		cmocka_unit_test(test_maps),	cmocka_unit_test(test_address),
-		cmocka_unit_test(test_symbols), cmocka_unit_test(test_relative_path),
-		cmocka_unit_test(test_sources), cmocka_unit_test(test_control_characters),
+		cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_maps),
+		cmocka_unit_test(test_address),
+		cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_relative_path),
+		cmocka_unit_test(test_sources),
+		cmocka_unit_test(test_debug_server),
+		cmocka_unit_test(test_control_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,6 +75,7 @@ static const struct wrong_row wrong_rows[] = {
 	{"--all --tag =1", "a key consists of letters"},
 	{"--all --tag 1=1", "a key consists of letters"},
 	{"--all --tag a-b=1", "a key consists of letters"},
+	{"--all --debuginfod", "missing value after '--debuginfod'"},
 	{"--all --output=", "--output takes the name of a file"},
 };
 

@@ -3,16 +3,9 @@
 #include "support/test.h"
 
 #include <fcntl.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/atomic_file.h"
@@ -20,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "support/debugserver.h"
 #include "support/fixture.h"
 #include "support/rawserver.h"
 #include "support/tree.h"
@@ -126,64 +120,22 @@ static void read_debug_file(struct buf *ret)
 	assert_int_equal(root_read_fd(fd, ret), 0);
 }
 
-static void copy_debug_file(int dir_fd)
-{
-	_cleanup_(buf_deinit) struct buf bytes;
-
-	buf_init(&bytes, DIR_BYTES);
-	read_debug_file(&bytes);
-	assert_int_equal(atomic_file_write(dir_fd, "cxx.debug", 0600, bytes.data, bytes.len), 0);
-}
-
-/* In a network of its own, because Debian 12's server listens on every address. */
-static void own_network(void)
-{
-	_cleanup_(close_fdp) int fd = -1;
-	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-
-	assert_int_equal(unshare(CLONE_NEWNET), 0);
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	assert_true(fd >= 0);
-	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &lo), 0);
-}
-
-static pid_t run_server(const struct tree *files)
-{
-	char program[FIXTURE_PATH_MAX];
-	pid_t pid;
-
-	fixture_path("debuginfod", program);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		(void)dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
-		(void)setenv("HOME", files->path, 1);
-		(void)setenv("DEBUGINFOD_URLS", "", 1);
-		execl(program, program, "-p", "8002", "-d", ":memory:", "-t", "1", "-F",
-		      files->path, NULL);
-		_exit(127);
-	}
-	return pid;
-}
-
 static void test_real_server(void **state)
 {
-	static const char *const urls[] = {"http://127.0.0.1:8002/"};
+	static const char *const urls[] = {DEBUGSERVER_URL};
 	_cleanup_(tree_deinit) struct tree files = {0}, t = {0};
 	const uint64_t until = nsec_monotonic() + WAIT_SECONDS * NSEC_PER_SEC;
 	struct image *stripped = open_stripped();
 	struct debuginfod *d;
 	size_t n = 0;
 	pid_t server;
-	int status;
 
 	(void)state;
-	own_network();
+	debugserver_own_network();
 	tree_init(&files);
 	tree_init(&t);
-	copy_debug_file(files.fd);
-	server = run_server(&files);
+	debugserver_put(&files, "cxx.debug");
+	server = debugserver_start(&files);
 	/* the server starts and scans meanwhile: unreachable, then "not found", then there */
 	while (!n) {
 		d = start(&t, urls, 1);
@@ -193,12 +145,11 @@ static void test_real_server(void **state)
 			usleep(10000);
 		n = n ? n : compare(d, stripped);
 		debuginfod_unref(d);
-		assert_int_equal(waitpid(server, &status, WNOHANG), 0);
+		debugserver_check(server);
 		assert_true(nsec_monotonic() < until);
 	}
 	assert_true(n > 100);
-	kill(server, SIGKILL);
-	assert_int_equal(waitpid(server, &status, 0), server);
+	debugserver_kill(server);
 	/* the file stays for the next start */
 	d = start(&t, urls, 1);
 	assert_int_equal(compare(d, stripped), n);
@@ -282,6 +233,110 @@ static void test_silent_server(void **state)
 	assert_int_equal(n_asked, DEBUGINFOD_QUEUE_MAX + 1);
 	debuginfod_unref(d);
 	rawserver_free(server);
+}
+
+/* A file that has come into the directory unseen, for the stripped program. */
+static void put_unseen(const struct tree *t, const char *build_id)
+{
+	_cleanup_(close_fdp) int dir = openat(t->fd, "cache", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(buf_deinit) struct buf bytes;
+	char name[96];
+
+	buf_init(&bytes, DIR_BYTES);
+	read_debug_file(&bytes);
+	snprintf(name, sizeof(name), "%s.debug", build_id);
+	assert_int_equal(atomic_file_write(dir, name, 0600, bytes.data, bytes.len), 0);
+}
+
+struct names {
+	struct root proc;
+	struct symbolizer *s;
+	struct image *stripped;
+	uint64_t vaddr; /* each address is asked once */
+};
+
+static void names_init(struct names *n, struct debuginfod *d)
+{
+	const struct symbolizer_opts opts = {
+		.proc = &n->proc, .cache_bytes = CACHE_BYTES, .debuginfod = d};
+	struct elffile_section text;
+
+	n->stripped = open_stripped();
+	assert_int_equal(elffile_section(n->stripped->file, ".text", &text), 0);
+	n->vaddr = text.vaddr + text.size / 2;
+	assert_int_equal(root_open("/proc", &n->proc), 0);
+	assert_int_equal(symbolizer_new(&opts, &n->s), 0);
+}
+
+static void names_deinit(struct names *n)
+{
+	symbolizer_free(n->s);
+	image_unref(n->stripped);
+	root_deinit(&n->proc);
+}
+
+static bool is_awaited(struct names *n)
+{
+	struct symbol symbol;
+
+	assert_int_equal(symbolizer_find(n->s, &(struct frame){n->stripped, n->vaddr++}, &symbol),
+			 0);
+	return symbol.missing == SYMBOL_AWAITS_DEBUG_FILE;
+}
+
+/* Batches of addresses do not look into the directory until a download has ended. */
+static void test_asks_for_news(void **state)
+{
+	static const struct rawserver_answer script[] = {
+		{.bytes = "HTTP/1.1", .end = RAWSERVER_HOLD}, {.bytes = NOT_FOUND}};
+	_cleanup_(tree_deinit) struct tree t = {0};
+	struct rawserver *server = rawserver_new(script, array_size(script));
+	const char *url = rawserver_url(server);
+	struct names n;
+	struct debuginfod *d;
+	int fd;
+
+	(void)state;
+	tree_init(&t);
+	d = start(&t, &url, 1);
+	names_init(&n, d);
+	assert_true(is_awaited(&n));
+	while (!rawserver_request(server, 0))
+		usleep(1000);
+	put_unseen(&t, n.stripped->build_id);
+	for (size_t i = 0; i < 4; i++)
+		assert_true(is_awaited(&n));
+	assert_int_equal(debuginfod_get(d, MADE_UP_ID, &fd), DEBUGINFOD_LATER);
+	wait_for(d, DEBUGINFOD_END_NOT_FOUND, 1);
+	assert_false(is_awaited(&n));
+	names_deinit(&n);
+	debuginfod_unref(d);
+	rawserver_free(server);
+}
+
+/* After a failure of all servers, the time of the next request is news. */
+static void test_asks_again(void **state)
+{
+	_cleanup_(tree_deinit) struct tree t = {0};
+	const char *const url = "http://127.0.0.1:1"; /* refused */
+	const uint64_t until = nsec_monotonic() + WAIT_SECONDS * NSEC_PER_SEC;
+	struct names n;
+	struct debuginfod *d;
+
+	(void)state;
+	tree_init(&t);
+	d = start(&t, &url, 1);
+	names_init(&n, d);
+	assert_true(is_awaited(&n));
+	wait_for(d, DEBUGINFOD_END_FAILED, 1);
+	assert_true(is_awaited(&n)); /* asked again, or too early for that */
+	put_unseen(&t, n.stripped->build_id);
+	while (is_awaited(&n)) {
+		assert_true(nsec_monotonic() < until);
+		usleep(1000);
+	}
+	names_deinit(&n);
+	debuginfod_unref(d);
 }
 
 /* A build id is a part of a path and of a URL. */
@@ -370,8 +425,9 @@ static void test_ceiling(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),	    cmocka_unit_test(test_silent_server),
-		cmocka_unit_test(test_strange_ids), cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_answers),	      cmocka_unit_test(test_silent_server),
+		cmocka_unit_test(test_asks_for_news), cmocka_unit_test(test_asks_again),
+		cmocka_unit_test(test_strange_ids),   cmocka_unit_test(test_ceiling),
 		cmocka_unit_test(test_real_server),
 	};
 

@@ -53,24 +53,6 @@ static struct symbolizer *new_symbolizer(const struct root *proc, uint64_t patie
 	return s;
 }
 
-static struct image *open_path(const char *path)
-{
-	struct image *image;
-	int elf, fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(image_new_file(fd, path, &image, &elf), 0);
-	assert_int_equal(elf, 0);
-	return image;
-}
-
-static struct image *open_image(const char *name)
-{
-	char path[FIXTURE_PATH_MAX];
-
-	return open_path(fixture_path(name, path));
-}
-
 static struct elffile_section text_of(const struct image *image)
 {
 	struct elffile_section text;
@@ -183,7 +165,7 @@ static int compare(void *ctx, size_t i, const struct symbol *symbol)
 static void compare_with(struct symbolizer *s, const char *name, const char *truth)
 {
 	char path[FIXTURE_PATH_MAX], addresses[] = "/tmp/podprof-addresses-XXXXXX", *command;
-	struct compared c = {.image = open_image(name)};
+	struct compared c = {.image = fixture_image(name)};
 	struct elffile_section text = text_of(c.image);
 	size_t n = text.size / STEP;
 	_cleanup_(freep) uint64_t *vaddrs = calloc(n, sizeof(*vaddrs));
@@ -215,7 +197,7 @@ static void compare_with(struct symbolizer *s, const char *name, const char *tru
 
 static void assert_same_code(const char *a, const char *b)
 {
-	struct image *x = open_image(a), *y = open_image(b);
+	struct image *x = fixture_image(a), *y = fixture_image(b);
 	struct elffile_section tx = text_of(x), ty = text_of(y);
 	void *bytes_x, *bytes_y;
 
@@ -297,8 +279,8 @@ static pid_t child(void)
 static void test_hang(void **state)
 {
 	struct symbolizer *s = new_symbolizer(NULL, 0, 3 * NSEC_PER_SEC);
-	struct image *image = open_image("inline-gcc4"), *other = open_image("inline-gcc5");
-	struct image *again = open_image("inline-gcc4");
+	struct image *image = fixture_image("inline-gcc4"), *other = fixture_image("inline-gcc5");
+	struct image *again = fixture_image("inline-gcc4");
 	uint64_t vaddr = some_vaddr(s, image);
 	pid_t first = child();
 
@@ -324,7 +306,7 @@ static void test_hang(void **state)
 static void test_late(void **state)
 {
 	struct symbolizer *s = new_symbolizer(NULL, 20 * NSEC_PER_MSEC, 0), *known;
-	struct image *image = open_image("inline-gcc4"), *other = open_image("inline-gcc5");
+	struct image *image = fixture_image("inline-gcc4"), *other = fixture_image("inline-gcc5");
 	struct symbol symbol = {.n_lines = 0};
 	uint64_t vaddr;
 
@@ -356,7 +338,7 @@ static void test_late(void **state)
 static void test_killed(void **state)
 {
 	struct symbolizer *s = new_symbolizer(NULL, 0, 0);
-	struct image *image = open_image("inline-gcc4"), *other = open_image("inline-gcc5");
+	struct image *image = fixture_image("inline-gcc4"), *other = fixture_image("inline-gcc5");
 	uint64_t vaddr = some_vaddr(s, image);
 	pid_t first = child();
 	siginfo_t info;
@@ -404,7 +386,7 @@ static struct image *copy_open(struct copy *c, size_t n)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, c->bytes, n), n);
 	close(fd);
-	return open_path(c->path);
+	return fixture_image_at(c->path);
 }
 
 /* Bytes of the DWARF at random: whatever the process does, the symbol table has the name. */
@@ -413,7 +395,7 @@ static void test_broken_bytes(void **state)
 	static const char *const sections[] = {".debug_info", ".debug_abbrev", ".debug_line",
 					       ".debug_ranges", ".debug_str"};
 	struct symbolizer *s = new_symbolizer(NULL, 0, 10 * NSEC_PER_SEC);
-	struct image *good = open_image("inline-gcc4");
+	struct image *good = fixture_image("inline-gcc4");
 	const uint64_t vaddr = some_vaddr(s, good);
 	const struct elffile_section text = text_of(good);
 
@@ -456,7 +438,7 @@ static void test_broken_bytes(void **state)
 static void test_shrinks(void **state)
 {
 	struct symbolizer *s = new_symbolizer(NULL, 0, 0);
-	struct image *good = open_image("inline-gcc4"), *image;
+	struct image *good = fixture_image("inline-gcc4"), *image;
 	uint64_t vaddr = some_vaddr(s, good);
 	struct symbol symbol;
 	struct copy c;
@@ -588,7 +570,7 @@ static void test_hostile(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(rows); i++) {
 		struct symbolizer *s = new_symbolizer(NULL, 0, 0);
-		struct image *good = open_image("inline-gcc4"), *image;
+		struct image *good = fixture_image("inline-gcc4"), *image;
 		struct symbol symbol;
 		struct copy c;
 
@@ -691,7 +673,7 @@ static int find_one(void *ctx)
 
 static void test_without_memory(void **state)
 {
-	struct image *image = open_image("inline-gcc4");
+	struct image *image = fixture_image("inline-gcc4");
 
 	(void)state;
 	allocfail_each(keep_one, NULL);

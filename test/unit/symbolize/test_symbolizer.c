@@ -60,23 +60,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct image *open_image(const char *path)
-{
-	struct image *image;
-	int elf, fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(image_new_file(fd, path, &image, &elf), 0);
-	return image;
-}
-
-static struct image *open_fixture(const char *name)
-{
-	char path[FIXTURE_PATH_MAX];
-
-	return open_image(fixture_path(name, path));
-}
-
 static struct symbol find(struct fixture *f, struct image *image, uint64_t vaddr)
 {
 	struct frame frame = {.image = image, .vaddr = vaddr};
@@ -117,7 +100,7 @@ static uint64_t ask_nm(const char *path, const char *name)
 
 static void test_programs(void **state)
 {
-	struct image *c = open_fixture("plain-pie"), *cxx = open_fixture("cxx");
+	struct image *c = fixture_image("plain-pie"), *cxx = fixture_image("cxx");
 	struct fixture *f = *state;
 	struct symbol sym;
 
@@ -140,12 +123,13 @@ static void test_programs(void **state)
 
 static void test_without_names(void **state)
 {
-	struct image *stripped = open_fixture("plain-stripped"), *text, *anon, *unknown, *odd;
-	struct image *whole = open_fixture("plain-pie"), *linked = open_fixture("cxx-linked");
+	struct image *stripped = fixture_image("plain-stripped"), *text, *anon, *unknown, *odd;
+	struct image *whole = fixture_image("plain-pie"), *linked = fixture_image("cxx-linked");
 	struct fixture *f = *state;
 	struct symbol sym;
+	int elf, fd = open("Makefile", O_RDONLY | O_CLOEXEC);
 
-	text = open_image("Makefile");
+	assert_int_equal(image_new_file(fd, "Makefile", &text, &elf), 0);
 	assert_null(text->file);
 	assert_int_equal(image_new(IMAGE_ANON, "[anon]", &anon), 0);
 	assert_int_equal(image_new(IMAGE_UNKNOWN, "[unknown]", &unknown), 0);
@@ -310,7 +294,7 @@ static void test_go(void **state)
 
 	gofixture_gos(gos);
 	path = gofixture_build("test/fixtures/go/lines", gos[0], "stripped");
-	image = open_image(path);
+	image = fixture_image_at(path);
 	assert_int_equal(elffile_section(image->file, ".text", &text), 0);
 	for (uint64_t off = 0; off < text.size; off += 61) {
 		struct symbol sym = find(f, image, text.vaddr + off);
@@ -328,8 +312,8 @@ static void test_go(void **state)
 /* With room for less than one table, each image costs a load, and the answers are the same. */
 static void test_small_cache(void **state)
 {
-	struct image *images[] = {open_fixture("plain-pie"), open_fixture("plain-fixed"),
-				  open_fixture("plain-static")};
+	struct image *images[] = {fixture_image("plain-pie"), fixture_image("plain-fixed"),
+				  fixture_image("plain-static")};
 	uint64_t at[array_size(images)];
 	struct fixture f = {.proc = ((struct fixture *)*state)->proc};
 
@@ -410,7 +394,7 @@ static int find_one(void *ctx)
 
 static void test_out_of_memory(void **state)
 {
-	struct image *image = open_fixture("plain-pie");
+	struct image *image = fixture_image("plain-pie");
 
 	(void)state;
 	allocfail_survive(find_one, image); /* a table may fail to shrink, a string to be kept */
@@ -500,7 +484,7 @@ static struct symbol find_with(struct symbolizer *s, struct image *image, uint64
 static void test_blocked(void **state)
 {
 	const struct fixture *f = *state;
-	struct image *images[SILENT_IMAGES], *good = open_fixture("plain-pie");
+	struct image *images[SILENT_IMAGES], *good = fixture_image("plain-pie");
 	struct symbolizer *s;
 	struct symbol sym;
 
@@ -512,7 +496,7 @@ static void test_blocked(void **state)
 	assert_string_equal(sym.lines[0].system_name, "_even");
 	silent.blocks = true;
 	for (int i = 0; i < SILENT_IMAGES; i++) {
-		images[i] = open_fixture("plain-stripped");
+		images[i] = fixture_image("plain-stripped");
 		sym = find_with(s, images[i], 2);
 		check_name(&sym, false, "plain-stripped+0x2");
 		assert_int_equal(image_is_slow(images[i]), i < LOOKUP_BLOCKED_MAX / 2);
@@ -538,7 +522,7 @@ static void test_blocked(void **state)
 static void test_later(void **state)
 {
 	const struct fixture *f = *state;
-	struct image *image = open_fixture("plain-pie");
+	struct image *image = fixture_image("plain-pie");
 	struct symbolizer *s;
 	struct symbol sym;
 
@@ -578,7 +562,7 @@ static void test_batches(void **state)
 {
 	enum { N = 3 * LOOKUP_BATCH + 7 };
 	const struct fixture *f = *state;
-	struct image *image = open_fixture("plain-pie");
+	struct image *image = fixture_image("plain-pie");
 	static uint64_t vaddrs[N];
 	static bool found[N];
 	struct symbolizer *s;
@@ -664,7 +648,7 @@ static struct symbolizer *greedy_symbolizer(const struct fixture *f, enum greed 
 	struct symbolizer *s;
 
 	silent = (struct silent){0};
-	greedy = (struct greedy){.greed = greed, .image = open_fixture("plain-pie")};
+	greedy = (struct greedy){.greed = greed, .image = fixture_image("plain-pie")};
 	sem_init(&greedy.opening, 0, 0);
 	assert_int_equal(symbolizer_new(&opts, &s), 0);
 	return s;
@@ -685,7 +669,7 @@ static void test_too_much_work(void **state)
 		const bool part = greeds[i] == GREED_PART;
 		const uint64_t vaddrs[] = {2, 100, 4};
 		struct symbolizer *s = greedy_symbolizer(*state, greeds[i]);
-		struct image *again = open_fixture("plain-pie"), *other = open_fixture("cxx");
+		struct image *again = fixture_image("plain-pie"), *other = fixture_image("cxx");
 		struct symbol sym;
 
 		row_begin(part ? "part" : greeds[i] == GREED_FIND ? "find" : "open");
@@ -730,7 +714,7 @@ static void *stop(void *s)
 static void test_stop(void **state)
 {
 	struct symbolizer *s = greedy_symbolizer(*state, GREED_PATIENT);
-	struct image *other = open_fixture("cxx");
+	struct image *other = fixture_image("cxx");
 	struct symbol sym;
 	pthread_t thread;
 
@@ -752,7 +736,7 @@ static void test_report_time(void **state)
 	const struct fixture *f = *state;
 	const struct symbolizer_opts opts = {
 		.proc = &f->proc, .cache_bytes = CACHE_BYTES, .report_ns = 1};
-	struct image *image = open_fixture("plain-pie");
+	struct image *image = fixture_image("plain-pie");
 	struct elffile *file = image->file;
 	struct symbolizer *s;
 	struct symbol sym;

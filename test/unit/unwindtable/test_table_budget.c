@@ -66,17 +66,6 @@ static void make_costly(struct elfmake *m)
 	elfmake_finish(m);
 }
 
-static struct image *open_image(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), elf;
-	struct image *image;
-
-	assert_true(fd >= 0);
-	assert_int_equal(image_new_file(fd, path, &image, &elf), 0);
-	assert_non_null(image->file);
-	return image;
-}
-
 static void write_costly(char path[])
 {
 	struct elfmake m;
@@ -172,11 +161,11 @@ static void test_abandoned(void **state)
 {
 	char path[] = "/tmp/podprof-test-XXXXXX", plain[FIXTURE_PATH_MAX];
 	struct setup *s = setup_new();
-	struct image *image, *other = open_image(fixture_path("plain-pie", plain));
+	struct image *image, *other = fixture_image_at(fixture_path("plain-pie", plain));
 
 	(void)state;
 	write_costly(path);
-	image = open_image(path);
+	image = fixture_image_at(path);
 	assert_true(build(s, image));
 	assert_int_equal(metrics_get(table_builder_collect, s->builder, "podprof_unwind_compiled",
 				     "abandoned"),
@@ -186,7 +175,7 @@ static void test_abandoned(void **state)
 	/* nor when processes of the file start and end */
 	forget_numbers(s);
 	image_unref(image);
-	image = open_image(path);
+	image = fixture_image_at(path);
 	assert_false(build(s, image));
 	/* others are not concerned */
 	assert_true(build(s, other));
@@ -206,7 +195,7 @@ static void test_end(void **state)
 
 	(void)state;
 	write_costly(path);
-	image = open_image(path);
+	image = fixture_image_at(path);
 	assert_int_not_equal(table_builder_number(s->builder, image), 0);
 	table_builder_want(s->builder, image);
 	setup_free(s);
@@ -263,7 +252,7 @@ static void test_budgets(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < array_size(names); i++) {
-		struct image *image = open_image(fixture_path(names[i], path));
+		struct image *image = fixture_image_at(fixture_path(names[i], path));
 
 		row_begin(names[i]);
 		check_budgets(image->file);
