@@ -427,6 +427,8 @@ static int start_export(struct agent *a)
 		.store_dir = c->store_dir,
 		.store_bytes = c->store_bytes,
 		.store_age_ns = c->store_age_ns,
+		.spool_dir = c->spool_dir,
+		.spool_bytes = c->spool_bytes,
 		.queue_bytes = c->memory_budget / BUDGET_QUEUE,
 	};
 	_cleanup_(freep) char *error = NULL;

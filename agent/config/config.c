@@ -334,6 +334,7 @@ static int validate(const struct config *c, struct config_error *error)
 		{"cpu-rate", c->cpu_rate, 0, 10000, "0 to 10000"},
 		{"store-bytes", c->store_bytes, 1 << 20, UINT64_MAX, "1MiB or more"},
 		{"store-age", c->store_age_ns, c->window_ns, UINT64_MAX, "a window or more"},
+		{"spool-bytes", c->spool_bytes, 4 << 20, UINT64_MAX, "4MiB or more"},
 		{"memory-budget", c->memory_budget, 16 << 20, UINT64_MAX, "16MiB or more"},
 	};
 

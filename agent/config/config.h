@@ -97,6 +97,8 @@ struct config {
 	char *store_dir; /* NULL: no store */
 	uint64_t store_bytes;
 	uint64_t store_age_ns;
+	char *spool_dir; /* NULL: no spool */
+	uint64_t spool_bytes;
 	uint64_t memory_budget;
 	bool allow_unsafe_kernel;
 	unsigned int log_level;	 /* enum log_level */

@@ -127,6 +127,7 @@ static int look_at_all(struct look *l)
 		return r;
 	rights_look(&l->own_proc, &l->sys, &f->rights);
 	storedir_look(c, &f->storedir);
+	storedir_look_spool(c, &f->spooldir);
 	if (c->cpu_rate)
 		kernelside_look(&l->own_proc, &l->sys, &f->kernel);
 	if (!f->no_proc)

@@ -32,6 +32,7 @@ struct probe_results {
 	struct network network;
 	struct listener listener;
 	struct storedir storedir;
+	struct storedir spooldir;
 };
 
 #endif

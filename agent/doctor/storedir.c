@@ -40,13 +40,13 @@ static bool find_existing(const char *path, char ret[PATH_MAX])
 	return true;
 }
 
-void storedir_look(const struct config *config, struct storedir *ret)
+static void look(const char *path, uint64_t bytes, struct storedir *ret)
 {
 	char at[PATH_MAX];
 	struct statvfs fs;
 	struct stat st;
 
-	*ret = (struct storedir){.path = config->store_dir, .bytes = config->store_bytes};
+	*ret = (struct storedir){.path = path, .bytes = bytes};
 	if (!ret->path)
 		return;
 	if (!find_existing(ret->path, at)) {
@@ -62,31 +62,64 @@ void storedir_look(const struct config *config, struct storedir *ret)
 		ret->free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-/* A directory that cannot be created ends the agent. */
-void storedir_check(const struct probe_results *results, struct findings *ret)
+void storedir_look(const struct config *config, struct storedir *ret)
 {
-	const struct storedir *dir = &results->storedir;
+	look(config->store_dir, config->store_bytes, ret);
+}
+
+/* Only destinations need a spool. */
+void storedir_look_spool(const struct config *config, struct storedir *ret)
+{
+	look(config->destinations.n ? config->spool_dir : NULL, config->spool_bytes, ret);
+}
+
+/* The texts about one of the directories. @unwritable: the effect if the directory is there. */
+struct words {
+	const char *name;
+	const char *unwritable;
+	const char *remedy;
+	const char *full;
+};
+
+/* A directory that cannot be created ends the agent. */
+static void check(const struct storedir *dir, const struct words *words, struct findings *ret)
+{
 	struct finding *finding;
 
 	if (!dir->path)
 		return;
 	if (dir->result) {
-		finding = findings_add(ret, "store", FINDING_MISSING, "%s: %s", dir->path,
+		finding = findings_add(ret, words->name, FINDING_MISSING, "%s: %s", dir->path,
 				       strerror(-dir->result));
-		finding_say(finding,
-			    dir->there ? "no profiles on the node and its page"
-				       : "the agent does not start",
-			    "set --store-dir to a writable directory, or send profiles to a "
-			    "--destination");
+		finding_say(finding, dir->there ? words->unwritable : "the agent does not start",
+			    words->remedy);
 	} else if (dir->free_bytes < dir->bytes / STOREDIR_ROOM_SHARE) {
 		finding =
-			findings_add(ret, "store", FINDING_DEGRADED,
+			findings_add(ret, words->name, FINDING_DEGRADED,
 				     "%s: %" PRIu64 " MiB free, of %" PRIu64 " that may be needed",
 				     dir->path, dir->free_bytes >> 20, dir->bytes >> 20);
-		finding_say(finding, "profiles without room are dropped",
-			    "make room, or lower the ceiling");
+		finding_say(finding, words->full, "make room, or lower the ceiling");
 	} else {
-		findings_add(ret, "store", FINDING_OK, "%s%s", dir->path,
+		findings_add(ret, words->name, FINDING_OK, "%s%s", dir->path,
 			     dir->there ? "" : "; podprof will create it");
 	}
+}
+
+void storedir_check(const struct probe_results *results, struct findings *ret)
+{
+	static const struct words store = {
+		"store",
+		"no profiles on the node and its page",
+		"set --store-dir to a writable directory, or send profiles to a --destination",
+		"profiles without room are dropped",
+	};
+	static const struct words spool = {
+		"spool",
+		"profiles for destinations wait in memory only, and end with the agent",
+		"set --spool-dir to a writable directory, or to none",
+		"profiles without room wait in memory only",
+	};
+
+	check(&results->storedir, &store, ret);
+	check(&results->spooldir, &spool, ret);
 }

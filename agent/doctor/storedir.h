@@ -2,7 +2,7 @@
 #ifndef PODPROF_DOCTOR_STOREDIR_H
 #define PODPROF_DOCTOR_STOREDIR_H
 
-/* The directory of the store. The probe creates nothing. */
+/* The directories of the store and of the spool. The probe creates nothing. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ struct probe_results;
  * @there:      the directory exists
  * @result:     whether the directory is writable, or could be created: 0 or -errno
  * @free_bytes: free space of its file system for us
- * @bytes:      configured maximum of the use by the store
+ * @bytes:      configured maximum of the use
  */
 struct storedir {
 	const char *path;
@@ -28,6 +28,7 @@ struct storedir {
 };
 
 void storedir_look(const struct config *config, struct storedir *ret);
+void storedir_look_spool(const struct config *config, struct storedir *ret);
 
 void storedir_check(const struct probe_results *results, struct findings *ret);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The fan-out: each finished profile becomes a queued profile shared by every destination's outbox,
- * and each outbox has a sender. All share one HTTP client and one ceiling of bytes.
+ * and each outbox has a sender. All share one HTTP client and one ceiling of bytes. With a spool, a
+ * profile goes to the disk instead, and the spool fills the outboxes from there; a profile that the
+ * disk does not take goes the direct way.
  */
 #include "export/export.h"
 
@@ -20,6 +22,7 @@
 #include "export/destination.h"
 #include "export/outbox.h"
 #include "export/sender.h"
+#include "export/spool.h"
 #include "export/store.h"
 
 /* Interval of removing expired profiles from the store while no profiles are written. */
@@ -39,6 +42,7 @@ struct keeper {
  * @name:   the label of its metrics
  * @sender: NULL for a folder
  * @keeper: of a folder
+ * @spooled: has a cursor in the spool
  */
 struct route {
 	struct destination *destination;
@@ -46,10 +50,12 @@ struct route {
 	struct outbox box;
 	struct sender *sender;
 	struct keeper keeper;
+	bool spooled;
 };
 
 /**
  * @routes:     does not move: the outboxes are linked
+ * @spooled:    the spool's destinations, by their numbers there
  * @keeper:     of --store-dir
  * @flushed:    callback of the running export_flush(), or NULL
  */
@@ -62,6 +68,10 @@ struct export
 	struct route *routes;
 	size_t n_routes;
 	struct keeper keeper;
+	struct spool *spool;
+	struct route *spooled[SPOOL_DESTINATIONS_MAX];
+	unsigned int n_spooled;
+	struct log_limit spool_log_limit;
 	struct loop_source *trim_timer;
 	struct loop_source *flush_timer;
 	void (*flushed)(void *ctx);
@@ -72,6 +82,8 @@ struct export
 
 static bool export_is_idle(const struct export *e)
 {
+	if (e->spool && !spool_is_idle(e->spool))
+		return false;
 	for (size_t i = 0; i < e->n_routes; i++)
 		if (e->routes[i].sender && !sender_is_idle(e->routes[i].sender))
 			return false;
@@ -100,6 +112,8 @@ void export_flush(struct export *e, uint64_t timeout_ns, void (*done)(void *ctx)
 {
 	e->flushed = done;
 	e->flush_ctx = ctx;
+	if (e->spool)
+		spool_flush(e->spool);
 	for (size_t i = 0; i < e->n_routes; i++)
 		if (e->routes[i].sender)
 			sender_hurry(e->routes[i].sender);
@@ -284,6 +298,120 @@ static int export_start_routes(struct export *e, char **ret_error)
 	return r;
 }
 
+/* ---- the spool */
+
+/* FNV-1a: the same in each run, unlike the hashes of base/hash.h. */
+static uint64_t fnv(uint64_t hash, const char *text)
+{
+	for (const char *at = text ? text : ""; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 0x100000001b3ull;
+	return hash * 0x100000001b3ull; /* the end of the text: as a zero */
+}
+
+/* The backend as the settings name it, without credentials. @n: number of equal ones before. */
+static uint64_t route_id(const struct destination *d, unsigned int n)
+{
+	uint64_t hash = fnv(0xcbf29ce484222325ull, d->kind->name);
+
+	hash = fnv(hash, d->url);
+	hash = fnv(hash, d->tenant.value);
+	hash = fnv(hash, d->tenant.file);
+	hash = fnv(hash, d->tenant.env);
+	return hash + n;
+}
+
+static unsigned int count_equal_ids(const struct spool_destination *before, unsigned int n,
+				    uint64_t id)
+{
+	unsigned int n_equal = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		n_equal += before[i].id - id < n; /* and those moved by an earlier one */
+	return n_equal;
+}
+
+/* Keeps a profile in memory that the disk does not take. */
+static void spool_refused(void *ctx, struct queued_profile *p, uint8_t mask)
+{
+	struct export *e = ctx;
+
+	for (unsigned int i = 0; i < e->n_spooled; i++)
+		if (mask & 1u << i) {
+			outbox_push(&e->spooled[i]->box, p, nsec_wall());
+			sender_wake(e->spooled[i]->sender);
+		}
+}
+
+static void spool_loaded(void *ctx, unsigned int destination)
+{
+	struct export *e = ctx;
+
+	sender_wake(e->spooled[destination]->sender);
+}
+
+static void spool_changed(void *ctx, enum spool_outcome outcome)
+{
+	struct export *e = ctx;
+	uint64_t suppressed;
+
+	if (!outcome)
+		log_info("spool works again");
+	else if (log_limit_ok(&e->spool_log_limit, &suppressed))
+		log_warn("spool fails, keeping profiles in memory",
+			 log_str("err", spool_outcome_name(outcome)),
+			 log_uint("suppressed", suppressed));
+}
+
+static int export_open_spool(struct export *e, const struct export_opts *opts, char **ret_error)
+{
+	struct spool_destination destinations[SPOOL_DESTINATIONS_MAX];
+	struct spool_opts spool = {
+		.loop = e->loop,
+		.dir = opts->spool_dir,
+		.max_bytes = opts->spool_bytes,
+		.waiting_bytes = opts->queue_bytes / 2,
+		.blocked_ns = opts->spool_blocked_ns,
+		.destinations = destinations,
+		.refused = spool_refused,
+		.loaded = spool_loaded,
+		.changed = spool_changed,
+		.idle = route_idle,
+		.ctx = e,
+	};
+	int r;
+
+	if (!opts->spool_dir)
+		return 0;
+	for (size_t i = 0; i < e->n_routes && e->n_spooled < SPOOL_DESTINATIONS_MAX; i++) {
+		struct route *route = &e->routes[i];
+		uint64_t id = route_id(route->destination, 0);
+
+		if (!route->sender)
+			continue;
+		destinations[e->n_spooled] = (struct spool_destination){
+			.box = &route->box,
+			.id = id + count_equal_ids(destinations, e->n_spooled, id),
+			.name = route->name,
+		};
+		route->spooled = true;
+		e->spooled[e->n_spooled++] = route;
+	}
+	if (!e->n_spooled)
+		return 0; /* nothing to wait for */
+	spool.n_destinations = e->n_spooled;
+	spool.loaded_bytes = opts->queue_bytes / 2 / e->n_spooled;
+	e->spool_log_limit.interval_ns = EXPORT_LOG_INTERVAL_NS;
+	r = spool_new(&spool, &e->spool);
+	if (r <= 0)
+		return r;
+	if (asprintf(ret_error,
+		     "cannot use the spool's folder '%s' (%s); set --spool-dir to a writable "
+		     "folder of this agent alone",
+		     opts->spool_dir, spool_outcome_name(r)) < 0)
+		return -ENOMEM;
+	return 1;
+}
+
 /* ---- the whole */
 
 DEFINE_CLEANUP(struct export *, export_freep, export_free);
@@ -308,6 +436,8 @@ int export_new(const struct export_opts *opts, struct export **ret, char **ret_e
 		r = export_start_routes(e, ret_error);
 	if (!r)
 		r = export_open_store(e, opts, ret_error);
+	if (!r)
+		r = export_open_spool(e, opts, ret_error);
 	if (r)
 		return r;
 	*ret = take_ptr(e);
@@ -320,11 +450,14 @@ void export_free(struct export *e)
 		return;
 	worker_free(e->encoder);
 	for (size_t i = 0; i < e->n_routes; i++) {
+		sender_free(e->routes[i].sender);
+		outbox_deinit(&e->routes[i].box);
+	}
+	spool_free(e->spool); /* after the profiles from there */
+	for (size_t i = 0; i < e->n_routes; i++) {
 		struct route *route = &e->routes[i];
 
-		sender_free(route->sender);
 		store_free(route->keeper.store);
-		outbox_deinit(&route->box);
 		destination_free(route->destination);
 		free(route->name);
 	}
@@ -351,12 +484,24 @@ static bool route_takes(const struct route *route, const struct profile *profile
 	return route->destination->kind->types[profile->kind] != NULL;
 }
 
-static void export_queue(struct export *e, struct queued_profile *queued)
+static bool export_spool(struct export *e, struct queued_profile *queued)
+{
+	uint8_t mask = 0;
+
+	for (unsigned int i = 0; i < e->n_spooled; i++)
+		if (route_takes(e->spooled[i], queued->profile))
+			mask |= (uint8_t)(1u << i);
+	return mask && !spool_put(e->spool, queued, mask);
+}
+
+/* @on_disk: the spool has the profile for its destinations. */
+static void export_queue(struct export *e, struct queued_profile *queued, bool on_disk)
 {
 	for (size_t i = 0; i < e->n_routes; i++) {
 		struct route *route = &e->routes[i];
 
-		if (!route_takes(route, queued->profile) || !route->sender)
+		if (!route_takes(route, queued->profile) || !route->sender ||
+		    (on_disk && route->spooled))
 			continue;
 		outbox_push(&route->box, queued, nsec_wall());
 		sender_wake(route->sender);
@@ -386,7 +531,7 @@ void export_submit(struct export *e, struct profile *profile)
 		profile_free(profile);
 		return;
 	}
-	export_queue(e, queued);
+	export_queue(e, queued, e->spool && export_spool(e, queued));
 	queued_profile_unref(queued);
 }
 
@@ -446,6 +591,8 @@ void export_collect(void *ctx, struct metric_sink *sink)
 	metric_u64(sink, e->budget.max_bytes, NULL, 0);
 	if (e->keeper.store)
 		store_collect(e->keeper.store, sink);
+	if (e->spool)
+		spool_collect(e->spool, sink);
 }
 
 struct store *export_store(struct export *e)

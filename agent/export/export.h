@@ -24,13 +24,16 @@ struct export_opts {
 	const char *store_dir;			     /* NULL: no store */
 	uint64_t store_bytes;
 	uint64_t store_age_ns;
-	uint64_t queue_bytes; /* ceiling of all outboxes together */
+	const char *spool_dir; /* NULL: no spool */
+	uint64_t spool_bytes;
+	uint64_t spool_blocked_ns; /* time without an answer of the disk; 0: the spool's own */
+	uint64_t queue_bytes;	   /* ceiling of all outboxes together */
 };
 
 /* With a result of 1 (a wrong destination, an unusable store), *@ret_error is a sentence for the
  * user; the caller frees the sentence. */
 int export_new(const struct export_opts *opts, struct export **ret, char **ret_error);
-/* Sends nothing more; waiting profiles are dropped and counted. */
+/* Sends nothing more; waiting profiles that are not in the spool are dropped and counted. */
 void export_free(struct export *e);
 /* The smallest limits of the store and all destinations for one profile. */
 struct profile_limits export_limits(const struct export *e);
@@ -38,7 +41,7 @@ struct profile_limits export_limits(const struct export *e);
  * no name for the profile's kind is skipped. */
 void export_submit(struct export *e, struct profile *profile);
 /* Write or send the remaining profiles, for at most @timeout_ns, then call @done. For the end of
- * the run. */
+ * the run. Profiles in the spool stay there if they cannot be sent. */
 void export_flush(struct export *e, uint64_t timeout_ns, void (*done)(void *ctx), void *ctx);
 /* The store, for reading; NULL if there is none. Borrowed. */
 struct store *export_store(struct export *e);

@@ -31,6 +31,7 @@ const char *export_outcome_name(enum export_outcome outcome)
 		[EXPORT_DROPPED_REFUSED] = "dropped_rejected",
 		[EXPORT_DROPPED_MEMORY] = "dropped_no_memory",
 		[EXPORT_DROPPED_STOPPED] = "dropped_shutdown",
+		[EXPORT_DROPPED_DAMAGED] = "dropped_damaged",
 	};
 
 	return names[outcome];
@@ -107,6 +108,8 @@ void queued_profile_unref(struct queued_profile *p)
 {
 	if (!p || --p->refs)
 		return;
+	if (p->source)
+		p->source->ended(p);
 	p->budget->used_bytes -= p->bytes;
 	profile_free(p->profile);
 	free(p);
@@ -189,8 +192,13 @@ void outbox_count(struct outbox *box, const struct profile *profile, enum export
 static void outbox_end_item(struct outbox *box, struct outbox_item *item,
 			    enum export_outcome outcome)
 {
-	outbox_count(box, item->queued->profile, outcome);
-	queued_profile_unref(item->queued);
+	struct queued_profile *p = item->queued;
+
+	if (outcome == EXPORT_DROPPED_STOPPED && p->source && p->source->on_disk(p))
+		p->stays = true; /* no end: the next run sends the profile */
+	else
+		outbox_count(box, p->profile, outcome);
+	queued_profile_unref(p);
 	free(item);
 }
 
@@ -207,26 +215,53 @@ void outbox_deinit(struct outbox *box)
 		}
 }
 
+/* The oldest item that exists in memory only, as the pointer to it; NULL if there is none. Items
+ * from the spool are few, and in front as long as the disk works. */
+static struct outbox_item **list_oldest(struct outbox_list *list)
+{
+	for (struct outbox_item **at = &list->first; *at; at = &(*at)->next)
+		if (!(*at)->queued->source)
+			return at;
+	return NULL;
+}
+
+static struct outbox_item *list_remove(struct outbox_list *list, struct outbox_item **at)
+{
+	struct outbox_item *item = *at;
+
+	*at = item->next;
+	if (list->last == item)
+		list->last = at == &list->first ? NULL : container_of(at, struct outbox_item, next);
+	list->n--;
+	list->bytes -= item->queued->bytes;
+	return item;
+}
+
 /* The outbox with the oldest waiting profile; NULL if nothing waits. */
-static struct outbox *budget_oldest(const struct outbox_budget *budget)
+static struct outbox *budget_oldest(const struct outbox_budget *budget, struct outbox_item ***ret)
 {
 	struct outbox *oldest = NULL;
 
-	for (struct outbox *box = budget->boxes; box; box = box->next)
-		if (box->waiting.first && (!oldest || box->waiting.first->queued->seq <
-							      oldest->waiting.first->queued->seq))
+	for (struct outbox *box = budget->boxes; box; box = box->next) {
+		struct outbox_item **at = list_oldest(&box->waiting);
+
+		if (at && (!oldest || (*at)->queued->seq < (**ret)->queued->seq)) {
 			oldest = box;
+			*ret = at;
+		}
+	}
 	return oldest;
 }
 
 static void budget_enforce(struct outbox_budget *budget)
 {
 	while (budget->used_bytes > budget->max_bytes) {
-		struct outbox *box = budget_oldest(budget);
+		struct outbox_item **at = NULL;
+		struct outbox *box = budget_oldest(budget, &at);
 
 		if (!box)
 			return; /* the rest is on the way, bounded by the requests' size */
-		outbox_end_item(box, list_pop(&box->waiting), EXPORT_DROPPED_FULL);
+		outbox_end_item(box, list_remove(&box->waiting, at), EXPORT_DROPPED_FULL);
 	}
 }
 

@@ -27,11 +27,24 @@ enum export_outcome {
 	EXPORT_DROPPED_REFUSED,	  /* any other permanent refusal */
 	EXPORT_DROPPED_MEMORY,
 	EXPORT_DROPPED_STOPPED, /* podprof ended */
+	EXPORT_DROPPED_DAMAGED, /* unreadable on the spool's disk */
 	EXPORT_OUTCOME_MAX,
 };
 const char *export_outcome_name(enum export_outcome outcome);
 
 #define QUEUED_PROFILE_ID_LEN 36
+
+struct queued_profile;
+
+/**
+ * struct queued_source - the owner of a profile's copy on disk
+ * @ended:   called with the last reference
+ * @on_disk: whether the copy is still there
+ */
+struct queued_source {
+	void (*ended)(struct queued_profile *p);
+	bool (*on_disk)(const struct queued_profile *p);
+};
 
 /**
  * struct queued_profile - a reference-counted profile
@@ -39,6 +52,8 @@ const char *export_outcome_name(enum export_outcome outcome);
  * @bytes:  size in memory, for the ceiling
  * @seq:    order of creation
  * @series: hash of kind and labels; a collision only delays a profile
+ * @source: of a profile from the spool; else NULL. @spool, @segment and @place are for the source
+ * @stays:  podprof ended before all of the profile's parts did: the profile stays on disk
  */
 struct queued_profile {
 	unsigned int refs;
@@ -47,6 +62,11 @@ struct queued_profile {
 	uint64_t bytes;
 	uint64_t seq;
 	uint64_t series;
+	const struct queued_source *source;
+	void *spool;
+	uint64_t segment;
+	uint32_t place;
+	bool stays;
 	char id[QUEUED_PROFILE_ID_LEN + 1];
 };
 
@@ -121,7 +141,7 @@ void outbox_init(struct outbox *box, struct outbox_budget *budget,
 void outbox_deinit(struct outbox *box);
 
 /* Takes a reference of @p for each part. While the ceiling is exceeded, the oldest waiting profile
- * of all outboxes is dropped. */
+ * of all outboxes is dropped, except profiles from the spool, whose memory the spool bounds. */
 void outbox_push(struct outbox *box, struct queued_profile *p, uint64_t wall_ns);
 
 /* Counts an outcome as outbox_end() does; for a profile that never entered the outbox. */

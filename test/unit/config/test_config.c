@@ -136,6 +136,7 @@ static const struct bad_row bad_rows[] = {
 	{"--kernel-stacks=maybe", NULL, "true or false"},
 	{"--go-heap-profiler", "sometimes", "one of disabled, enabled, force"},
 	{"--store-bytes", "1KiB", "out of range"},
+	{"--spool-bytes", "4095KiB", "out of range"},
 	{"--no-such", NULL, "unknown flag --no-such"},
 	{"--cpu-rate", NULL, "needs a value"},
 	{"word", NULL, "unexpected argument 'word'"},

@@ -594,6 +594,25 @@ static void cannot_make(struct probe_results *f, struct config *c)
 	(void)c;
 }
 
+static void spool_works(struct probe_results *f, struct config *c)
+{
+	f->spooldir = (struct storedir){"/var/spool/podprof", false, 0, 1ull << 30, 256ull << 20};
+	(void)c;
+}
+
+static void spool_read_only(struct probe_results *f, struct config *c)
+{
+	spool_works(f, c);
+	f->spooldir.there = true;
+	f->spooldir.result = -EROFS;
+}
+
+static void spool_full(struct probe_results *f, struct config *c)
+{
+	spool_works(f, c);
+	f->spooldir.free_bytes = 10 << 20;
+}
+
 static void full(struct probe_results *f, struct config *c)
 {
 	f->storedir.free_bytes = 20 << 20;
@@ -779,6 +798,8 @@ static const struct check_row check_rows[] = {
 	{"read-only store", read_only, {{"store", MISSING, "Read-only", "--store-dir"}}},
 	{"no store", cannot_make, {{"store", MISSING, "denied", "--store-dir"}}},
 	{"full", full, {{"store", DEGRADED, "20 MiB free, of 256", "make room"}}},
+	{"read-only spool", spool_read_only, {{"spool", MISSING, "Read-only", "--spool-dir"}}},
+	{"full spool", spool_full, {{"spool", DEGRADED, "10 MiB free, of 256", "make room"}}},
 	{"address taken", taken, {{"listen", MISSING, "in use", "another program uses the port"}}},
 	{"no address to listen on", odd_address, {{"listen", MISSING, "localhost", "127.0.0.1"}}},
 	{"no address for the page",

@@ -208,6 +208,16 @@ static void storedir(void **state)
 	c.store_dir = NULL;
 	storedir_look(&c, &is);
 	assert_null(is.path);
+
+	row_begin("the spool");
+	snprintf(path, sizeof(path), "%s/there", f->tree.path);
+	c = (struct config){.spool_dir = path, .spool_bytes = 2 << 20};
+	storedir_look_spool(&c, &is);
+	assert_null(is.path); /* no destination */
+	c.destinations.n = 1;
+	storedir_look_spool(&c, &is);
+	assert_true(is.there && is.free_bytes);
+	assert_int_equal(is.bytes, 2 << 20);
 }
 
 static void read_only(void **state)

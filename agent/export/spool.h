@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_EXPORT_SPOOL_H
+#define PODPROF_EXPORT_SPOOL_H
+
+/*
+ * The spool: profiles on disk until every destination has acknowledged, refused or outlived them.
+ * One log for all destinations, and a cursor and acknowledgements for each. A profile goes to disk
+ * first, and from there to a destination's outbox, a few at a time: the memory of a backlog does
+ * not depend on its length. The log survives the end of the agent at any point
+ * (docs/design/spool.md).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "export/spool_disk.h"
+
+struct loop;
+struct metric_sink;
+struct outbox;
+struct queued_profile;
+struct spool;
+
+/* A destination with a spool. @id: the same after a restart, and no other destination's. */
+struct spool_destination {
+	struct outbox *box;
+	uint64_t id;
+	const char *name; /* in metrics */
+};
+
+/**
+ * struct spool_opts - everything is borrowed and must outlive the spool
+ * @max_bytes:     ceiling of all files
+ * @waiting_bytes: memory of profiles that wait for the disk
+ * @loaded_bytes:  memory of one destination's profiles from the disk
+ * @blocked_ns:    time without an answer of the disk; 0: WATCHDOG_BLOCKED_NS
+ * @refused:       the disk did not take the profile: the caller keeps it in memory for these
+ *                 destinations, a mask of indices into @destinations. Copies the reference.
+ * @loaded:        the outbox of a destination has new profiles
+ * @changed:       the outcome of writes has changed; for the log
+ * @idle:          spool_is_idle() may be true from now on
+ */
+struct spool_opts {
+	struct loop *loop;
+	const char *dir;
+	uint64_t max_bytes;
+	uint64_t waiting_bytes;
+	uint64_t loaded_bytes;
+	uint64_t blocked_ns;
+	const struct spool_destination *destinations;
+	unsigned int n_destinations; /* at most SPOOL_DESTINATIONS_MAX */
+	void (*refused)(void *ctx, struct queued_profile *p, uint8_t mask);
+	void (*loaded)(void *ctx, unsigned int destination);
+	void (*changed)(void *ctx, enum spool_outcome outcome);
+	void (*idle)(void *ctx);
+	void *ctx;
+};
+
+/* Locks the directory, and reads the profiles of earlier runs in the background. 0, -ENOMEM, -errno
+ * of a thread, or a spool_outcome of spool_disk_open() with the reason in errno. */
+int spool_new(const struct spool_opts *opts, struct spool **ret);
+/* Profiles on disk stay there. The outboxes must be empty. */
+void spool_free(struct spool *s);
+
+/* Keeps a reference of @p until the profile is on disk or @refused. 0, or the outcome (counted) for
+ * which the caller keeps the profile in memory at once. */
+int spool_put(struct spool *s, struct queued_profile *p, uint8_t mask);
+/* For the end of the run: write everything to the disk itself, and read for the destinations. */
+void spool_flush(struct spool *s);
+/* Nothing waits for the disk, and no destination waits for a profile on disk that is not in its
+ * outbox. */
+bool spool_is_idle(const struct spool *s);
+/* A metric_collect_fn. */
+void spool_collect(void *spool, struct metric_sink *sink);
+
+#endif
