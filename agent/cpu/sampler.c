@@ -185,7 +185,7 @@ static void on_record(void *ctx, const struct sideband_record *record)
 		return;
 	}
 	address_space_cache_event(s->spaces, &event);
-	if (s->publisher && record->kind == SIDEBAND_EXIT && record->tid == record->pid)
+	if (s->publisher && record->kind == SIDEBAND_EXIT)
 		unwind_publisher_exit(s->publisher, record->pid);
 }
 
