@@ -566,6 +566,12 @@ void cpu_sampler_sweep(struct cpu_sampler *s)
 		unwind_publisher_sweep(s->publisher);
 }
 
+void cpu_sampler_child(struct cpu_sampler *s, const struct pid_id *child)
+{
+	if (s->sideband)
+		address_space_cache_child(s->spaces, child);
+}
+
 /* The BPF setting for the version 1 hierarchy of discovery. */
 static enum settings_v1 v1_of_controller(enum controller controller)
 {

@@ -159,6 +159,9 @@ void address_space_cache_event(struct address_space_cache *cache,
 			       const struct process_event *event);
 /* Some events after @since_ns (boot clock) were lost. */
 void address_space_cache_lost(struct address_space_cache *cache, uint64_t since_ns);
+/* The caller has made @child by fork(), and the child has executed nothing yet: as if the event of
+ * its birth had come, which may have been before the first event. Only with events. */
+void address_space_cache_child(struct address_space_cache *cache, const struct pid_id *child);
 /* @fn must deliver all pending events before it returns. Without @fn, a process gets wrong mappings
  * if it executes a program, or ends and loses its pid to another process, during the read. */
 typedef void (*address_space_catch_up_fn)(void *ctx);
