@@ -162,6 +162,11 @@ uint64_t address_space_version(const struct address_space *s)
 	return s->version;
 }
 
+uint64_t address_space_owner(const struct address_space *s)
+{
+	return s->owner->id;
+}
+
 bool address_space_gone(const struct address_space *s)
 {
 	return s->gone;

@@ -129,6 +129,8 @@ const struct address_space_mapping *address_space_mappings(const struct address_
 /* Changes with the mappings. Never 0 after the first read. */
 uint64_t address_space_version(const struct address_space *space);
 
+/* As in struct address_space_who, of the first request. */
+uint64_t address_space_owner(const struct address_space *space);
 /* Whether the process has gone, or has left this program. */
 bool address_space_gone(const struct address_space *space);
 /* Whether the process history has the leader's exit; other threads may still run. */
@@ -157,11 +159,11 @@ void address_space_cache_kernel(struct address_space_cache *cache, uint64_t pc, 
 /* Adds an event of any process (procmap/process_history.h). */
 void address_space_cache_event(struct address_space_cache *cache,
 			       const struct process_event *event);
-/* Some events after @since_ns (boot clock) were lost. */
-void address_space_cache_lost(struct address_space_cache *cache, uint64_t since_ns);
 /* The caller has made @child by fork(), and the child has executed nothing yet: as if the event of
  * its birth had come, which may have been before the first event. Only with events. */
 void address_space_cache_child(struct address_space_cache *cache, const struct pid_id *child);
+/* Some events after @since_ns (boot clock) were lost. */
+void address_space_cache_lost(struct address_space_cache *cache, uint64_t since_ns);
 /* @fn must deliver all pending events before it returns. Without @fn, a process gets wrong mappings
  * if it executes a program, or ends and loses its pid to another process, during the read. */
 typedef void (*address_space_catch_up_fn)(void *ctx);
