@@ -101,9 +101,23 @@ struct address_space_mapping {
 int address_space_cache_get(struct address_space_cache *cache, const struct address_space_who *who,
 			    struct address_space **ret);
 
-typedef void (*address_space_slow_fn)(void *ctx, uint64_t owner, size_t n_files, const char *path);
-/* Calls @fn for each process with files on silent file systems: its cgroup (struct
- * address_space_who), the number of these files, and the path of one. */
+/**
+ * struct address_space_slow - what does not answer in a process
+ * @owner:   its cgroup (struct address_space_who)
+ * @n_files: mapped files on silent file systems
+ * @path:    one of these files, borrowed; NULL: none
+ * @list:    its mapping list does not answer, and no mappings are known
+ */
+struct address_space_slow {
+	uint64_t owner;
+	uint64_t pid;
+	size_t n_files;
+	const char *path;
+	bool list;
+};
+
+typedef void (*address_space_slow_fn)(void *ctx, const struct address_space_slow *slow);
+/* Calls @fn for each process in which something does not answer. */
 void address_space_cache_slow(const struct address_space_cache *cache, address_space_slow_fn fn,
 			      void *ctx);
 
