@@ -118,14 +118,13 @@ static struct folder_entry *folder_of_labels(const struct folder_table *t,
 struct slow_files {
 	uint64_t cgroup;
 	const struct entity *entity;
-	size_t n;
-	const char *path; /* borrowed for one request */
+	struct ui_slow ui; /* with texts for one request */
 };
 
 struct slow_table {
 	struct slow_files items[UISOURCE_SLOW_MAX];
 	size_t n;
-	bool v1; /* the cgroups' ids are of version 1 */
+	bool v1; /* the node has directories of version 1 */
 };
 
 static struct slow_files *slow_of_cgroup(struct slow_table *t, uint64_t cgroup)
@@ -136,26 +135,57 @@ static struct slow_files *slow_of_cgroup(struct slow_table *t, uint64_t cgroup)
 	return NULL;
 }
 
-static void on_slow(void *ctx, uint64_t cgroup, size_t n_files, const char *path)
+static void add_slow(struct ui_slow *to, const struct ui_slow *from)
 {
+	if (from->path)
+		to->pid = from->pid;
+	if (from->path)
+		to->path = from->path;
+	if (from->n_lists)
+		to->list_pid = from->list_pid;
+	to->n_files += from->n_files;
+	to->n_processes += from->n_processes;
+	to->n_lists += from->n_lists;
+}
+
+static void on_slow(void *ctx, const struct address_space_slow *slow)
+{
+	const struct ui_slow one = {
+		.n_files = slow->n_files,
+		.n_processes = slow->path != NULL,
+		.pid = slow->pid,
+		.path = slow->path,
+		.n_lists = slow->list,
+		.list_pid = slow->pid,
+	};
 	struct slow_table *t = ctx;
-	struct slow_files *s = slow_of_cgroup(t, cgroup);
+	struct slow_files *s = slow_of_cgroup(t, slow->owner);
 
 	if (!s && t->n < UISOURCE_SLOW_MAX)
 		s = &t->items[t->n++];
 	if (!s)
 		return;
-	s->cgroup = cgroup;
-	s->n += n_files;
-	s->path = path;
+	s->cgroup = slow->owner;
+	add_slow(&s->ui, &one);
 }
 
+/* An owner's id (discovery_owner()) is of either version where both have containers' directories,
+ * and of version 1 in the first place. */
 static void on_cgroup(void *ctx, struct entity *entity, enum hierarchy hierarchy, uint64_t id)
 {
 	struct slow_table *t = ctx;
 	struct slow_files *s = slow_of_cgroup(t, id);
 
-	if (s && (hierarchy == HIERARCHY_V1) == t->v1)
+	if (s && entity && (!s->entity || (hierarchy == HIERARCHY_V1) == t->v1))
+		s->entity = entity;
+}
+
+static void on_host_cgroup(void *ctx, struct entity *entity, enum hierarchy hierarchy, uint64_t id)
+{
+	struct slow_files *s = slow_of_cgroup(ctx, id);
+
+	(void)hierarchy;
+	if (s && !s->entity)
 		s->entity = entity;
 }
 
@@ -169,7 +199,7 @@ static void slow_table_fill(const struct uisource *u, struct slow_table *t)
 		return;
 	t->v1 = discovery_v1_controller(u->opts.discovery) != CONTROLLER_NONE;
 	discovery_for_each_cgroup(u->opts.discovery, on_cgroup, t);
-	discovery_for_each_host_cgroup(u->opts.discovery, on_cgroup, t);
+	discovery_for_each_host_cgroup(u->opts.discovery, on_host_cgroup, t);
 }
 
 static void view_slow(const struct slow_table *t, const struct entity *entity, struct ui_entity *ui)
@@ -177,8 +207,7 @@ static void view_slow(const struct slow_table *t, const struct entity *entity, s
 	for (size_t i = 0; i < t->n; i++) {
 		if (t->items[i].entity != entity)
 			continue;
-		ui->n_slow += t->items[i].n;
-		ui->slow_path = t->items[i].path;
+		add_slow(&ui->slow, &t->items[i].ui);
 	}
 }
 

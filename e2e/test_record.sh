@@ -115,6 +115,15 @@ recorded --rate 999 -- "$fixtures/burn" 0.3
 shares
 note "300 ms: $(head -1 "$work/record.log")"
 
+# A command with a life of 30 ms has names, in each recording: also without stack dumps, which have times of their own
+for unwind in auto fp; do
+	for _ in 1 2 3 4 5; do
+		recorded --rate 999 --unwind "$unwind" -- "$fixtures/burn" 0.03
+		[ "$(samples)" -ge 10 ] || fail "30 ms: $(cat "$work/record.log")"
+		check -type cpu -function '^burn_(seventy|thirty)$' -cum -share 80 -tolerance 20 "$profile"
+	done
+done
+
 # Code that is made at run time has the names of its perf map, also in a container's namespaces
 for how in '' nested; do
 	# shellcheck disable=SC2086

@@ -393,7 +393,7 @@ static int start_targets(struct recording *rec)
 			return explain_container(o->container, r);
 	}
 	if (o->command) {
-		r = recorder_add_process(rec->recorder, rec->child.pid, false);
+		r = recorder_add_child(rec->recorder, rec->child.pid);
 		if (r)
 			return explain_process(rec->child.pid, r);
 	}

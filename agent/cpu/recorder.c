@@ -200,6 +200,19 @@ int recorder_add_process(struct recorder *r, pid_t pid, bool descendants)
 	return err > 0 ? RECORDER_GONE : err;
 }
 
+int recorder_add_child(struct recorder *r, pid_t pid)
+{
+	struct pid_id id;
+	int err = recorder_add_process(r, pid, false);
+
+	if (err)
+		return err;
+	err = pid_read(r->opts.proc, pid, &id);
+	if (!err)
+		cpu_sampler_child(r->sampler, &id);
+	return err > 0 ? RECORDER_GONE : err;
+}
+
 static struct cgroup_sampling *cgroup_sampling_of(const struct recorder *r)
 {
 	return oncpu_cgroup_sampling(cpu_sampler_oncpu(r->sampler));

@@ -75,6 +75,9 @@ void recorder_free(struct recorder *r);
 /* Add a process, its threads and its future children; @descendants: also its present descendants.
  * 0, RECORDER_GONE, RECORDER_FULL, -errno. */
 int recorder_add_process(struct recorder *r, pid_t pid, bool descendants);
+/* Add a child that the caller made by fork() and that has executed nothing yet: a command. Results
+ * as above. */
+int recorder_add_child(struct recorder *r, pid_t pid);
 /* Add a container by its id or a prefix of the id, with nested containers. 0, RECORDER_GONE,
  * RECORDER_AMBIGUOUS, RECORDER_NO_CGROUPS, -errno. */
 int recorder_add_container(struct recorder *r, const char *id);

@@ -185,7 +185,7 @@ static void on_record(void *ctx, const struct sideband_record *record)
 		return;
 	}
 	address_space_cache_event(s->spaces, &event);
-	if (s->publisher && record->kind == SIDEBAND_EXIT && record->tid == record->pid)
+	if (s->publisher && record->kind == SIDEBAND_EXIT)
 		unwind_publisher_exit(s->publisher, record->pid);
 }
 
@@ -564,6 +564,12 @@ void cpu_sampler_sweep(struct cpu_sampler *s)
 	runtimes_sweep(s->runtimes);
 	if (s->publisher)
 		unwind_publisher_sweep(s->publisher);
+}
+
+void cpu_sampler_child(struct cpu_sampler *s, const struct pid_id *child)
+{
+	if (s->sideband)
+		address_space_cache_child(s->spaces, child);
 }
 
 /* The BPF setting for the version 1 hierarchy of discovery. */

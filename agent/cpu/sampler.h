@@ -105,6 +105,9 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 /* Free unused mappings and images, about once a minute. */
 void cpu_sampler_sweep(struct cpu_sampler *s);
 
+/* The caller has made @child by fork(), and the child has executed nothing yet
+ * (address_space_cache_child()): the first samples of its program have names. */
+void cpu_sampler_child(struct cpu_sampler *s, const struct pid_id *child);
 /* Number of requested unwind tables not yet made, and of files not yet opened. */
 size_t cpu_sampler_pending(const struct cpu_sampler *s);
 /* Number of files not yet opened. */

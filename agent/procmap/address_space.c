@@ -162,6 +162,11 @@ uint64_t address_space_version(const struct address_space *s)
 	return s->version;
 }
 
+uint64_t address_space_owner(const struct address_space *s)
+{
+	return s->owner->id;
+}
+
 bool address_space_gone(const struct address_space *s)
 {
 	return s->gone;
@@ -307,7 +312,11 @@ void address_space_cache_slow(const struct address_space_cache *c, address_space
 {
 	for (const struct address_space *s = c->spaces; s; s = s->hh.next) {
 		const struct address_space_mapping *last = NULL;
-		size_t n = 0;
+		struct address_space_slow slow = {
+			.owner = s->owner->id,
+			.pid = s->key.pid.pid,
+			.list = !s->gone && !s->n && s->outcome == MAPS_SLOW,
+		};
 
 		for (size_t i = 0; i < s->n; i++) {
 			const struct address_space_mapping *m = &s->items[i];
@@ -315,11 +324,14 @@ void address_space_cache_slow(const struct address_space_cache *c, address_space
 			if (!is_slow(m->image))
 				continue;
 			/* mappings of one file are neighbours */
-			n += !last || m->inode != last->inode || m->device != last->device;
+			slow.n_files +=
+				!last || m->inode != last->inode || m->device != last->device;
 			last = m;
 		}
 		if (last)
-			fn(ctx, s->owner->id, n, last->image->path);
+			slow.path = last->image->path;
+		if (last || slow.list)
+			fn(ctx, &slow);
 	}
 }
 

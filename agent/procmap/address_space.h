@@ -101,9 +101,23 @@ struct address_space_mapping {
 int address_space_cache_get(struct address_space_cache *cache, const struct address_space_who *who,
 			    struct address_space **ret);
 
-typedef void (*address_space_slow_fn)(void *ctx, uint64_t owner, size_t n_files, const char *path);
-/* Calls @fn for each process with files on silent file systems: its cgroup (struct
- * address_space_who), the number of these files, and the path of one. */
+/**
+ * struct address_space_slow - what does not answer in a process
+ * @owner:   its cgroup (struct address_space_who)
+ * @n_files: mapped files on silent file systems
+ * @path:    one of these files, borrowed; NULL: none
+ * @list:    its mapping list does not answer, and no mappings are known
+ */
+struct address_space_slow {
+	uint64_t owner;
+	uint64_t pid;
+	size_t n_files;
+	const char *path;
+	bool list;
+};
+
+typedef void (*address_space_slow_fn)(void *ctx, const struct address_space_slow *slow);
+/* Calls @fn for each process in which something does not answer. */
 void address_space_cache_slow(const struct address_space_cache *cache, address_space_slow_fn fn,
 			      void *ctx);
 
@@ -129,6 +143,8 @@ const struct address_space_mapping *address_space_mappings(const struct address_
 /* Changes with the mappings. Never 0 after the first read. */
 uint64_t address_space_version(const struct address_space *space);
 
+/* As in struct address_space_who, of the first request. */
+uint64_t address_space_owner(const struct address_space *space);
 /* Whether the process has gone, or has left this program. */
 bool address_space_gone(const struct address_space *space);
 /* Whether the process history has the leader's exit; other threads may still run. */
@@ -157,6 +173,9 @@ void address_space_cache_kernel(struct address_space_cache *cache, uint64_t pc, 
 /* Adds an event of any process (procmap/process_history.h). */
 void address_space_cache_event(struct address_space_cache *cache,
 			       const struct process_event *event);
+/* The caller has made @child by fork(), and the child has executed nothing yet: as if the event of
+ * its birth had come, which may have been before the first event. Only with events. */
+void address_space_cache_child(struct address_space_cache *cache, const struct pid_id *child);
 /* Some events after @since_ns (boot clock) were lost. */
 void address_space_cache_lost(struct address_space_cache *cache, uint64_t since_ns);
 /* @fn must deliver all pending events before it returns. Without @fn, a process gets wrong mappings

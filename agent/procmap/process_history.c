@@ -71,7 +71,7 @@ struct history_record {
 	uint64_t epoch_ns; /* the program at the time when the exec id became known */
 	uint32_t program;
 	bool counted;	   /* the next is known */
-	bool learned;	   /* ... from a sample */
+	bool learned;	   /* ... from a sample, or from the caller */
 	uint64_t start_ns; /* of the process of that sample; 0: not known */
 	uint64_t base;	   /* difference of exec id and program number, for executed programs */
 	uint64_t exec_ns[HISTORY_RECORD_PROGRAMS]; /* of program i at i % HISTORY_RECORD_PROGRAMS;
@@ -432,6 +432,20 @@ bool process_history_add(struct process_history *history, const struct process_e
 	}
 	history->stats.n_memory += !ok;
 	return ok;
+}
+
+bool process_history_add_child(struct process_history *history, uint32_t pid, uint32_t ppid,
+			       uint64_t birth_ns)
+{
+	const struct process_event event = {PROCESS_EVENT_BIRTH, pid, pid, ppid, birth_ns, {0}, ""};
+	struct pid_slot *slot;
+
+	if (!process_history_add(history, &event))
+		return false;
+	slot = find_pid(history, pid);
+	if (slot && slot->newest->birth_ns == birth_ns)
+		slot->newest->learned = true;
+	return true;
 }
 
 void process_history_lost(struct process_history *history, uint64_t since_ns, uint64_t now_ns)

@@ -55,6 +55,11 @@ void process_history_free(struct process_history *history);
 /* False without memory or above the limit of processes: the event is discarded and counted. The
  * caller must treat this as a loss. */
 bool process_history_add(struct process_history *history, const struct process_event *event);
+/* The birth of a process that the caller made by fork(), and that has executed nothing yet. Unlike
+ * that of other births, its count of programs needs no confirmation
+ * (history_record_is_learned()). False as process_history_add(). */
+bool process_history_add_child(struct process_history *history, uint32_t pid, uint32_t ppid,
+			       uint64_t birth_ns);
 /* Some events between @since_ns and @now_ns were lost, so the history of processes of that time is
  * incomplete. It is discarded, and later events with a time before @now_ns are ignored. */
 void process_history_lost(struct process_history *history, uint64_t since_ns, uint64_t now_ns);
@@ -89,9 +94,9 @@ bool history_record_program_of(const struct history_record *record, uint64_t exe
  * The exec ids of other programs follow by counting. */
 void process_history_learn(struct process_history *history, const struct history_record *record,
 			   uint32_t program, uint64_t exec_id, uint64_t start_ns);
-/* Whether a sample has confirmed the exec id of an executed program. Counting from the inherited
- * program is right without a confirmation, except after clone(CLONE_PARENT): the count then
- * continues from the maker's (lib/task.bpf.h). */
+/* Whether a sample has confirmed the exec id of an executed program, or the caller knows it.
+ * Counting from the inherited program is right without a confirmation, except after
+ * clone(CLONE_PARENT): the count then continues from the maker's (lib/task.bpf.h). */
 bool history_record_is_learned(const struct history_record *record);
 /* Time of the last file mapping or exec. An older list of mappings is out of date. */
 uint64_t history_record_changed_ns(const struct history_record *record);

@@ -288,6 +288,16 @@ void address_space_cache_event(struct address_space_cache *c, const struct proce
 				      before->key.exec_id + 1, before->key.start_ns);
 }
 
+void address_space_cache_child(struct address_space_cache *c, const struct pid_id *child)
+{
+	const uint64_t tick_ns = pid_ns_of_ticks(child->start_ticks + 1), now_ns = nsec_boot();
+
+	/* a birth is not before the start, whose tick alone is known */
+	if (!process_history_add_child(c->history, (uint32_t)child->pid, (uint32_t)c->self,
+				       tick_ns < now_ns ? tick_ns : now_ns))
+		address_space_cache_lost(c, 0);
+}
+
 void address_space_cache_lost(struct address_space_cache *c, uint64_t since_ns)
 {
 	struct address_space *s, *next;

@@ -2,7 +2,7 @@
 /*
  * A ring (sideband_ring.h) holds the records of some ten milliseconds where processes make them as
  * fast as they can, and the loop may be late by seconds. So the drain thread copies the records out
- * of a half full ring into a queue of the ring's CPU; the owner takes the queues just before the
+ * of a filling ring into a queue of the ring's CPU; the owner takes the queues just before the
  * samples. The lock guards rings and queues. Nobody holds it for longer than such a copy takes.
  *
  * Order. Each ring is ordered by time, and a heap of CPUs merges the queues. The time is the boot
@@ -72,7 +72,7 @@ struct loss {
 
 struct sideband {
 	const struct root *sys;
-	size_t ring_bytes;
+	size_t ring_bytes; /* 0: not known yet */
 	size_t queue_bytes;
 	int epoll;
 	pthread_mutex_t lock;
@@ -85,6 +85,7 @@ struct sideband {
 	size_t queued;		/* bytes of @in and @out of all lanes */
 	struct loss loss;	/* of the fetches since the last delivery */
 	struct loss untold;	/* the owner's: to be told after the queues */
+	uint64_t n_gaps;	/* the owner's: times that this was told */
 	uint64_t last_ns;	/* of the last delivered record */
 	uint64_t fetched_ns[2]; /* start of the last fetch and of the one before */
 	int error;		/* of the last failure to open an event */
@@ -177,6 +178,16 @@ static bool has_event(const struct lane *lane)
 	return lane->ring.fd >= 0;
 }
 
+/* Of each of @n_cpus rings. */
+static size_t bytes_for(size_t n_cpus)
+{
+	size_t bytes = SIDEBAND_RING_BYTES_MOST;
+
+	while (bytes > SIDEBAND_RING_BYTES && bytes * n_cpus > SIDEBAND_RINGS_BYTES)
+		bytes /= 2;
+	return bytes;
+}
+
 static int follow(struct sideband *sb)
 {
 	int r;
@@ -186,6 +197,8 @@ static int follow(struct sideband *sb)
 	r = perf_events_for_each_online(sb->sys, mark_online, sb);
 	if (r)
 		return r;
+	if (!sb->ring_bytes)
+		sb->ring_bytes = bytes_for(sb->n_lanes);
 	for (size_t cpu = 0; cpu < sb->n_lanes; cpu++) {
 		struct lane *lane = &sb->lanes[cpu];
 
@@ -220,6 +233,13 @@ bool sideband_whole(const struct sideband *sb)
 
 /* ---------------------------------------------------------------- life */
 
+static void close_rings(struct sideband *sb)
+{
+	for (size_t i = 0; i < sb->n_lanes; i++)
+		sideband_ring_close(&sb->lanes[i].ring);
+}
+
+/* Where the kernel locks less memory for podprof, all rings are smaller. */
 static int sideband_init(struct sideband *sb)
 {
 	int r;
@@ -228,6 +248,12 @@ static int sideband_init(struct sideband *sb)
 	if (sb->epoll < 0)
 		return -errno;
 	r = follow(sb);
+	while (!r && sb->error == -EPERM && sb->ring_bytes > SIDEBAND_RING_BYTES) {
+		close_rings(sb);
+		sb->ring_bytes /= 2;
+		sb->error = 0;
+		r = follow(sb);
+	}
 	if (r)
 		return r < 0 ? r : -ENOENT;
 	sb->loss = (struct loss){0};
@@ -240,7 +266,6 @@ int sideband_new(const struct sideband_opts *opts, struct sideband **ret)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	_cleanup_(sideband_freep) struct sideband *sb = calloc(1, sizeof(*sb));
-	size_t bytes = opts->ring_bytes ? opts->ring_bytes : SIDEBAND_RING_BYTES;
 	int r;
 
 	if (!sb)
@@ -248,7 +273,7 @@ int sideband_new(const struct sideband_opts *opts, struct sideband **ret)
 	pthread_mutex_init(&sb->lock, NULL);
 	sb->epoll = -1;
 	sb->sys = opts->sys;
-	sb->ring_bytes = bytes > page ? bytes : page;
+	sb->ring_bytes = opts->ring_bytes && opts->ring_bytes < page ? page : opts->ring_bytes;
 	sb->queue_bytes = opts->queue_bytes ? opts->queue_bytes : SIDEBAND_QUEUES_MAX;
 	if (sb->ring_bytes & (sb->ring_bytes - 1))
 		return -EINVAL;
@@ -263,8 +288,8 @@ void sideband_free(struct sideband *sb)
 {
 	if (!sb)
 		return;
+	close_rings(sb);
 	for (size_t i = 0; i < sb->n_lanes; i++) {
-		sideband_ring_close(&sb->lanes[i].ring);
 		free(sb->lanes[i].in.data);
 		free(sb->lanes[i].out.data);
 	}
@@ -476,6 +501,7 @@ static void tell_lost(struct sideband *sb, sideband_fn fn, void *ctx)
 
 	if (sb->untold.is)
 		fn(ctx, &record);
+	sb->n_gaps += sb->untold.is;
 	sb->untold = (struct loss){0};
 }
 
@@ -548,6 +574,9 @@ void sideband_collect(void *sideband, struct metric_sink *sink)
 	struct sideband *sb = sideband;
 	uint64_t counts[array_size(reasons)], kinds[SIDEBAND_LOST];
 	const char *names[SIDEBAND_LOST];
+	static const struct metric_family_desc gaps = {
+		"podprof_process_event_gaps", METRIC_COUNTER,
+		"Times that process events are or may be missing.", NULL};
 
 	pthread_mutex_lock(&sb->lock);
 	memcpy(kinds, sb->kinds, sizeof(kinds));
@@ -557,4 +586,6 @@ void sideband_collect(void *sideband, struct metric_sink *sink)
 		names[kind] = sideband_kind_name(kind);
 	metric_by_name(sink, &events, "kind", kinds, names, SIDEBAND_LOST);
 	metric_by_name(sink, &lost, "reason", counts, reasons, array_size(reasons));
+	metric_family(sink, &gaps);
+	metric_u64(sink, sb->n_gaps, NULL, 0);
 }

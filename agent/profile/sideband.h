@@ -18,11 +18,13 @@ struct metric_sink;
 struct root;
 struct sideband;
 
-/* Bytes of each CPU's ring. Fork, exec and exit of a small program take about 650 bytes. At 200
- * programs a second on two CPUs the ring is half full after a second and wakes the drain thread. On
- * a busy node this thread may wait another second for a CPU. A lost record costs names in profiles.
- */
-#define SIDEBAND_RING_BYTES 131072
+/* Bytes of each CPU's ring, and of all rings together: up to 32 CPUs have the largest. A storm of
+ * executable mappings writes 20 MB a second on one CPU, and on a busy node the drain thread waits
+ * some milliseconds for a CPU. A lost record costs names in profiles. A ring is smaller where the
+ * kernel locks no more memory for podprof (kernel.perf_event_mlock_kb). */
+#define SIDEBAND_RING_BYTES	 131072
+#define SIDEBAND_RING_BYTES_MOST 524288
+#define SIDEBAND_RINGS_BYTES	 ((size_t)16 << 20)
 
 /* Bytes of records in the queues of all CPUs: 80,000 usual records, the work of about 0.1 s for
  * their receiver. Reached: `podprof_process_events_lost_total{reason="queue_full"}`. */
@@ -31,7 +33,7 @@ struct sideband;
 /**
  * struct sideband_opts - options of sideband_new()
  * @sys:        /sys; borrowed
- * @ring_bytes: ring size of each CPU: a power of two, at least a page; 0: SIDEBAND_RING_BYTES
+ * @ring_bytes: ring size of each CPU: a power of two, at least a page; 0: by the number of CPUs
  * @queue_bytes: ceiling of the queues behind the rings; 0: SIDEBAND_QUEUES_MAX
  */
 struct sideband_opts {
@@ -73,14 +75,16 @@ int sideband_follow(struct sideband *sb);
 /* Whether each online CPU of the last look has its ring. */
 bool sideband_whole(const struct sideband *sb);
 
-/* Readable (EPOLLIN) from a half full ring until the next fetch or drain. */
+/* Readable (EPOLLIN) from an eighth of a ring (SIDEBAND_RING_WAKE) until the next fetch or drain.
+ */
 int sideband_fd(const struct sideband *sb);
 
 /* Number of CPUs with an event. */
 size_t sideband_n_open(const struct sideband *sb);
 /* Records lost so far: in full rings, as the kernel reports, and in full queues. */
 uint64_t sideband_n_lost(struct sideband *sb);
-/* A metric_collect_fn: podprof_process_events by kind, podprof_process_events_lost by reason. */
+/* A metric_collect_fn: podprof_process_events by kind, podprof_process_events_lost by reason,
+ * podprof_process_event_gaps. */
 void sideband_collect(void *sideband, struct metric_sink *sink);
 
 #endif

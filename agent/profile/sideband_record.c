@@ -76,7 +76,8 @@ static int decode_body(uint32_t type, uint16_t misc, struct cursor *c, struct si
 		return !r && ret->pid == ret->ppid ? SIDEBAND_OTHER : r;
 	case PERF_RECORD_EXIT:
 		ret->kind = SIDEBAND_EXIT;
-		return task(c, ret);
+		r = task(c, ret);
+		return !r && ret->tid != ret->pid ? SIDEBAND_OTHER : r;
 	case PERF_RECORD_COMM:
 		ret->kind = SIDEBAND_EXEC;
 		if (!(misc & PERF_RECORD_MISC_COMM_EXEC))

@@ -9,7 +9,7 @@
 
 enum sideband_kind {
 	SIDEBAND_FORK, /* a new process, not a new thread */
-	SIDEBAND_EXIT, /* of one thread; of the leader if @tid is @pid */
+	SIDEBAND_EXIT, /* of a process's leader; other threads may go on */
 	SIDEBAND_EXEC, /* all earlier mappings are gone; the new program's mappings follow */
 	SIDEBAND_MMAP, /* an executable mapping: new memory, or memory made executable */
 	SIDEBAND_LOST, /* the ring had no room */
@@ -47,7 +47,7 @@ struct sideband_record {
 
 enum sideband_outcome {
 	SIDEBAND_OK = 0,
-	SIDEBAND_OTHER,	  /* ignored: a thread's fork, a new name, an unused type */
+	SIDEBAND_OTHER,	  /* ignored: a thread's fork or exit, a new name, an unused type */
 	SIDEBAND_OUTSIDE, /* the process is outside podprof's pid namespace */
 	SIDEBAND_ODD,	  /* the layout contradicts perf_event_open(2) */
 	SIDEBAND_OUTCOME_MAX,

@@ -25,6 +25,9 @@
  * 150. */
 #define SIDEBAND_ROOM 4352
 
+/* Bytes that a read gives back at a time. */
+#define SIDEBAND_PART 4096
+
 static size_t page_bytes(void)
 {
 	return (size_t)sysconf(_SC_PAGESIZE);
@@ -46,7 +49,7 @@ static int open_event(int cpu, size_t ring_bytes)
 		.comm_exec = 1,
 		.task = 1,
 		.watermark = 1,
-		.wakeup_watermark = (uint32_t)(ring_bytes / 2),
+		.wakeup_watermark = (uint32_t)(ring_bytes / SIDEBAND_RING_WAKE),
 		.use_clockid = 1,
 		.clockid = CLOCK_BOOTTIME,
 	};
@@ -123,11 +126,27 @@ static void deliver(const struct sideband_ring *ring, uint64_t pos, size_t n, si
 	fn(ctx, ring->data + at, n_a, ring->data, n - n_a);
 }
 
+static uint64_t head_of(const struct sideband_ring *ring)
+{
+	return __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+}
+
+/* Gives the room before @pos back to the kernel. True if the ring may have been full until then: a
+ * dropped record leaves the head where it was, so the head now tells it. */
+static bool release(struct sideband_ring *ring, uint64_t pos)
+{
+	const uint64_t tail = ring->page->data_tail;
+
+	__atomic_store_n(&ring->page->data_tail, pos, __ATOMIC_SEQ_CST);
+	return head_of(ring) - tail + SIDEBAND_ROOM > ring->bytes;
+}
+
+/* The room is given back in parts, so the kernel goes on writing into a full ring at once. */
 int sideband_ring_read(struct sideband_ring *ring, sideband_raw_fn fn, void *ctx)
 {
-	const uint64_t begun = ring->page->data_tail;
-	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE), pos = begun;
-	int r = head - begun > ring->bytes ? SIDEBAND_RING_ODD : SIDEBAND_RING_OK;
+	uint64_t pos = ring->page->data_tail, head = head_of(ring), part = pos;
+	int r = head - pos > ring->bytes ? SIDEBAND_RING_ODD : SIDEBAND_RING_OK;
+	bool full = false;
 
 	while (!r && pos != head) {
 		size_t n = size_at(ring, pos, head);
@@ -137,13 +156,13 @@ int sideband_ring_read(struct sideband_ring *ring, sideband_raw_fn fn, void *ctx
 		else
 			r = SIDEBAND_RING_ODD;
 		pos += n;
-		__atomic_store_n(&ring->page->data_tail, pos, __ATOMIC_RELEASE);
+		if (pos - part < SIDEBAND_PART)
+			continue;
+		full = release(ring, pos) || full;
+		part = pos;
 	}
-	if (r)
-		__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
-	/* measured against the first tail: the ring may have been full then */
-	head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
-	if (!r && head - begun + SIDEBAND_ROOM > ring->bytes)
+	full = release(ring, r ? head : pos) || full;
+	if (!r && full)
 		r = SIDEBAND_RING_FULL;
 	return r;
 }

@@ -10,6 +10,10 @@
 
 struct perf_event_mmap_page;
 
+/* A poll wakes with each part of this size in the ring: the rest is for the time until the reader
+ * has a CPU. */
+#define SIDEBAND_RING_WAKE 8
+
 /**
  * struct sideband_ring - borrowed by its readers; all zero but @fd -1 while closed
  * @fd:         -1 while there is no event
@@ -25,7 +29,8 @@ struct sideband_ring {
 };
 
 /* Opens the event of @cpu with a ring of @bytes, a power of two of at least a page. The descriptor
- * wakes a poll when the ring is half full. 0, -ENODEV or -ENXIO (the CPU is offline), -errno. */
+ * wakes a poll when an eighth of the ring is new. 0, -ENODEV or -ENXIO (the CPU is offline),
+ * -errno. */
 int sideband_ring_open(struct sideband_ring *ring, int cpu, size_t bytes);
 void sideband_ring_close(struct sideband_ring *ring);
 /* Whether the event has been enabled since the last call: false after its CPU went offline. */

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -28,12 +29,14 @@
 #include "base/worker.h"
 #include "procmap/address_space.h"
 #include "procmap/memory.h"
+#include "procmap/share.h"
 #include "runtimes/python_code.h"
 #include "runtimes/python_images.h"
 #include "runtimes/python_target.h"
 
-/* Processes to probe or with an interpreter, 2 KB each. Reached: a further process has native
- * frames only; `podprof_runtime_processes{state="full"}` counts those with an interpreter. */
+/* Processes to probe or with an interpreter, 2 KB each. An owner has a share of the free ones
+ * (procmap/share.h). Reached: a further process has native frames only;
+ * `podprof_runtime_processes_refused_total`. */
 #define READER_PROCESSES_MAX 8192
 /* Bytes of code objects: names and line tables. Reached: all are read again. */
 #define READER_CODES_BYTES   ((size_t)32 << 20)
@@ -66,10 +69,13 @@ struct code_key {
 struct code {
 	struct code_key key;
 	struct python_code code;
-	bool is_wanted; /* not read yet */
+	bool is_wanted; /* not read yet: in the process's @wanted */
 	bool is_gone;
+	TAILQ_ENTRY(code) in_wanted;
 	UT_hash_handle hh;
 };
+
+TAILQ_HEAD(code_queue, code);
 
 struct process {
 	struct process_key key;
@@ -84,9 +90,16 @@ struct process {
 	bool is_hung;
 	bool is_full;
 	struct code *codes;
+	struct code_queue wanted;
 	size_t n_wanted;
+	struct share_holder *owner;  /* of the process */
+	struct share_holder *walked; /* ... and of its record; NULL: no record */
+	bool is_queued;		     /* in the reader's @unread */
+	TAILQ_ENTRY(process) in_unread;
 	UT_hash_handle hh;
 };
+
+TAILQ_HEAD(process_queue, process);
 
 struct python {
 	struct runtime_host host;
@@ -98,6 +111,10 @@ struct python {
 	struct python_images *images; /* of the thread */
 	struct python_images *next;
 	struct process *processes;
+	struct process_queue unread;  /* code objects are wanted, and no job reads them */
+	struct share_holder *owners;  /* of @processes */
+	struct share_holder *walkers; /* of @n_records */
+	uint64_t n_refused;
 	size_t n_records;
 	size_t code_bytes;
 	bool ends;
@@ -163,39 +180,99 @@ static struct process *process_find(const struct python *py, const struct proces
 	return p;
 }
 
-static struct process *process_new(struct python *py, const struct address_space_who *who)
+/* One more of @max for an owner. NULL: above its share, or no memory. */
+static struct share_holder *hold(struct share_holder **holders, uint64_t owner, size_t max,
+				 size_t total)
 {
-	struct process *p;
+	struct share_holder *h = share_holder_get(holders, owner);
+
+	if (!h)
+		return NULL;
+	if (!share_allows(max, total, h->held)) {
+		share_holder_put(holders, h);
+		return NULL;
+	}
+	h->held++;
+	return h;
+}
+
+static void release(struct share_holder **holders, struct share_holder *h)
+{
+	if (!h)
+		return;
+	h->held--;
+	share_holder_put(holders, h);
+}
+
+static struct process *process_new(struct python *py, const struct address_space_who *who,
+				   uint64_t owner)
+{
+	struct share_holder *h =
+		hold(&py->owners, owner, READER_PROCESSES_MAX, HASH_COUNT(py->processes));
+	struct process *p = h ? calloc(1, sizeof(*p)) : NULL;
 	bool hash_oom = false;
 
-	if (HASH_COUNT(py->processes) >= READER_PROCESSES_MAX)
+	py->n_refused += !h;
+	if (!p) {
+		release(&py->owners, h);
 		return NULL;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
+	}
 	p->key = key_of(who);
 	p->pid = who->pid;
 	p->outcome = PYTHON_NOT_READY;
+	p->owner = h;
+	TAILQ_INIT(&p->wanted);
 	HASH_ADD(hh, py->processes, key, sizeof(p->key), p);
 	if (hash_oom) {
+		release(&py->owners, h);
 		free(p);
 		return NULL;
 	}
 	return p;
 }
 
+static void queue(struct python *py, struct process *p)
+{
+	if (!p->is_queued)
+		TAILQ_INSERT_TAIL(&py->unread, p, in_unread);
+	p->is_queued = true;
+}
+
+static void unqueue(struct python *py, struct process *p)
+{
+	if (p->is_queued)
+		TAILQ_REMOVE(&py->unread, p, in_unread);
+	p->is_queued = false;
+}
+
+static void code_settle(struct process *p, struct code *code)
+{
+	if (!code->is_wanted)
+		return;
+	TAILQ_REMOVE(&p->wanted, code, in_wanted);
+	p->n_wanted--;
+	code->is_wanted = false;
+}
+
 static void code_drop(struct python *py, struct process *p, struct code *code)
 {
 	HASH_DEL(p->codes, code);
 	py->code_bytes -= sizeof(*code) + code->code.n_lines;
-	p->n_wanted -= code->is_wanted;
+	code_settle(p, code);
 	python_code_deinit(&code->code);
 	free(code);
 }
 
 static bool has_record(const struct process *p)
 {
-	return p->target && !p->outcome && !p->is_full;
+	return p->walked;
+}
+
+static void drop_record(struct python *py, struct process *p)
+{
+	py->n_records -= has_record(p);
+	release(&py->walkers, p->walked);
+	p->walked = NULL;
 }
 
 static void process_drop(struct python *py, struct process *p)
@@ -204,7 +281,9 @@ static void process_drop(struct python *py, struct process *p)
 
 	HASH_ITER(hh, p->codes, code, next)
 		code_drop(py, p, code);
-	py->n_records -= has_record(p);
+	unqueue(py, p);
+	drop_record(py, p);
+	release(&py->owners, p->owner);
 	HASH_DEL(py->processes, p);
 	free(p->target);
 	free(p);
@@ -244,6 +323,7 @@ static void retry_later(struct python *py, struct process *p)
 
 static void keep_target(struct python *py, struct process *p, const struct job *job)
 {
+	drop_record(py, p); /* of the mappings before */
 	p->outcome = job->outcome < 0 ? PYTHON_UNREADABLE : job->outcome;
 	if (!p->target)
 		p->target = malloc(sizeof(*p->target));
@@ -252,7 +332,9 @@ static void keep_target(struct python *py, struct process *p, const struct job *
 		return;
 	}
 	*p->target = job->target;
-	p->is_full = !p->outcome && py->n_records >= PYTHON_PROCESSES_MAX;
+	if (!p->outcome)
+		p->walked = hold(&py->walkers, p->owner->id, PYTHON_PROCESSES_MAX, py->n_records);
+	p->is_full = !p->outcome && !p->walked;
 	py->n_records += has_record(p);
 }
 
@@ -371,7 +453,7 @@ static void look_at(struct python *py, const struct address_space_who *who,
 	if (!n_files)
 		return;
 	if (!p)
-		p = process_new(py, who);
+		p = process_new(py, who, address_space_owner(space));
 	if (!p)
 		return;
 	p->n_attempts = 0;
@@ -425,7 +507,9 @@ static int code_new(struct python *py, struct process *p, const struct frame_rec
 		return -ENOMEM;
 	}
 	py->code_bytes += sizeof(*code);
+	TAILQ_INSERT_TAIL(&p->wanted, code, in_wanted);
 	p->n_wanted++;
+	queue(py, p);
 	return 0;
 }
 
@@ -471,8 +555,7 @@ static void take_code(struct python *py, struct process *p, struct named_code *n
 	HASH_FIND(hh, p->codes, &named->key, sizeof(named->key), code);
 	if (!code)
 		return;
-	p->n_wanted -= code->is_wanted;
-	code->is_wanted = false;
+	code_settle(p, code);
 	code->is_gone = is_gone || named->outcome;
 	if (code->is_gone)
 		return;
@@ -506,9 +589,10 @@ static void names_done(struct work *work)
 static void read_names(struct python *py, struct process *p)
 {
 	const size_t most = p->n_wanted < READER_BATCH_MAX ? p->n_wanted : READER_BATCH_MAX;
-	struct code *code, *next;
+	struct code *code;
 	struct job *job;
 
+	unqueue(py, p);
 	if (!most || p->is_naming || p->is_hung)
 		return;
 	job = job_new(py, p);
@@ -516,20 +600,22 @@ static void read_names(struct python *py, struct process *p)
 		job->codes = calloc(most, sizeof(*job->codes));
 	if (!job || !job->codes) {
 		free(job);
+		queue(py, p);
 		return;
 	}
-	HASH_ITER(hh, p->codes, code, next) {
+	TAILQ_FOREACH(code, &p->wanted, in_wanted)
+	{
 		if (job->n >= most)
 			break;
-		if (code->is_wanted)
-			job->codes[job->n++].key = code->key;
+		job->codes[job->n++].key = code->key;
 	}
 	job->layout = p->target->image.layout;
 	job->work = (struct work){.run = names_run, .done = names_done};
-	if (worker_submit(py->worker, &job->work))
-		job_free(job); /* the next flush tries again */
-	else
-		p->is_naming = true;
+	p->is_naming = !worker_submit(py->worker, &job->work);
+	if (!p->is_naming) {
+		job_free(job);
+		queue(py, p); /* the next flush tries again */
+	}
 }
 
 static bool python_wants(void *reader, const struct address_space_who *who,
@@ -549,11 +635,16 @@ static bool python_wants(void *reader, const struct address_space_who *who,
 
 static void python_flush(void *reader)
 {
-	struct process *p, *next;
+	struct process *p, *last;
 	struct python *py = reader;
 
-	HASH_ITER(hh, py->processes, p, next)
+	/* a process that is refused comes after the last again */
+	last = TAILQ_LAST(&py->unread, process_queue);
+	while ((p = TAILQ_FIRST(&py->unread))) {
 		read_names(py, p);
+		if (p == last)
+			break;
+	}
 }
 
 static int python_frame_name(void *reader, const struct address_space_who *who,
@@ -643,6 +734,9 @@ static void python_collect(void *reader, struct metric_sink *sink)
 	static const struct metric_family_desc bytes = {
 		"podprof_runtime_bytes", METRIC_GAUGE,
 		"Memory of names and lines of language runtimes.", "bytes"};
+	static const struct metric_family_desc refused = {
+		"podprof_runtime_processes_refused", METRIC_COUNTER,
+		"Lookups of a language runtime in processes above their owner's share.", NULL};
 	enum { HUNG = PYTHON_OUTCOME_MAX, FULL, STATES };
 	size_t counts[N_VERSIONS][STATES] = {0};
 	const struct python *py = reader;
@@ -673,6 +767,8 @@ static void python_collect(void *reader, struct metric_sink *sink)
 				snprintf(version, sizeof(version), "3.%d", v);
 			metric_u64(sink, counts[v][state], labels, array_size(labels));
 		}
+	metric_family(sink, &refused);
+	metric_u64(sink, py->n_refused, &(struct metric_label){"runtime", "python"}, 1);
 	metric_family(sink, &bytes);
 	metric_u64(sink, py->code_bytes, &(struct metric_label){"runtime", "python"}, 1);
 }
@@ -743,6 +839,7 @@ static int python_new(const struct runtime_host *host, void **ret)
 	if (!py)
 		return -ENOMEM;
 	py->host = *host;
+	TAILQ_INIT(&py->unread);
 	r = python_images_new(&py->images);
 	if (!r)
 		r = loop_add_timer(host->loop, on_retry, py, &py->retry);

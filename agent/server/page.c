@@ -148,14 +148,32 @@ static void put_excluded(struct html *h, const struct ui_entity *o)
 	html_raw(h, "</span> ");
 }
 
-static void put_slow(struct html *h, const struct ui_entity *o)
+/* "2 files of process 7: /mnt/a", "5 files of 3 processes, such as 7: /mnt/a" */
+static void put_slow_files(struct html *h, const struct ui_slow *slow)
 {
-	if (!o->slow_path)
-		return;
-	html_printf(h, "<span class=\"label\"><i>no answer from the file system</i>%zu file%s: ",
-		    o->n_slow, o->n_slow == 1 ? "" : "s");
-	html_text(h, o->slow_path);
+	html_printf(h, "<span class=\"label\"><i>no answer from the file system</i>%zu file%s of ",
+		    slow->n_files, slow->n_files == 1 ? "" : "s");
+	if (slow->n_processes == 1)
+		html_printf(h, "process %" PRIu64 ": ", slow->pid);
+	else
+		html_printf(h, "%zu processes, such as %" PRIu64 ": ", slow->n_processes,
+			    slow->pid);
+	html_text(h, slow->path);
 	html_raw(h, "</span> ");
+}
+
+static void put_slow(struct html *h, const struct ui_slow *slow)
+{
+	if (slow->path)
+		put_slow_files(h, slow);
+	if (!slow->n_lists)
+		return;
+	html_raw(h, "<span class=\"label\"><i>no answer from the list of mappings</i>");
+	if (slow->n_lists == 1)
+		html_printf(h, "process %" PRIu64 "</span> ", slow->list_pid);
+	else
+		html_printf(h, "%zu processes, such as %" PRIu64 "</span> ", slow->n_lists,
+			    slow->list_pid);
 }
 
 /* An excluded entity has numbers only of a window in which it was profiled. */
@@ -218,7 +236,7 @@ static void on_entity(void *arg, const struct ui_entity *o)
 	html_raw(&h, "</a><div class=\"labels\">");
 	put_labels(&h, o->labels, o->name);
 	put_excluded(&h, o);
-	put_slow(&h, o);
+	put_slow(&h, &o->slow);
 	html_raw(&h, "</div></th>");
 	put_kind(&h, o);
 	put_cpu(&h, o, rows->scale);
@@ -319,7 +337,7 @@ static void on_entity_name(void *arg, const struct ui_entity *o)
 	html_raw(h, "</span> ");
 	put_labels(h, o->labels, "");
 	put_excluded(h, o);
-	put_slow(h, o);
+	put_slow(h, &o->slow);
 	if (o->go_state) {
 		html_raw(h, "<span class=\"label\"><i>Go heap</i>");
 		html_text(h, o->go_state);

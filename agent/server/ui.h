@@ -31,6 +31,21 @@ struct labels;
 #define UI_PROFILES_MAX 3000
 
 /**
+ * struct ui_slow - what does not answer in the processes of an entity
+ * @n_files:     mapped files on silent file systems, in @n_processes
+ * @pid, @path:  one of these processes, and such a file in it; NULL: none
+ * @n_lists:     processes whose mapping list does not answer; @list_pid: one of them
+ */
+struct ui_slow {
+	size_t n_files;
+	size_t n_processes;
+	uint64_t pid;
+	const char *path;
+	size_t n_lists;
+	uint64_t list_pid;
+};
+
+/**
  * struct ui_entity - the entity of a profile's labels; borrowed for the call
  * @id:       letters, digits, '.', '_' and '-' only; constant for the entity's whole life
  * @name:     for people: "shop/checkout-7d4f/app", "sshd.service"
@@ -40,7 +55,7 @@ struct labels;
  * @samples, @cpu_ns: of the last window
  * @go_state: state of the Go heap profile as in container_go_heap_profile_info; NULL: no Go process
  * @go_version, @go_inuse_bytes: with @go_state
- * @n_slow, @slow_path: mapped files on file systems that do not answer, and one of them; NULL: none
+ * @slow:     what does not answer
  * @n_profiles: stored
  */
 struct ui_entity {
@@ -55,8 +70,7 @@ struct ui_entity {
 	const char *go_state;
 	const char *go_version;
 	uint64_t go_inuse_bytes;
-	size_t n_slow;
-	const char *slow_path;
+	struct ui_slow slow;
 	size_t n_profiles;
 };
 

@@ -53,6 +53,7 @@ RSS_KIB = int(os.environ.get("PODPROF_RSS_KIB", "150000"))
 LOST_MAX = 0.2
 LOST_STORM_MAX = 0.5
 ANSWER_MAX_S = 60
+OWN_ANSWER_MAX_S = 2
 END_MAX_S = 60
 # Of the early victim some 80 samples, and a window has the samples of a drain up to 1 s before it.
 SHARE_MIN = 0.45
@@ -194,16 +195,22 @@ class Container:
 
 def watch(address, pid, early, to):
     """Health checks every 50 ms from one thread; from another the CPU time of a victim and the agent,
-    and the agent's memory. At a real-time priority, so that a busy machine does not delay the questions."""
+    and the agent's memory. At a real-time priority, so that a busy machine does not delay the questions.
+    During each health check, also the time that the agent's loop, its first thread, waited for a CPU."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     out = open(to, "w", buffering=1)
 
+    def waited_s():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/schedstat") as f:
+            return int(f.read().split()[1]) / 1e9
+        return 0
+
     def health():
         while True:
-            at = time.time()
+            at, before = time.time(), waited_s()
             status, seconds = flood.ask(address, "/-/healthy", flood.PROBER)
-            out.write(json.dumps(["health", at, status, seconds]) + "\n")
+            out.write(json.dumps(["health", at, status, seconds, max(0, waited_s() - before)]) + "\n")
             time.sleep(max(0, 0.05 - seconds))
 
     threading.Thread(target=health, daemon=True).start()
@@ -426,6 +433,19 @@ def check_flood(node, before, after, attackers):
     until(abandoned, "no job of a client that went away is abandoned")
 
 
+def check_silent(node, _before, _after, attackers):
+    """The page tells a process of the container, and its file that does not answer."""
+    pids = set()
+    for a in attackers:
+        with open(node.cgroups.file(a.path, "cgroup.procs")) as f:
+            pids.update(f.read().split())
+    line = r"no answer from the file system</i>\d+ files? of (?:process|\d+ processes, such as) (\d+): [^<]*/program"
+
+    def told():
+        return pids & set(re.findall(line, node.agent.get("/")[1]))
+    until(told, "the page tells no silent file of the attacker")
+
+
 def check_names(node, *_):
     """Names are escaped everywhere."""
     page, metrics = node.agent.get("/")[1], node.agent.get("/metrics")[1]
@@ -445,8 +465,8 @@ def check_names(node, *_):
 Attack = collections.namedtuple("Attack", "name commands group check storm", defaults=(None, False))
 # Those of one group are one attack in the short form.
 ATTACKS = [
-    Attack("open without an answer", silent("open"), "silent file systems"),
-    Attack("getattr without an answer", silent("getattr"), "silent file systems"),
+    Attack("open without an answer", silent("open"), "silent file systems", check_silent),
+    Attack("getattr without an answer", silent("getattr"), "silent file systems", check_silent),
     Attack("read without an answer", silent("read"), "silent file systems"),
     Attack("flush without an answer", silent("flush"), "silent file systems"),
     Attack("ELF: 699,000 symbols, one name of 16 MiB", worst_files("name"), "ELF files"),
@@ -643,15 +663,16 @@ class Row:
         self.events_lost = after.events_lost() - before.events_lost()
         answers = watched.answers(begin, end)
         self.answers = len(answers)
-        self.unhealthy = sum(status != 200 for _, status, _ in answers)
-        self.longest_s = max((s for _, _, s in answers), default=0)
+        self.unhealthy = sum(status != 200 for _, status, _, _ in answers)
+        self.longest_s = max((s for _, _, s, _ in answers), default=0)
+        self.own_longest_s = max((s - waited for _, _, s, waited in answers), default=0)
         states = watched.between(begin, end)
         self.cpu = (states[-1][2] - states[0][2]) / ((states[-1][0] - states[0][0]) or 1)
         self.grown_kib = max(s[3] for s in states) - states[0][3]
 
     COLUMNS = ("attack", "own samples %", "own whole %", "own named %", "early samples %", "early whole %",
                "early named %", "late samples %", "late whole %", "late named %", "lost %", "events lost",
-               "/-/healthy ms", "agent CPU %", "grown MiB")
+               "/-/healthy ms", "own ms", "agent CPU %", "grown MiB")
 
     def __str__(self):
         cells = [self.name]
@@ -659,6 +680,7 @@ class Row:
             cells += [percent(stacks["all"], RATE * seconds), percent(stacks["whole"], stacks["all"]),
                       percent(stacks["named"], stacks["all"])]
         cells += [percent(self.lost, self.samples), f"{self.events_lost:.0f}", f"{1000 * self.longest_s:.0f}",
+                  f"{1000 * self.own_longest_s:.0f}",
                   f"{100 * self.cpu:.1f}", f"{self.grown_kib / 1024:.0f}"]
         return "| " + " | ".join(cells) + " |"
 
@@ -681,13 +703,16 @@ class Row:
         claim(self.lost <= (LOST_STORM_MAX if self.storm else LOST_MAX) * self.samples, f"{self.name}: lost {self.lost} of {self.samples} samples")
         claim(self.answers and not self.unhealthy, f"{self.name}: {self.unhealthy} of {self.answers} health checks failed")
         claim(self.longest_s <= ANSWER_MAX_S, f"{self.name}: a health check took {self.longest_s:.1f} s")
+        claim(self.own_longest_s <= OWN_ANSWER_MAX_S,
+              f"{self.name}: a health check took {self.own_longest_s:.1f} s without the wait for a CPU")
 
 
 LEGEND = """
 own, early, late: the attackers' containers, the victim that ran before, the victim that started during the
 attack. samples: share of the samples that the CPU time of the cgroup (cpu.stat) makes at the sampling rate;
 whole: up to the first function; named: each frame has a name. lost: of all samples of the node. events lost:
-process events. /-/healthy: the longest answer, asked every 50 ms. agent CPU: of one CPU. grown: memory."""
+process events. /-/healthy: the longest answer, asked every 50 ms; own: the longest one without the time that
+the agent's loop was ready to run and had no CPU. agent CPU: of one CPU. grown: memory."""
 
 
 def report(node, watched):

@@ -562,6 +562,66 @@ static void test_gone_with_events(void **state)
 	expect_path(resolve_exec(f, &id, 9, (const void *)16), "[unknown]");
 }
 
+/* A command of the caller, forked before the first event: all of its samples come after its end, in
+ * one drain. Without the knowledge of the birth nothing tells the program of a sample. */
+static void test_child(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+
+	fixture_path("plain-fixed", path);
+	for (int known = 0; known < 2; known++) {
+		struct pid_id id;
+		const void *code;
+		int send_exit;
+		pid_t pid = start_waiting(path, path, &send_exit);
+
+		wait_for_exe(pid, path);
+		assert_int_equal(pid_read(&f->proc, pid, &id), 0);
+		code = code_of(pid);
+		if (known)
+			address_space_cache_child(f->cache, &id);
+		tell(f, PROCESS_EVENT_EXEC, (uint32_t)pid, 0);
+		send_maps(f, &id);
+		stop(pid);
+		close(send_exit);
+		tell(f, PROCESS_EVENT_EXIT, (uint32_t)pid, 0);
+		address_space_cache_between(f->cache, 0, nsec_boot());
+		expect_path(resolve_exec(f, &id, 1, code), known ? path : "[unknown]");
+	}
+}
+
+/* Two programs in one drain: both are known. */
+static void test_child_executes_twice(void **state)
+{
+	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	const void *code, *code_2;
+	struct pid_id id;
+	pid_t pid;
+	int go;
+
+	fixture_path("plain-pie", first);
+	pid = start_waiting(first, fixture_path("plain-fixed", second), &go);
+	wait_for_exe(pid, first);
+	assert_int_equal(pid_read(&f->proc, pid, &id), 0);
+	code = code_of(pid);
+	address_space_cache_child(f->cache, &id);
+	tell(f, PROCESS_EVENT_EXEC, (uint32_t)pid, 0);
+	send_maps(f, &id);
+	tell(f, PROCESS_EVENT_EXEC, (uint32_t)pid, 0);
+	close(go);
+	wait_for_exe(pid, second);
+	send_maps(f, &id);
+	code_2 = code_of(pid);
+	stop(pid);
+	tell(f, PROCESS_EVENT_EXIT, (uint32_t)pid, 0);
+	address_space_cache_between(f->cache, 0, nsec_boot());
+	expect_path(resolve_exec(f, &id, 2, code_2), second);
+	expect_path(resolve_exec(f, &id, 1, code), first);
+	expect_path(resolve_exec(f, &id, 3, code_2), "[unknown]");
+}
+
 /* A child without an exec has the mappings of its parent. */
 static void test_gone_without_exec(void **state)
 {
@@ -836,6 +896,8 @@ int main(void)
 		TEST(test_names_of_memory),
 		TEST(test_many_mappings),
 		TEST(test_gone_with_events),
+		TEST(test_child),
+		TEST(test_child_executes_twice),
 		TEST(test_gone_without_exec),
 		TEST(test_mapping_event),
 		TEST(test_left_by_exec),

@@ -307,18 +307,23 @@ static bool has_returned(struct bench *b)
 
 struct slow_seen {
 	size_t n_processes;
+	uint64_t pid;
+	uint64_t owner;
 	size_t n_files;
+	bool list;
 	char path[4096];
 };
 
-static void on_slow(void *ctx, uint64_t owner, size_t n_files, const char *path)
+static void on_slow(void *ctx, const struct address_space_slow *slow)
 {
 	struct slow_seen *seen = ctx;
 
-	(void)owner;
 	seen->n_processes++;
-	seen->n_files = n_files;
-	snprintf(seen->path, sizeof(seen->path), "%s", path);
+	seen->pid = slow->pid;
+	seen->owner = slow->owner;
+	seen->n_files = slow->n_files;
+	seen->list = slow->list;
+	snprintf(seen->path, sizeof(seen->path), "%s", slow->path ? slow->path : "");
 }
 
 static struct slow_seen slow_files(const struct bench *b)
@@ -356,6 +361,7 @@ static void test_blocked(void **state)
 	assert_int_equal(seen.n_processes, 1);
 	assert_int_equal(seen.n_files, 1);
 	assert_string_equal(seen.path, slow.image->path);
+	assert_true(seen.pid == (uint64_t)getpid() && !seen.list);
 	again = resolve(b, at + 6);
 	assert_int_equal(metric(b, "podprof_resolved_pcs", "slow"), 2);
 	assert_int_equal(b->blocked, 1); /* not asked again */
@@ -494,6 +500,7 @@ static void test_list_blocked(void **state)
 	struct bench *b = *state;
 	struct address_space_who who = {.exec_id = ADDRESS_SPACE_EXEC_ANY, .owner = 2};
 	struct address_space *space;
+	struct slow_seen seen;
 	struct frame frame;
 	pid_t child;
 	size_t n;
@@ -519,6 +526,10 @@ static void test_list_blocked(void **state)
 	assert_int_equal(frame.image->kind, IMAGE_UNKNOWN);
 	image_unref(frame.image);
 	assert_int_equal(metric(b, "podprof_resolved_pcs", "slow"), 1);
+	seen = slow_files(b);
+	assert_int_equal(seen.n_processes, 1);
+	assert_true(seen.list && !seen.n_files && !seen.path[0]);
+	assert_true(seen.pid == (uint64_t)child && seen.owner == 2);
 	assert_int_equal(metric(b, "podprof_mapping_list_threads_blocked", ""), 1);
 	assert_int_equal(b->blocked, 1);
 
@@ -530,6 +541,7 @@ static void test_list_blocked(void **state)
 		(void)get_who(b, &who);
 		address_space_mappings(get_who(b, &who), &n);
 	} while (!n);
+	assert_int_equal(slow_files(b).n_processes, 0);
 	end_child(child);
 }
 

@@ -306,6 +306,29 @@ static void test_learn(void **state)
 	assert_false(history_record_ran_only(record, 250, 250, &program)); /* too long ago */
 }
 
+/* A birth that the caller knows: the count of programs needs no sample. */
+static void test_child(void **state)
+{
+	const struct history_record *record;
+	struct process_history *l = *state;
+	uint32_t program;
+
+	assert_true(process_history_add_child(l, 10, 9, 100));
+	exec(l, 10, 200);
+	exec(l, 10, 300);
+	record = process_history_find(l, 10, 95);
+	assert_true(record && history_record_is_learned(record));
+	assert_int_equal(history_record_birth_ns(record), 100);
+	assert_int_equal(history_record_parent(record), 9);
+	assert_int_equal(history_record_exec_id(record), 2);
+	assert_true(history_record_program_of(record, 1, &program));
+	assert_int_equal(program, 1);
+	process_history_lost(l, 250, 400); /* forgotten, as any other */
+	assert_null(process_history_find(l, 10, 95));
+	assert_true(process_history_add_child(l, 10, 9, 350)); /* before the loss: ignored */
+	assert_null(process_history_find(l, 10, 350));
+}
+
 static int send_all(void *ctx)
 {
 	struct process_history *l;
@@ -338,7 +361,7 @@ int main(void)
 		TEST(test_programs),	    TEST(test_covering),  TEST(test_pid_reuse),
 		TEST(test_thread_executes), TEST(test_sweep),	  TEST(test_swept_and_reused),
 		TEST(test_ceilings),	    TEST(test_no_memory), TEST(test_lost),
-		TEST(test_learn),
+		TEST(test_learn),	    TEST(test_child),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

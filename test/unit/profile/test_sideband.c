@@ -3,13 +3,17 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +22,7 @@
 #include "base/root.h"
 #include "procmap/maps.h"
 #include "profile/sideband.h"
+#include "support/metrics.h"
 
 /* ---------------------------------------------------------------- one record */
 
@@ -95,7 +100,7 @@ static void test_decode_tasks(void **state)
 		{"fork outside", PERF_RECORD_FORK, 0, 0, 0, SIDEBAND_OTHER},
 		{"fork into a namespace of its own", PERF_RECORD_FORK, 0, 4, 0, SIDEBAND_OUTSIDE},
 		{"exit", PERF_RECORD_EXIT, 10, 1, 10, SIDEBAND_OK},
-		{"exit of a thread", PERF_RECORD_EXIT, 10, 1, 11, SIDEBAND_OK},
+		{"exit of a thread", PERF_RECORD_EXIT, 10, 1, 11, SIDEBAND_OTHER},
 		{"exit outside", PERF_RECORD_EXIT, 0, 0, 0, SIDEBAND_OUTSIDE},
 		{"exit outside, reaped", PERF_RECORD_EXIT, UINT32_MAX, 0, UINT32_MAX,
 		 SIDEBAND_OUTSIDE},
@@ -465,6 +470,7 @@ static void test_queue_full(void **state)
 	assert_true(ending.n > 1 && ending.n < 100 && ending.lost);
 	assert_true(ending.since_ns > begin_ns && ending.since_ns < nsec_boot());
 	assert_true(sideband_n_lost(f.sb) > 0);
+	assert_int_equal(metrics_get(sideband_collect, f.sb, "podprof_process_event_gaps", ""), 1);
 	ending = (struct ending){0};
 	run("/bin/true");
 	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, note_end, &ending);
@@ -472,6 +478,7 @@ static void test_queue_full(void **state)
 	close_sideband(&f);
 }
 
+/* A thread is no process: neither its birth nor its end is told. */
 static void test_threads(void **state)
 {
 	struct story s = {.in_order = true, .pid = (uint32_t)getpid()};
@@ -482,11 +489,14 @@ static void test_threads(void **state)
 	open_sideband(&f, 0);
 	assert_int_equal(pthread_create(&thread, NULL, pinned_forks, (void *)0), 0);
 	pthread_join(thread, NULL);
-	do /* joined before the end */
-		sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
-	while (!strchr(s.kinds, 'E'));
+	/* on the same CPU, so behind the first thread's exit in the ring */
+	assert_int_equal(pthread_create(&thread, NULL, pinned_forks, (void *)0), 0);
+	pthread_join(thread, NULL);
+	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
+	assert_true(s.all >= 2ull * 20 * 5);
 	assert_null(strchr(s.kinds, 'F'));
 	assert_null(strchr(s.kinds, 'X'));
+	assert_null(strchr(s.kinds, 'E'));
 	close_sideband(&f);
 }
 
@@ -501,6 +511,62 @@ static void test_follow(void **state)
 	usleep(1000);
 	assert_int_equal(sideband_follow(f.sb), 0);
 	assert_int_equal(sideband_n_open(f.sb), n);
+	close_sideband(&f);
+}
+
+/* A user of its own, without the right to lock any memory: the kernel's allowance, by default for
+ * one set of the largest rings, and then 140 KiB a CPU. */
+static void limit_memory(size_t n_cpus)
+{
+	const struct rlimit limit = {n_cpus * 140 << 10, n_cpus * 140 << 10};
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+
+	if (prctl(PR_SET_KEEPCAPS, 1) < 0 || setresuid(64123, 64123, 64123) < 0 ||
+	    syscall(SYS_capget, &head, data) < 0)
+		_exit(2);
+	for (int i = 0; i < 2; i++)
+		data[i].effective = data[i].permitted;
+	data[0].effective &= ~(1u << CAP_IPC_LOCK);
+	if (syscall(SYS_capset, &head, data) < 0 || setrlimit(RLIMIT_MEMLOCK, &limit) < 0)
+		_exit(3);
+}
+
+/* The first has the allowance, the second has smaller rings, and others have none. */
+static int open_many(const struct sideband_opts *opts, size_t n_cpus)
+{
+	struct sideband *sb;
+	int r = 0, n = 0;
+
+	limit_memory(n_cpus);
+	while (n < 8 && !(r = sideband_new(opts, &sb))) {
+		if (sideband_n_open(sb) != n_cpus)
+			return 4;
+		n++;
+	}
+	return n >= 2 && (n == 8 || r == -EPERM) ? 0 : 5;
+}
+
+/* Each CPU has a ring, with whatever memory the kernel locks; or there are none. */
+static void test_locked_memory(void **state)
+{
+	struct sideband_opts opts = {0};
+	struct fixture f;
+	size_t n_cpus;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	open_sideband(&f, 0);
+	n_cpus = sideband_n_open(f.sb);
+	opts.sys = &f.sys;
+	sideband_free(f.sb);
+	f.sb = NULL;
+	pid = fork();
+	if (pid == 0)
+		_exit(open_many(&opts, n_cpus));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 	close_sideband(&f);
 }
 
@@ -526,7 +592,7 @@ int main(void)
 		cmocka_unit_test(test_order),		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_queue),		cmocka_unit_test(test_queue_full),
 		cmocka_unit_test(test_lost_and_wakeup), cmocka_unit_test(test_follow),
-		cmocka_unit_test(test_bad_size),
+		cmocka_unit_test(test_bad_size),	cmocka_unit_test(test_locked_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

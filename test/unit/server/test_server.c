@@ -38,6 +38,16 @@ struct fixture {
 
 static void give_entity(size_t i, ui_entity_fn fn, void *arg)
 {
+	static const struct ui_slow slow[4] = {
+		[1] = {.n_files = 2, .n_processes = 1, .pid = 9, .path = "/mnt/" HOSTILE},
+		[2] = {.n_lists = 1, .list_pid = 8},
+		[3] = {.n_files = 5,
+		       .n_processes = 3,
+		       .pid = 7,
+		       .path = "/mnt/" HOSTILE,
+		       .n_lists = 2,
+		       .list_pid = 6},
+	};
 	_cleanup_(labels_deinit) struct labels labels = {0};
 	char id[32], name[64];
 
@@ -56,8 +66,7 @@ static void give_entity(size_t i, ui_entity_fn fn, void *arg)
 				    .go_state = i % 2 ? HOSTILE : "ok",
 				    .go_version = HOSTILE,
 				    .go_inuse_bytes = i << 20,
-				    .n_slow = i % 2 ? 2 : 0,
-				    .slow_path = i % 2 ? "/mnt/" HOSTILE : NULL});
+				    .slow = slow[i % 4]});
 }
 
 static void give_entities(void *ctx, ui_entity_fn fn, void *arg)
@@ -324,13 +333,18 @@ static const struct get_row get_rows[] = {
 	{"/", "Accept-Encoding: gzip", 200, "text/html; charset=utf-8", "n&lt;1&gt;"},
 	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8", "data-entity=\"o-7\""},
 	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8", "<i>app</i>" HOSTILE_HTML},
-	{"/", NULL, 200, "text/html; charset=utf-8", "</i>2 files: /mnt/" HOSTILE_HTML},
 	/* o-0 has no samples, o-7 has some of before */
 	{"/", NULL, 200, "text/html; charset=utf-8", "<span class=\"state\">excluded</span>"},
 	{"/", NULL, 200, "text/html; charset=utf-8", "<i>excluded</i>--ignore " HOSTILE_HTML},
 	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8",
 	 "<i>excluded</i>--ignore " HOSTILE_HTML},
-	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8", "</i>2 files: /mnt/" HOSTILE_HTML},
+	{"/", NULL, 200, "text/html; charset=utf-8",
+	 "</i>2 files of process 9: /mnt/" HOSTILE_HTML},
+	{"/", NULL, 200, "text/html; charset=utf-8", "list of mappings</i>process 8</span>"},
+	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8",
+	 "</i>5 files of 3 processes, such as 7: /mnt/" HOSTILE_HTML},
+	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8",
+	 "list of mappings</i>2 processes, such as 6</span>"},
 	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8",
 	 "<a download href=\"/profile/1002.pb.gz\">"},
 	{"/entity/o-8", NULL, 404, "text/plain; charset=utf-8", ""},
