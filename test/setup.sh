@@ -5,7 +5,7 @@
 # "libraries" prints podprof's linked libraries.
 set -eu
 
-libraries="libc6-dev libbpf-dev libelf-dev libdw-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev
+libraries="libc6-dev libbpf-dev libelf-dev libdw-dev libcurl4-openssl-dev libssl-dev libcrypt-dev libyaml-dev libmicrohttpd-dev libjansson-dev
 	libprotobuf-c-dev zlib1g-dev liblzma-dev uthash-dev libre2-dev libiberty-dev"
 build="gcc g++ make git clang bpftool protobuf-c-compiler ca-certificates $libraries"
 tests="clang-format clang-tidy libclang-rt-dev libcmocka-dev golang-go containerd runc jq curl
