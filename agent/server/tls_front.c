@@ -43,8 +43,8 @@
 #define TLS_CHUNK      16384
 /* Bytes of the server's end that the kernel keeps for the thread; the kernel doubles the number. */
 #define TLS_PAIR_BYTES (64 << 10)
-/* Events of a turn: the thread pays for the CPU time between two turns. Reached: the others come in the
- * next turn. */
+/* Events of a turn: the thread pays for the CPU time between two turns. Reached: the others come in
+ * the next turn. */
 #define TLS_EVENTS_MAX 16
 /* Connections accepted, and chunks of a direction, in one turn. */
 #define TLS_BATCH      16
@@ -507,10 +507,19 @@ static void conn_shake(struct tls_front *f, struct conn *c)
 	}
 }
 
+/* The bytes of a client may be there, and the thread has not come to them. */
+static bool is_silent(const struct conn *c)
+{
+	char byte;
+
+	return recv(c->client.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
+}
+
 /* Room for one more handshake of @addr (NULL: of any client) below @max. */
 static bool make_room(struct tls_front *f, const struct sockaddr_storage *addr, size_t max)
 {
-	const uint64_t now_ns = nsec_monotonic();
+	/* a crowd of new connections does not keep other addresses out */
+	const uint64_t owing_ns = addr ? f->owing_ns : 0, now_ns = nsec_monotonic();
 	struct conn *c, *victim = NULL;
 	size_t n = 0;
 
@@ -520,7 +529,7 @@ static bool make_room(struct tls_front *f, const struct sockaddr_storage *addr, 
 					      (const struct sockaddr *)addr))
 			continue;
 		n++;
-		if (!victim && c->owing_ns && now_ns - c->owing_ns >= f->owing_ns)
+		if (!victim && c->owing_ns && now_ns - c->owing_ns >= owing_ns && is_silent(c))
 			victim = c;
 	}
 	if (n < max)
