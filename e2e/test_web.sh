@@ -29,7 +29,7 @@ agent=127.0.0.1:$(free_port)
 "$podprof" agent --listen "$agent" --window 60s --host-processes=false --web-config web.yml --store-dir "$work/store" \
 	2>agent.log &
 agent_pid=$!
-background+=($agent_pid)
+background+=("$agent_pid")
 ask() { curl -s -m 60 --cacert trusted.crt -o body -w '%{http_code}' "$@"; }
 is_ready() { [ "$(ask "https://$agent/-/ready")" = 200 ]; }
 until_true is_ready || fail "the agent is not ready: $(cat body)"
@@ -93,12 +93,16 @@ grep -q 'read --web-config again' agent.log || fail "the log does not tell about
 
 # 10,000 silent connections and 1,000 slow ones
 lost() { metric podprof_samples_total 'outcome="lost_'; }
-rss() { awk '/^VmRSS/ { print $2 }' "/proc/$(cat "/proc/$agent_pid/task/$agent_pid/children" | tr -d ' ')/status"; }
+rss() {
+	local child
+	read -r child <"/proc/$agent_pid/task/$agent_pid/children"
+	awk '/^VmRSS/ { print $2 }' "/proc/$child/status"
+}
 lost_before=$(lost) rss_before=$(rss) scrapes_before=$(value 'count_over_time(up{job="podprof"}[1h])')
 mkfifo crowd
 "$top/e2e/crowd.py" "$agent" 10000 1000 <crowd >crowd.log 2>&1 &
 crowd_pid=$!
-background+=($crowd_pid)
+background+=("$crowd_pid")
 exec 9>crowd
 until_true grep -q ready crowd.log || fail "the crowd does not come: $(cat crowd.log)"
 slowest=0

@@ -109,7 +109,7 @@ static bool files_changed(struct files *files)
 static int files_follow(struct files *files, const struct web_config *c)
 {
 	const char *const named[N_FILES] = {files->paths[0], c->cert.file, c->key.file,
-					      c->client_ca.file};
+					    c->client_ca.file};
 
 	for (size_t i = 1; i < N_FILES; i++) {
 		if (named[i] && files->paths[i] && strcmp(named[i], files->paths[i]) == 0)
