@@ -121,7 +121,8 @@ struct client {
 };
 
 /* @cert: NULL for none. Trusts the fixture's authority alone. False: no handshake. */
-static bool client_open(struct fixture *f, const struct certificate *cert, struct client *c)
+static bool client_open_at(struct fixture *f, const char *address, const struct certificate *cert,
+			   struct client *c)
 {
 	c->ctx = SSL_CTX_new(TLS_client_method());
 	assert_non_null(c->ctx);
@@ -131,12 +132,17 @@ static bool client_open(struct fixture *f, const struct certificate *cert, struc
 		assert_int_equal(SSL_CTX_use_certificate(c->ctx, cert->cert), 1);
 		assert_int_equal(SSL_CTX_use_PrivateKey(c->ctx, cert->key), 1);
 	}
-	c->fd = served_connect(server_address(f->http));
+	c->fd = served_connect(address);
 	c->ssl = SSL_new(c->ctx);
 	assert_non_null(c->ssl);
 	assert_int_equal(SSL_set_fd(c->ssl, c->fd), 1);
 	assert_int_equal(SSL_set1_host(c->ssl, "localhost"), 1);
 	return SSL_connect(c->ssl) == 1;
+}
+
+static bool client_open(struct fixture *f, const struct certificate *cert, struct client *c)
+{
+	return client_open_at(f, server_address(f->http), cert, c);
 }
 
 static void client_close(struct client *c)
@@ -325,6 +331,88 @@ static void test_reload(void **state)
 	certificate_write(&f->server, f->dir.path, "server");
 	certificate_deinit(&next);
 	certificate_deinit(&other_ca);
+}
+
+/* More than all sockets on the way hold. */
+static char large[8 << 20];
+
+static void give_large(void *ctx, const struct httpd_request *request, struct httpd_response *ret)
+{
+	(void)ctx;
+	(void)request;
+	ret->content_type = "application/octet-stream";
+	ret->fixed = large;
+	ret->fixed_len = sizeof(large);
+}
+
+/* Reads an answer to its end; returns the bytes of the body, each checked. */
+static size_t read_large(struct client *c)
+{
+	_cleanup_(buf_deinit) struct buf got = BUF_INIT(sizeof(large) + 65536);
+	const char *body;
+	size_t n;
+	char *to;
+	int r;
+
+	do {
+		assert_int_equal(buf_reserve(&got, 5000, &to), 0);
+		r = SSL_read(c->ssl, to, 5000);
+		got.len += r > 0 ? (size_t)r : 0;
+	} while (r > 0);
+	body = got.len ? memmem(got.data, got.len, "\r\n\r\n", 4) : NULL;
+	if (!body)
+		return 0;
+	n = got.len - (size_t)(body + 4 - got.data);
+	assert_true(n <= sizeof(large));
+	assert_memory_equal(body + 4, large, n);
+	return n;
+}
+
+/* An answer larger than all buffers arrives whole, also to a client that begins to read late, when
+ * the server has written what it can. A client that leaves in the middle ends its own connection.
+ */
+static void test_large(void **state)
+{
+	static const char request[] =
+		"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+	struct fixture *f = *state;
+	struct listen_address address;
+	struct web_access *access;
+	char error[WEB_ERROR_MAX];
+	struct httpd *httpd;
+
+	for (size_t i = 0; i < sizeof(large); i++)
+		large[i] = (char)(i * 7 + i / 251);
+	served_init(&f->served);
+	write_config(f, TLS "}\n");
+	assert_int_equal(access_new(f, &access, error), 0);
+	assert_true(listen_parse("127.0.0.1:0", &address));
+	assert_int_equal(httpd_new(&(struct httpd_opts){.loop = f->served.loop,
+							.address = &address,
+							.handler = give_large,
+							.tls = web_access_tls(access)},
+				   &httpd),
+			 0);
+	served_start(&f->served);
+	for (int how = 0; how < 3; how++) {
+		struct client c;
+		char byte;
+
+		assert_true(client_open_at(f, httpd_address(httpd), NULL, &c));
+		assert_int_equal(SSL_write(c.ssl, request, sizeof(request) - 1),
+				 sizeof(request) - 1);
+		if (how == 1)
+			(void)poll(NULL, 0, 100);
+		if (how == 2)
+			assert_int_equal(SSL_read(c.ssl, &byte, 1), 1);
+		else
+			assert_int_equal(read_large(&c), sizeof(large));
+		client_close(&c);
+	}
+	served_stop(&f->served);
+	web_access_free(access);
+	httpd_free(httpd);
+	served_deinit(&f->served);
 }
 
 /* ---------------------------------------------------------------- users */
@@ -532,10 +620,11 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clients), cmocka_unit_test(test_plain_text),
-		cmocka_unit_test(test_crowd),	cmocka_unit_test(test_reload),
-		cmocka_unit_test(test_users),	cmocka_unit_test(test_users_reload),
-		cmocka_unit_test(test_flood),	cmocka_unit_test(test_bad_files),
+		cmocka_unit_test(test_clients),	     cmocka_unit_test(test_plain_text),
+		cmocka_unit_test(test_crowd),	     cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_large),	     cmocka_unit_test(test_users),
+		cmocka_unit_test(test_users_reload), cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_bad_files),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN); /* a refused client notices at its first write */
