@@ -62,7 +62,7 @@ SAN_CFLAGS := -std=gnu11 $(WARN) $(DEFS) $(INCS) $(SANITIZE)
 CXX_STD := -std=gnu++17 -fno-exceptions -fno-rtti
 CXX_FLAGS := $(CXX_STD) $(filter-out -Wshadow -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(DEFS) $(INCS)
 LINK_HARDEN := -pie -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed
-LIBS := -lbpf -ldw -lelf -llzma -lcurl -lmicrohttpd -ljansson -lprotobuf-c -lz -lre2 -liberty \
+LIBS := -lbpf -ldw -lelf -llzma -lcurl -lmicrohttpd -lssl -lcrypto -lcrypt -lyaml -ljansson -lprotobuf-c -lz -lre2 -liberty \
 	-lm -lstdc++ -pthread
 
 # ---------------------------------------------------------------- sources

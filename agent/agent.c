@@ -36,6 +36,7 @@
 #include "server/listen.h"
 #include "server/process.h"
 #include "server/server.h"
+#include "server/web_access.h"
 #include "symbolize/debuginfod.h"
 #include "uisource.h"
 
@@ -87,7 +88,7 @@ struct agent {
 	bool has_profiles;
 	bool told_nothing; /* the log has said that nothing is selected */
 	bool stopping;
-	char url[LISTEN_TEXT_MAX + sizeof("http:///")];
+	char url[LISTEN_TEXT_MAX + sizeof("https:///")];
 };
 
 static void on_profile(void *ctx, struct profile *profile)
@@ -610,9 +611,40 @@ static int start_ui(struct agent *a)
 	return uisource_new(&opts, &a->ui);
 }
 
+static void on_web_config(void *ctx, const char *error)
+{
+	const struct agent *a = ctx;
+
+	if (error)
+		log_warn("the changed --web-config is not in force, keeping the last one",
+			 log_str("file", a->config->web_config), log_str("why", error));
+	else
+		log_info("read --web-config again", log_str("file", a->config->web_config));
+}
+
+/* The caller frees *@ret: NULL without the setting. */
+static int start_access(struct agent *a, struct web_access **ret)
+{
+	const struct web_access_opts opts = {
+		.loop = a->loop, .path = a->config->web_config, .told = on_web_config, .ctx = a};
+	char error[WEB_ERROR_MAX] = "";
+	int r;
+
+	*ret = NULL;
+	if (!opts.path)
+		return 0;
+	r = web_access_new(&opts, ret, error);
+	if (r)
+		log_error("cannot use --web-config", log_str("why", r > 0 ? error : strerror(-r)));
+	return r > 0 ? -EINVAL : r;
+}
+
+DEFINE_CLEANUP(struct web_access *, web_access_freep, web_access_free);
+
 static int start_listening(struct agent *a)
 {
-	const struct server_opts opts = {
+	_cleanup_(web_access_freep) struct web_access *access = NULL;
+	struct server_opts opts = {
 		.loop = a->loop,
 		.addresses = &a->addresses,
 		.metrics = &a->metrics,
@@ -622,8 +654,11 @@ static int start_listening(struct agent *a)
 		.share = &a->http_share,
 	};
 	bool is_ui;
-	int r;
+	int r = start_access(a, &access);
 
+	if (r)
+		return r;
+	opts.access = access;
 	a->pulls = (struct pull_sources){
 		.off = a->may_pull ? NULL : "no profiles on demand here: --pull turns them on",
 		.cpu = a->cpu ? cpu_profiler_pull_source(a->cpu) : NULL,
@@ -635,7 +670,9 @@ static int start_listening(struct agent *a)
 			  log_err(r), log_str("why", listen_hint(r)));
 		return r;
 	}
-	snprintf(a->url, sizeof(a->url), "http://%s/", server_address(a->server));
+	snprintf(a->url, sizeof(a->url), "http%s://%s/", web_access_tls(access) ? "s" : "",
+		 server_address(a->server));
+	(void)take_ptr(access);
 	return metric_list_add(&a->metrics, server_collect, a->server);
 }
 

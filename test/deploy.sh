@@ -24,6 +24,17 @@ assert rules[0]["regex"] == r"(?P<kube>kube)-\w+", rules
 assert rules[1]["action"] == "labelmap" and rules[2]["modulus"] == 4, rules'
 }
 
+# With a web configuration the probes speak HTTPS, or only connect where the kubelet has no certificate.
+check_web() {
+	"$charttool" template -version "$kube" -f charts/podprof/ci/web-values.yaml charts/podprof >build/test/web.yaml &&
+		[ "$(grep -c 'port: http, scheme: HTTPS' build/test/web.yaml)" = 2 ] &&
+		grep -q '"web-config": "/etc/podprof-web/web.yml"' build/test/web.yaml &&
+		grep -q 'name: web, mountPath: /etc/podprof-web, readOnly: true' build/test/web.yaml &&
+		grep -q 'secretName: podprof-web' build/test/web.yaml &&
+		[ "$("$charttool" template -version "$kube" -f charts/podprof/ci/full-values.yaml charts/podprof |
+			grep -c 'tcpSocket: { port: http }')" = 2 ]
+}
+
 check() {
 	"$charttool" lint -version "$kube" charts/podprof
 	for values in charts/podprof/ci/*.yaml; do
@@ -39,6 +50,10 @@ check() {
 		return 1
 	fi
 	"$charttool" template -version "$kube" -f charts/podprof/ci/relabel-values.yaml charts/podprof | check_rules
+	check_web || {
+		echo "the values of web do not render as wanted"
+		return 1
+	}
 	render | diff -u deploy/podprof.yaml - || {
 		echo "deploy/podprof.yaml is out of date: make manifest"
 		return 1

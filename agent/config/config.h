@@ -69,8 +69,9 @@ struct config_list {
 
 /* Owns its strings. */
 struct config {
-	char *listen;	 /* ADDRESS:PORT */
-	char *ui_listen; /* the same; NULL: listen_plan() */
+	char *listen;	  /* ADDRESS:PORT */
+	char *ui_listen;  /* the same; NULL: listen_plan() */
+	char *web_config; /* a file's name; NULL: plain HTTP without users */
 	uint64_t window_ns;
 	uint64_t cpu_rate;   /* samples per second and CPU; 0: no CPU profiling */
 	double off_cpu;	     /* share of task switches; 0: no off-CPU profiling */

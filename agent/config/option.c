@@ -218,6 +218,13 @@ const struct option_desc options[] = {
 	 .help = "HTTP server: the page, stored profiles and profiles on demand, and all\n"
 		 "else (default: --listen if it is on loopback, else 127.0.0.1 at the next\n"
 		 "port)"},
+	{.name = "web-config",
+	 .kind = OPTION_STRING,
+	 .offset = AT(web_config),
+	 .value_name = "FILE",
+	 .help = "TLS and basic authentication of the HTTP server at both addresses, in the web\n"
+		 "configuration format of Prometheus' exporter-toolkit; podprof reads changed\n"
+		 "files again"},
 	{.name = "pull",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(pull),

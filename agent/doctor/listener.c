@@ -17,6 +17,7 @@
 #include "doctor/finding.h"
 #include "doctor/probe_results.h"
 #include "server/listen.h"
+#include "server/web_access.h"
 
 /* Time limit of a request to this machine. */
 #define LISTENER_TOTAL_NS (3 * NSEC_PER_SEC)
@@ -75,8 +76,9 @@ static void on_reply(void *ctx, const struct http_reply *reply)
 }
 
 /* A listener on all addresses also listens on loopback. */
-static void make_url(const struct listen_address *address, char *ret, size_t n)
+static void make_url(const struct listen_address *address, bool is_tls, char *ret, size_t n)
 {
+	const char *scheme = is_tls ? "https" : "http";
 	const struct sockaddr_in *in = (const struct sockaddr_in *)&address->addr;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address->addr;
 	char host[INET6_ADDRSTRLEN] = "";
@@ -85,13 +87,13 @@ static void make_url(const struct listen_address *address, char *ret, size_t n)
 		const bool any = IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
 
 		inet_ntop(AF_INET6, any ? &in6addr_loopback : &in6->sin6_addr, host, sizeof(host));
-		snprintf(ret, n, "http://[%s]:%u/-/ready", host, ntohs(in6->sin6_port));
+		snprintf(ret, n, "%s://[%s]:%u/-/ready", scheme, host, ntohs(in6->sin6_port));
 	} else {
 		const struct in_addr loopback = {.s_addr = htonl(INADDR_LOOPBACK)};
 		const bool any = in->sin_addr.s_addr == htonl(INADDR_ANY);
 
 		inet_ntop(AF_INET, any ? &loopback : &in->sin_addr, host, sizeof(host));
-		snprintf(ret, n, "http://%s:%u/-/ready", host, ntohs(in->sin_port));
+		snprintf(ret, n, "%s://%s:%u/-/ready", scheme, host, ntohs(in->sin_port));
 	}
 }
 
@@ -102,19 +104,26 @@ int listener_begin(struct http *http, const struct config *config, struct listen
 	_cleanup_(close_fdp) int ui_fd = -1;
 	struct listen_plan plan;
 	char url[128];
-	const struct http_request request = {
-		.url = url, .connect_ns = LISTENER_TOTAL_NS, .total_ns = LISTENER_TOTAL_NS};
+	/* the agent on loopback is asked for its state, and gets no secret */
+	const struct http_request request = {.url = url,
+					     .verify = HTTP_VERIFY_NOTHING,
+					     .connect_ns = LISTENER_TOTAL_NS,
+					     .total_ns = LISTENER_TOTAL_NS};
+	bool is_tls = false;
 	int r = 0;
 
 	if (!trial)
 		return -ENOMEM;
+	if (config->web_config)
+		trial->listener.web =
+			web_access_try(config->web_config, &is_tls, trial->listener.web_error);
 	trial->listener.plan = listen_plan(config->listen, config->ui_listen, &plan);
 	if (!trial->listener.plan)
 		trial->listener.result = listen_open(&plan.metrics, &fd);
 	if (!trial->listener.plan && !plan.is_one)
 		trial->listener.ui_result = listen_open(&plan.ui, &ui_fd);
 	if (trial->listener.result == -EADDRINUSE) {
-		make_url(&plan.metrics, url, sizeof(url));
+		make_url(&plan.metrics, is_tls, url, sizeof(url));
 		r = http_start(http, &request, on_reply, trial, &trial->call);
 	}
 	if (r)
@@ -170,11 +179,25 @@ static void check_agent(const struct probe_results *results, struct findings *re
 	}
 }
 
+static void check_web(const struct listener *l, const struct config *c, struct findings *ret)
+{
+	if (!c->web_config)
+		return;
+	if (l->web)
+		finding_say(findings_add(ret, "web-config", FINDING_MISSING, "%s",
+					 l->web > 0 ? l->web_error : strerror(-l->web)),
+			    "the agent does not start, and a running one keeps the last good file",
+			    "docs/configuration.md describes the file of --web-config");
+	else
+		findings_add(ret, "web-config", FINDING_OK, "%s can be used", c->web_config);
+}
+
 void listener_check(const struct probe_results *results, struct findings *ret)
 {
 	const struct listener *l = &results->listener;
 	const struct config *c = results->config;
 
+	check_web(l, c, ret);
 	if (l->agent)
 		check_agent(results, ret);
 	else if (l->plan)

@@ -2,11 +2,13 @@
 #ifndef PODPROF_DOCTOR_LISTENER_H
 #define PODPROF_DOCTOR_LISTENER_H
 
-/* Whether the addresses of --listen and --ui-listen are free; if not, whether an agent uses the
- * first one, and that agent's state. */
+/* Whether --web-config can be used, and whether the addresses of --listen and --ui-listen are free;
+ * if not, whether an agent uses the first one, and that agent's state. */
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "server/web_config.h"
 
 struct config;
 struct findings;
@@ -25,6 +27,7 @@ struct listener_condition {
 
 /**
  * struct listener
+ * @web:      of --web-config, as web_access_try(); with @web_error if above 0
  * @plan:     the flags' values as listen_plan() takes them: 0 or a listen_outcome
  * @result:   of listening: 0 or -errno
  * @ui_result: the same for the page, if it has an address of its own
@@ -32,6 +35,8 @@ struct listener_condition {
  * @ready:    the agent reports itself ready; its conditions are kept in any case
  */
 struct listener {
+	int web;
+	char web_error[WEB_ERROR_MAX];
 	int plan;
 	int result;
 	int ui_result;

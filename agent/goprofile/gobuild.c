@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "goprofile/gobuild.h"
 
+#include <errno.h>
+#include <stdbool.h>
+
 int gobuild_init(struct gobuild *b, struct symbolizer *symbolizer, const struct pprof_opts *types,
 		 const struct go_profile_report_opts *opts)
 {
@@ -11,6 +14,9 @@ int gobuild_init(struct gobuild *b, struct symbolizer *symbolizer, const struct 
 	pprof_opts.default_type = opts->default_type;
 	pprof_opts.max_samples = opts->max_samples;
 	pprof_opts.max_bytes = opts->max_bytes;
+	pprof_opts.without_zeros = opts->n_plus;
+	b->n_plus = opts->n_plus;
+	b->n_types = types->n_types;
 	r = pprof_new(&pprof_opts, &b->pprof);
 	return r ? r : gostack_new(symbolizer, b->pprof, &b->stacks);
 }
@@ -21,25 +27,40 @@ void gobuild_deinit(struct gobuild *b)
 	pprof_free(b->pprof);
 }
 
+static bool is_minus(const struct gobuild *b)
+{
+	return b->n_plus && b->n_begun > b->n_plus;
+}
+
 int gobuild_begin(struct gobuild *b, const struct stacksnap *stacks, size_t n_records)
 {
 	int r = gostack_name(b->stacks, stacks);
 
+	b->n_begun++;
+	if (r > 0 && is_minus(b))
+		return -E2BIG; /* half a difference is none */
 	if (r > 0)
 		b->stats.n_left_out += n_records;
 	return r;
 }
 
+static int64_t negative(int64_t value)
+{
+	return value == INT64_MIN ? INT64_MAX : -value;
+}
+
 int gobuild_record(struct gobuild *b, const struct gobuild_record *record)
 {
 	uint32_t locations[GOSTACK_LOCATIONS_MAX];
+	int64_t values[PPROF_VALUES_MAX] = {0};
 	size_t n = 0;
 	int r = gostack_locations(b->stacks, record->pcs, record->n_pcs, record->rule, locations,
 				  &n);
 
+	for (size_t i = 0; i < b->n_types; i++)
+		values[i] = is_minus(b) ? negative(record->values[i]) : record->values[i];
 	if (!r)
-		r = pprof_sample(b->pprof, locations, n, record->values, record->labels,
-				 record->n_labels);
+		r = pprof_sample(b->pprof, locations, n, values, record->labels, record->n_labels);
 	if (r < 0)
 		return r;
 	*(r ? &b->stats.n_left_out : &b->stats.n_records) += 1;

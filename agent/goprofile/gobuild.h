@@ -12,8 +12,12 @@
 #include "goprofile/gostack.h"
 #include "goprofile/heap.h"
 
+/* @n_plus: as in the options; @n_begun: snapshots so far */
 struct gobuild {
 	struct pprof *pprof;
+	size_t n_plus;
+	size_t n_begun;
+	size_t n_types;
 	struct gostack *stacks;
 	struct go_profile_report_stats stats;
 };
@@ -24,8 +28,8 @@ int gobuild_init(struct gobuild *b, struct symbolizer *symbolizer, const struct 
 /* {0} is valid. */
 void gobuild_deinit(struct gobuild *b);
 
-/* Name the stacks of the next @n_records. 0; PPROF_FULL if the profile has no room for more
- * names: all records are left out and counted; -errno. */
+/* Begin a snapshot: name the stacks of its @n_records. 0; PPROF_FULL if the profile has no room for
+ * more names: all records are left out and counted, and a subtraction fails with -E2BIG; -errno. */
 int gobuild_begin(struct gobuild *b, const struct stacksnap *stacks, size_t n_records);
 
 /**

@@ -18,8 +18,11 @@ struct go_profile_report_opts {
 	 * up windows. false: all allocations since the start, for files. In-use values are the same
 	 * in both. */
 	bool delta;
-	uint64_t time_ns;	  /* wall clock; for a delta the window's start */
-	uint64_t duration_ns;	  /* for a delta */
+	uint64_t time_ns;     /* wall clock; for a delta the window's start */
+	uint64_t duration_ns; /* for a delta */
+	/* Snapshots beyond the first @n_plus are subtracted, for the difference of two reads. 0:
+	 * all are added. Samples without a difference are left out. */
+	size_t n_plus;
 	const char *default_type; /* as in pprof_opts */
 	size_t max_samples;	  /* as in pprof_opts */
 	size_t max_bytes;

@@ -47,6 +47,8 @@ struct go_profile_http {
 	struct go_profile_worker *worker;
 	struct search *searches; /* the first is under way */
 	struct loop_source *search;
+	struct pull_job *deltas; /* between their two reads */
+	size_t n_deltas;	 /* requests for differences, in any state */
 	struct pull_source source;
 	uint64_t outcomes[PULL_OUTCOME_MAX];
 };
@@ -54,13 +56,24 @@ struct go_profile_http {
 /**
  * struct pull_job - a request: its processes, then its result
  * @later:  the loop's
+ * @oneshot: of the thread that runs the job, and kept between two reads
+ * @seconds: between two reads; 0: one read
+ * @is_second: the first read is done
+ * @timer:  the loop's, of the wait between the reads
+ * @begun_ns: monotonic; of the first read
  * @result: of reading and encoding: 0, BUF_FULL, -errno
  */
 struct pull_job {
 	struct go_profile_task task;
 	struct go_profile_http *pull;
 	struct httpd_later *later;
-	_Atomic bool is_abandoned; /* the client has gone */
+	struct pull_job *prev, *next; /* of deltas */
+	_Atomic bool is_abandoned;    /* the client has gone */
+	struct go_profile_oneshot oneshot;
+	unsigned int seconds;
+	bool is_second;
+	struct loop_source *timer;
+	uint64_t begun_ns;
 	enum go_profile_kind kind;
 	bool allocs;
 	struct pid_id ids[GO_PROFILE_HTTP_PROCESSES_MAX];
@@ -76,11 +89,27 @@ static void pull_job_free(struct pull_job *job)
 {
 	if (!job)
 		return;
+	go_profile_oneshot_deinit(&job->oneshot);
 	buf_deinit(&job->pprof);
 	free(job);
 }
 
-DEFINE_CLEANUP(struct pull_job *, pull_job_freep, pull_job_free);
+/* On the loop, when the request has its answer. */
+static void pull_job_end(struct pull_job *job)
+{
+	loop_remove(job->timer);
+	job->timer = NULL;
+	job->pull->n_deltas -= job->seconds ? 1 : 0;
+}
+
+static void pull_job_finish(struct pull_job *job)
+{
+	if (job)
+		pull_job_end(job);
+	pull_job_free(job);
+}
+
+DEFINE_CLEANUP(struct pull_job *, pull_job_finishp, pull_job_finish);
 
 /* ---------------------------------------------------------------- on the worker */
 
@@ -88,6 +117,7 @@ static int job_encode(struct pull_job *job, struct go_profile_oneshot *s)
 {
 	const struct go_profile_report_opts opts = {
 		.time_ns = nsec_wall(),
+		.duration_ns = job->is_second ? nsec_monotonic() - job->begun_ns : 0,
 		.default_type = job->allocs ? "alloc_space" : NULL,
 		.max_samples = GO_PROFILE_HTTP_SAMPLES_MAX,
 		.max_bytes = GO_PROFILE_HTTP_PPROF_MAX,
@@ -99,32 +129,55 @@ static int job_encode(struct pull_job *job, struct go_profile_oneshot *s)
 	return r;
 }
 
+/* The first read of two. */
+static bool is_first(const struct pull_job *job)
+{
+	return job->seconds && !job->is_second;
+}
+
+static int job_open(struct pull_job *job)
+{
+	const struct go_profile_http_opts *opts = &job->pull->opts;
+	const size_t part = job->seconds ? 2 : 1;
+
+	if (job->is_second) {
+		go_profile_oneshot_again(&job->oneshot);
+		return 0;
+	}
+	job->begun_ns = nsec_monotonic();
+	job->oneshot = (struct go_profile_oneshot){
+		.proc = opts->proc,
+		.kind = job->kind,
+		.max_bytes = opts->max_bytes / part,
+		.symbol_bytes = opts->symbol_bytes / part,
+	};
+	return go_profile_oneshot_init(&job->oneshot);
+}
+
 static void job_run(struct go_profile_task *task)
 {
 	struct pull_job *job = container_of(task, struct pull_job, task);
 	const struct go_profile_http_opts *opts = &job->pull->opts;
-	struct go_profile_oneshot s = {
-		.proc = opts->proc,
-		.kind = job->kind,
-		.max_bytes = opts->max_bytes,
-		.symbol_bytes = opts->symbol_bytes,
-	};
+	struct go_profile_oneshot *s = &job->oneshot;
 	uint64_t begun_ns = cpu_share_thread_ns();
-	int r = go_profile_oneshot_init(&s);
+	int r = job_open(job);
 
 	for (size_t i = 0; !r && i < job->n_ids && !atomic_load(&job->is_abandoned); i++) {
 		work_alive(&task->work);
-		r = go_profile_oneshot_process(&s, &job->ids[i]);
+		r = go_profile_oneshot_process(s, &job->ids[i]);
 	}
 	work_alive(&task->work);
-	job->n_snaps = s.n_snaps;
-	job->state = s.state;
-	if (!r && s.n_snaps && !atomic_load(&job->is_abandoned))
-		r = job_encode(job, &s);
+	job->n_snaps = s->n_snaps;
+	job->state = s->state;
+	if (!r && !is_first(job) && s->n_snaps && !atomic_load(&job->is_abandoned))
+		r = job_encode(job, s);
 	job->result = r;
 	if (opts->share)
 		cpu_share_charge(opts->share, nsec_monotonic(), cpu_share_thread_ns() - begun_ns);
-	go_profile_oneshot_deinit(&s);
+	if (!is_first(job)) {
+		go_profile_oneshot_deinit(s);
+		*s = (struct go_profile_oneshot){.n_snaps = 0};
+	}
 }
 
 static void job_drop(struct go_profile_task *task)
@@ -134,11 +187,14 @@ static void job_drop(struct go_profile_task *task)
 
 /* ---------------------------------------------------------------- answers */
 
+/* An answer must not come from here: a wait between two reads ends with the next turn. */
 static void on_gone(void *ctx)
 {
 	struct pull_job *job = ctx;
 
 	atomic_store(&job->is_abandoned, true);
+	if (job->timer)
+		(void)loop_arm(job->timer, 1, 0);
 }
 
 static void fail(struct go_profile_http *p, struct httpd_later *later, enum pull_outcome outcome,
@@ -194,11 +250,55 @@ static void answer_profile(struct pull_job *job)
 	httpd_later_answer(job->later, &response);
 }
 
+/* Between the two reads. */
+static void on_timer(void *ctx)
+{
+	struct pull_job *job = ctx;
+	struct go_profile_http *p = job->pull;
+
+	DL_DELETE(p->deltas, job);
+	loop_remove(job->timer);
+	job->timer = NULL;
+	job->is_second = true;
+	if (!atomic_load(&job->is_abandoned) &&
+	    go_profile_worker_submit(p->worker, &job->task) == 0)
+		return;
+	httpd_later_on_gone(job->later, NULL, NULL);
+	fail(p, job->later, PULL_BUSY, 429, "other requests are waiting; retry later");
+	pull_job_finish(job);
+}
+
+/* False: the request ends now, with what the first read has found. */
+static bool may_wait(const struct pull_job *job)
+{
+	return is_first(job) && !job->result && !atomic_load(&job->is_abandoned) &&
+	       (job->n_snaps || job->state == GORUNTIME_NO_SAMPLES_YET);
+}
+
+/* False without memory. */
+static bool wait_for_second(struct pull_job *job)
+{
+	struct go_profile_http *p = job->pull;
+	const uint64_t until_ns = job->begun_ns + job->seconds * NSEC_PER_SEC;
+	const uint64_t now_ns = nsec_monotonic();
+
+	if (loop_add_timer(p->opts.loop, on_timer, job, &job->timer))
+		return false;
+	(void)loop_arm(job->timer, until_ns > now_ns ? until_ns - now_ns : 1, 0);
+	DL_APPEND(p->deltas, job);
+	return true;
+}
+
 static void job_done(struct work *work)
 {
-	_cleanup_(pull_job_freep) struct pull_job *job =
+	_cleanup_(pull_job_finishp) struct pull_job *job =
 		container_of(work, struct pull_job, task.work);
 
+	if (!work->cancelled && may_wait(job) && wait_for_second(job)) {
+		(void)take_ptr(job);
+		return;
+	}
+	httpd_later_on_gone(job->later, NULL, NULL);
 	if (work->cancelled)
 		fail(job->pull, job->later, PULL_FAILED, 503, "the agent ends");
 	else if (job->result)
@@ -206,6 +306,8 @@ static void job_done(struct work *work)
 		     job->result < 0 ? strerror(-job->result) : "the profile is too large");
 	else if (!job->n_snaps)
 		answer_nothing(job);
+	else if (is_first(job))
+		fail(job->pull, job->later, PULL_FAILED, 500, "out of memory");
 	else
 		answer_profile(job);
 }
@@ -217,6 +319,7 @@ static void on_stuck(void *ctx, struct go_profile_task *task)
 
 	httpd_later_on_gone(job->later, NULL, NULL);
 	fail(ctx, job->later, PULL_STUCK, 503, "a read of the process blocks");
+	pull_job_end(job);
 }
 
 /* ---------------------------------------------------------------- who is asked for */
@@ -240,7 +343,7 @@ struct search {
 static void search_free(struct search *search)
 {
 	process_listing_free(search->listing);
-	pull_job_free(search->job);
+	pull_job_finish(search->job);
 	selection_deinit(&search->selection);
 	free(search);
 }
@@ -326,7 +429,7 @@ static void search_begin(struct go_profile_http *p, const struct pull_ask *ask,
 
 	if (!search) {
 		fail(p, job->later, PULL_FAILED, 500, "out of memory");
-		pull_job_free(job);
+		pull_job_finish(job);
 		return;
 	}
 	search->pull = p;
@@ -358,10 +461,11 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 		return;
 	}
 	if (n_waiting(p) > GO_PROFILE_HTTP_QUEUE_MAX ||
+	    (ask->seconds && p->n_deltas == GO_PROFILE_HTTP_DELTAS_MAX) ||
 	    (p->opts.share &&
 	     cpu_share_wait_ns(p->opts.share, nsec_monotonic()) > GO_PROFILE_HTTP_DEBT_MAX_NS)) {
 		fail(p, later, PULL_BUSY, 429, "other requests are waiting; retry later");
-		pull_job_free(job);
+		free(job);
 		return;
 	}
 	job->task =
@@ -370,6 +474,8 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 	job->later = later;
 	job->kind = ask->kind;
 	job->allocs = ask->allocs;
+	job->seconds = ask->seconds;
+	p->n_deltas += job->seconds ? 1 : 0;
 	buf_init(&job->pprof, GO_PROFILE_HTTP_PPROF_MAX);
 	search_begin(p, ask, job);
 }
@@ -382,7 +488,8 @@ int go_profile_http_new(const struct go_profile_http_opts *opts, struct go_profi
 	const struct go_profile_worker_opts worker = {
 		.loop = opts->loop,
 		.name = "go-pull",
-		.queue_max = GO_PROFILE_HTTP_QUEUE_MAX,
+		/* second reads always find a place */
+		.queue_max = GO_PROFILE_HTTP_QUEUE_MAX + GO_PROFILE_HTTP_DELTAS_MAX,
 		.on_stuck = on_stuck,
 		.ctx = p,
 	};
@@ -405,9 +512,16 @@ int go_profile_http_new(const struct go_profile_http_opts *opts, struct go_profi
 void go_profile_http_free(struct go_profile_http *p)
 {
 	struct search *search, *next;
+	struct pull_job *job, *next_job;
 
 	if (!p)
 		return;
+	DL_FOREACH_SAFE(p->deltas, job, next_job) {
+		DL_DELETE(p->deltas, job);
+		httpd_later_on_gone(job->later, NULL, NULL);
+		fail(p, job->later, PULL_FAILED, 503, "the agent ends");
+		pull_job_finish(job);
+	}
 	DL_FOREACH_SAFE(p->searches, search, next) {
 		fail(p, search->job->later, PULL_FAILED, 503, "the agent ends");
 		search_free(search);

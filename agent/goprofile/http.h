@@ -4,8 +4,8 @@
 
 /*
  * Go's own profiles on demand, over HTTP. The request waits until a worker has read the processes,
- * each with a new reader, like 'podprof heap'. Requests work only for profiled processes, and never
- * change a process.
+ * each with a new reader, like 'podprof heap'. A request with seconds waits between two reads, not
+ * the worker. Requests work only for profiled processes, and never change a process.
  */
 
 #include <stddef.h>
@@ -21,6 +21,9 @@ struct loop;
 struct metric_sink;
 struct root;
 
+/* Differences at a time: each keeps its first read for the seconds of the request, with half of the
+ * memory of other requests. Reached: 429; `podprof_go_pulls_total{outcome="busy"}`. */
+#define GO_PROFILE_HTTP_DELTAS_MAX    2
 /* Requests waiting for the worker. Reached: 429; `podprof_go_pulls_total{outcome="busy"}`. */
 #define GO_PROFILE_HTTP_QUEUE_MAX     4
 /* Nanoseconds of debt of the share of CPU time. Reached: 429;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "goprofile/oneshot.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,7 +29,10 @@ void go_profile_oneshot_deinit(struct go_profile_oneshot *s)
 {
 	for (size_t i = 0; i < s->n_targets; i++)
 		go_profile_target_deinit(&s->targets[i]);
+	for (size_t i = 0; i < s->n_before; i++)
+		go_profile_target_deinit(&s->before[i]);
 	free(s->targets);
+	free(s->before);
 	go_profile_reader_free(s->reader);
 }
 
@@ -129,14 +133,34 @@ int go_profile_oneshot_core(struct go_profile_oneshot *s, struct gocore *core)
 	return read_target(s, &nobody, core);
 }
 
+void go_profile_oneshot_again(struct go_profile_oneshot *s)
+{
+	s->before = s->targets;
+	s->n_before = s->n_targets;
+	s->targets = NULL;
+	s->n_targets = s->cap_targets = 0;
+	s->n_snaps = s->n_records = 0;
+	s->totals = (struct goheap_totals){0};
+	s->contentions = s->delay_ns = 0;
+	s->n_changed = s->n_more = 0;
+	s->state = GORUNTIME_NO_RUNTIME;
+}
+
 int go_profile_oneshot_encode(struct go_profile_oneshot *s,
 			      const struct go_profile_report_opts *opts, struct buf *ret,
 			      uint64_t *ret_n_left_out)
 {
 	struct go_profile_report_stats stats;
-	int r = go_profile_reader_encode(s->reader, s->kind, s->targets, s->n_targets, opts, ret,
-					 &stats);
+	int r;
 
+	if (s->before && s->n_before != s->n_targets)
+		return -EINVAL;
+	if (s->before)
+		r = go_profile_reader_encode_difference(s->reader, s->kind, s->before, s->targets,
+							s->n_targets, opts, ret, &stats);
+	else
+		r = go_profile_reader_encode(s->reader, s->kind, s->targets, s->n_targets, opts,
+					     ret, &stats);
 	if (!r)
 		*ret_n_left_out = stats.n_left_out;
 	return r;

@@ -4,7 +4,7 @@
 
 /*
  * One Go profile on demand: reads processes in sequence for a single profile.
- * Nothing is kept between two profiles.
+ * Nothing is kept between two profiles, except for their difference.
  */
 
 #include <stdbool.h>
@@ -44,6 +44,8 @@ struct go_profile_oneshot {
 	struct go_profile_target *targets;
 	size_t n_targets;
 	size_t cap_targets;
+	struct go_profile_target *before; /* of the first read of two; NULL: there is one */
+	size_t n_before;
 	size_t n_snaps;
 	size_t n_records;
 	struct goheap_totals totals; /* of GO_PROFILE_HEAP */
@@ -63,8 +65,12 @@ void go_profile_oneshot_deinit(struct go_profile_oneshot *s);
 int go_profile_oneshot_process(struct go_profile_oneshot *s, const struct pid_id *id);
 int go_profile_oneshot_core(struct go_profile_oneshot *s, struct gocore *core);
 
-/* Encode everything read as one profile; *@ret_n_left_out records had no room. 0, BUF_FULL,
- * -errno. */
+/* Keep what was read, for a difference: the same processes are read once more, in the same order.
+ * Results and totals count from here. */
+void go_profile_oneshot_again(struct go_profile_oneshot *s);
+
+/* Encode everything read as one profile, or the difference of both reads; *@ret_n_left_out records
+ * had no room. 0, BUF_FULL, -errno. */
 int go_profile_oneshot_encode(struct go_profile_oneshot *s,
 			      const struct go_profile_report_opts *opts, struct buf *ret,
 			      uint64_t *ret_n_left_out);

@@ -496,28 +496,13 @@ int go_profile_reader_read_core(struct go_profile_reader *reader, struct gocore 
 
 /* ---------------------------------------------------------------- all of them */
 
-int go_profile_reader_encode(struct go_profile_reader *reader, enum go_profile_kind kind,
-			     const struct go_profile_target *targets, size_t n_targets,
-			     const struct go_profile_report_opts *opts, struct buf *ret,
-			     struct go_profile_report_stats *ret_stats)
+/* @n: above 0 */
+static int report(struct go_profile_reader *reader, enum go_profile_kind kind, void **snaps,
+		  size_t n, const struct go_profile_report_opts *opts, struct buf *ret,
+		  struct go_profile_report_stats *ret_stats)
 {
-	_cleanup_(freep) void **snaps = NULL;
-	size_t n_found = 0, n = 0;
 	int r;
 
-	for (size_t i = 0; i < n_targets; i++)
-		n_found += targets[i].n_found;
-	snaps = calloc(n_found + 1, sizeof(*snaps));
-	if (!snaps)
-		return -ENOMEM;
-	for (size_t i = 0; i < n_targets; i++)
-		for (size_t k = 0; k < targets[i].n_found; k++)
-			if (targets[i].found[k].snaps[kind])
-				snaps[n++] = targets[i].found[k].snaps[kind];
-	if (!n) {
-		*ret_stats = (struct go_profile_report_stats){0};
-		return 0;
-	}
 	if (kind == GO_PROFILE_HEAP)
 		r = heap_report((struct heapsnap *const *)snaps, n, reader->symbolizer, opts, ret,
 				ret_stats);
@@ -529,6 +514,86 @@ int go_profile_reader_encode(struct go_profile_reader *reader, enum go_profile_k
 				      opts, ret, ret_stats);
 	symbolizer_release(reader->symbolizer);
 	return r;
+}
+
+static size_t count_found(const struct go_profile_target *targets, size_t n_targets)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_targets; i++)
+		n += targets[i].n_found;
+	return n;
+}
+
+int go_profile_reader_encode(struct go_profile_reader *reader, enum go_profile_kind kind,
+			     const struct go_profile_target *targets, size_t n_targets,
+			     const struct go_profile_report_opts *opts, struct buf *ret,
+			     struct go_profile_report_stats *ret_stats)
+{
+	_cleanup_(freep) void **snaps = calloc(count_found(targets, n_targets) + 1, sizeof(*snaps));
+	size_t n = 0;
+
+	if (!snaps)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_targets; i++)
+		for (size_t k = 0; k < targets[i].n_found; k++)
+			if (targets[i].found[k].snaps[kind])
+				snaps[n++] = targets[i].found[k].snaps[kind];
+	if (n)
+		return report(reader, kind, snaps, n, opts, ret, ret_stats);
+	*ret_stats = (struct go_profile_report_stats){0};
+	return 0;
+}
+
+/* Whether both reads are of the same runtimes. */
+static bool is_pair(const struct go_profile_target *before, const struct go_profile_target *after)
+{
+	if (before->n_found != after->n_found)
+		return false;
+	for (size_t k = 0; k < after->n_found; k++)
+		if (before->found[k].number != after->found[k].number)
+			return false;
+	return true;
+}
+
+/* The snapshots of @targets whose process has one in @after; returns how many. */
+static size_t pick(enum go_profile_kind kind, const struct go_profile_target *targets,
+		   const struct go_profile_target *before, const struct go_profile_target *after,
+		   size_t n_targets, void **to)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_targets; i++) {
+		if (!is_pair(&before[i], &after[i]))
+			continue;
+		for (size_t k = 0; k < after[i].n_found; k++)
+			if (after[i].found[k].snaps[kind] && targets[i].found[k].snaps[kind])
+				to[n++] = targets[i].found[k].snaps[kind];
+	}
+	return n;
+}
+
+/* The later snapshots come first: stacks without room are then left out of both. */
+int go_profile_reader_encode_difference(struct go_profile_reader *reader, enum go_profile_kind kind,
+					const struct go_profile_target *before,
+					const struct go_profile_target *after, size_t n_targets,
+					const struct go_profile_report_opts *opts, struct buf *ret,
+					struct go_profile_report_stats *ret_stats)
+{
+	_cleanup_(freep) void **snaps = calloc(
+		count_found(before, n_targets) + count_found(after, n_targets) + 1, sizeof(*snaps));
+	struct go_profile_report_opts both = *opts;
+	size_t n;
+
+	if (!snaps)
+		return -ENOMEM;
+	both.delta = false;
+	both.n_plus = pick(kind, after, before, after, n_targets, snaps);
+	n = both.n_plus + pick(kind, before, before, after, n_targets, snaps + both.n_plus);
+	if (n)
+		return report(reader, kind, snaps, n, &both, ret, ret_stats);
+	*ret_stats = (struct go_profile_report_stats){0};
+	return 0;
 }
 
 struct go_profile_memory go_profile_reader_end_round(struct go_profile_reader *reader)

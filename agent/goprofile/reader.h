@@ -114,6 +114,14 @@ int go_profile_reader_encode(struct go_profile_reader *reader, enum go_profile_k
 			     const struct go_profile_target *targets, size_t n_targets,
 			     const struct go_profile_report_opts *opts, struct buf *ret,
 			     struct go_profile_report_stats *ret_stats);
+/* The same for the difference of two reads of the same @n_targets processes. A process without a
+ * snapshot in @after, or with other runtimes than in @before, is left out of both. Members of @opts
+ * for differences are set here. */
+int go_profile_reader_encode_difference(struct go_profile_reader *reader, enum go_profile_kind kind,
+					const struct go_profile_target *before,
+					const struct go_profile_target *after, size_t n_targets,
+					const struct go_profile_report_opts *opts, struct buf *ret,
+					struct go_profile_report_stats *ret_stats);
 /* Forget processes without a read in this round. */
 struct go_profile_memory go_profile_reader_end_round(struct go_profile_reader *reader);
 

@@ -157,6 +157,7 @@ static int pprof_begin(struct pprof *p, const struct pprof_opts *opts)
 	p->t.period = opts->period;
 	p->t.time_ns = opts->time_ns;
 	p->t.duration_ns = opts->duration_ns;
+	p->t.without_zeros = opts->without_zeros;
 	return r;
 }
 

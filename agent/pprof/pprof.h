@@ -50,6 +50,7 @@ struct pprof_opts {
 	const char *default_type; /* or NULL: the last */
 	int64_t time_ns;	  /* wall clock, start of the window */
 	int64_t duration_ns;
+	bool without_zeros; /* leave out samples whose values have added up to 0 */
 	size_t max_samples; /* 0: PPROF_SAMPLES_DEFAULT */
 	size_t max_bytes;   /* of the message before compression; 0: PPROF_BYTES_DEFAULT */
 };

@@ -86,6 +86,7 @@ struct pprof_tables {
 	struct pprof_sample_row *samples;
 	size_t n_samples;
 	int64_t *values;
+	bool without_zeros; /* samples whose values are all 0 are not written */
 	uint32_t *comments; /* strings */
 	size_t n_comments;
 };

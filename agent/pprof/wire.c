@@ -159,6 +159,14 @@ static int put_head(struct wire *w, const struct pprof_tables *t)
 	return wire_put(w, &piece);
 }
 
+static bool is_zero(const struct pprof_tables *t, size_t i)
+{
+	for (size_t j = 0; j < t->n_types; j++)
+		if (t->values[i * t->n_types + j])
+			return false;
+	return true;
+}
+
 static int put_sample(struct wire *w, const struct pprof_tables *t, size_t i)
 {
 	const struct pprof_sample_row *row = &t->samples[i];
@@ -305,7 +313,8 @@ static int put_all(struct wire *w, const struct pprof_tables *t)
 	int r = put_head(w, t);
 
 	for (size_t i = 0; !r && i < t->n_samples; i++)
-		r = put_sample(w, t, i);
+		if (!t->without_zeros || !is_zero(t, i))
+			r = put_sample(w, t, i);
 	for (uint32_t id = 1; !r && id <= t->n_mappings; id++)
 		r = put_mapping(w, t, mapping_id(id, first), first);
 	for (size_t i = 0; !r && i < t->n_locations; i++)

@@ -56,10 +56,16 @@ bool health_ok(const struct health *h, enum health_kind kind)
 	return !h->overflow;
 }
 
-int health_render(const struct health *h, enum health_kind kind, struct buf *ret)
+int health_summarize(const struct health *h, enum health_kind kind, struct buf *ret)
 {
 	const char *word = kind == HEALTH_LIVE ? "healthy" : "ready";
-	int r = buf_printf(ret, "%s%s\n", health_ok(h, kind) ? "" : "not ", word);
+
+	return buf_printf(ret, "%s%s\n", health_ok(h, kind) ? "" : "not ", word);
+}
+
+int health_render(const struct health *h, enum health_kind kind, struct buf *ret)
+{
+	int r = health_summarize(h, kind, ret);
 
 	for (size_t i = 0; i < h->n && !r; i++) {
 		const struct health_condition *c = &h->items[i];

@@ -43,7 +43,9 @@ struct health {
 void health_set(struct health *h, enum health_kind kind, const char *name, bool ok,
 		const char *reason);
 bool health_ok(const struct health *h, enum health_kind kind);
-/* Append a line for the answer and a line for each relevant condition. Returns as buf_append(). */
+/* Append a line for the answer. Returns as buf_append(). */
+int health_summarize(const struct health *h, enum health_kind kind, struct buf *ret);
+/* Append the same and a line for each relevant condition. Returns as buf_append(). */
 int health_render(const struct health *h, enum health_kind kind, struct buf *ret);
 
 #endif

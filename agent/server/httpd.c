@@ -39,6 +39,7 @@
 #include "base/strview.h"
 #include "server/accept.h"
 #include "server/gzip.h"
+#include "server/tls_front.h"
 
 /* Connections that are shut down and still open for libmicrohttpd, which notices within one turn of
  * the loop. Reached: new clients wait for that turn. */
@@ -58,9 +59,9 @@ enum connection_outcome {
 };
 
 /* The statuses of this file's answers; libmicrohttpd answers bad requests itself. */
-static const unsigned int httpd_statuses[] = {200, 304, 400, 404, 405, 421, 429, 500, 503};
-static const char *const httpd_status_names[] = {"200", "304", "400", "404", "405",
-						 "421", "429", "500", "503"};
+static const unsigned int httpd_statuses[] = {200, 304, 400, 401, 404, 405, 421, 429, 500, 503};
+static const char *const httpd_status_names[] = {"200", "304", "400", "401", "404",
+						 "405", "421", "429", "500", "503"};
 
 /* What a connection is doing. */
 enum client_state {
@@ -86,6 +87,7 @@ struct client {
  * @is_waiting: the connection is suspended
  * @hangup: watches the socket while @is_waiting; NULL without memory
  * @is_gone: the client has closed the connection
+ * @is_allowed: the guard allows the request: the handler is next
  */
 struct httpd_later {
 	struct httpd_later *prev, *next;
@@ -94,6 +96,7 @@ struct httpd_later {
 	bool held;
 	bool is_waiting;
 	bool is_gone;
+	bool is_allowed;
 	struct loop_source *hangup;
 	void (*gone)(void *ctx);
 	void *gone_ctx;
@@ -115,6 +118,7 @@ struct httpd {
 	struct loop_source *sweep; /* armed only while there are clients */
 	uint64_t sweep_ns;
 	httpd_fn handler;
+	httpd_guard_fn guard;
 	void *ctx;
 	bool loopback;
 	uint64_t header_max_ns;
@@ -139,6 +143,15 @@ struct httpd_request {
 	struct httpd_later **later; /* place for the handler's struct httpd_later */
 };
 
+/* NULL: the client is not in the list, without memory. */
+static struct client *client_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
 const char *httpd_path(const struct httpd_request *r)
 {
 	return r->path;
@@ -159,6 +172,13 @@ bool httpd_accepts_gzip(const struct httpd_request *r)
 	return accept_gzip(httpd_header(r, "Accept-Encoding"));
 }
 
+void httpd_client(const struct httpd_request *r, struct sockaddr_storage *ret)
+{
+	const struct client *c = client_of(r->connection);
+
+	*ret = c ? c->addr : (struct sockaddr_storage){.ss_family = AF_UNSPEC};
+}
+
 void httpd_fail(struct httpd_response *ret, unsigned int status, const char *text)
 {
 	buf_reset(&ret->body);
@@ -167,21 +187,13 @@ void httpd_fail(struct httpd_response *ret, unsigned int status, const char *tex
 	ret->etag = NULL;
 	ret->filename[0] = '\0';
 	ret->is_gzip = false;
+	ret->is_challenge = false;
 	ret->retry_after_s = 0;
 	ret->status = status;
 	ret->content_type = "text/plain; charset=utf-8";
 	/* without memory the status must suffice */
 	if (buf_printf(&ret->body, "%s\n", text))
 		buf_reset(&ret->body);
-}
-
-/* NULL: the client is not in the list, without memory. */
-static struct client *client_of(struct MHD_Connection *connection)
-{
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-
-	return info ? info->socket_context : NULL;
 }
 
 static void client_enter(struct client *c, enum client_state state)
@@ -258,6 +270,9 @@ static void put_headers(struct MHD_Response *to, const struct httpd_response *re
 		put_filename(to, response->filename);
 	if (response->status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(to, "Allow", "GET, HEAD");
+	if (response->is_challenge)
+		MHD_add_response_header(to, "WWW-Authenticate",
+					"Basic realm=\"podprof\", charset=\"UTF-8\"");
 	if (response->retry_after_s) {
 		char seconds[16];
 
@@ -407,6 +422,22 @@ void httpd_later_answer(struct httpd_later *later, struct httpd_response *respon
 		httpd_pump(h);
 }
 
+void httpd_later_allow(struct httpd_later *later)
+{
+	bool was_waiting = later->is_waiting;
+	struct httpd *h = later->httpd;
+
+	later->held = false;
+	later->is_allowed = true;
+	if (!h) {
+		later_free(later);
+		return;
+	}
+	later_resume(later);
+	if (was_waiting)
+		httpd_pump(h);
+}
+
 void httpd_later_on_gone(struct httpd_later *later, void (*gone)(void *ctx), void *ctx)
 {
 	later->gone = gone;
@@ -472,8 +503,9 @@ static bool host_is_loopback(const char *host)
 	return inet_pton(AF_INET, addr, &in) == 1 && ntohl(in.s_addr) >> 24 == 127;
 }
 
+/* @is_allowed: by the guard, earlier. */
 static void handle(struct httpd *h, const struct httpd_request *request, const char *method,
-		   struct httpd_response *response)
+		   bool is_allowed, struct httpd_response *response)
 {
 	const char *host = httpd_header(request, "Host");
 
@@ -482,18 +514,20 @@ static void handle(struct httpd *h, const struct httpd_request *request, const c
 	else if (h->loopback && host && !host_is_loopback(host))
 		httpd_fail(response, MHD_HTTP_MISDIRECTED_REQUEST,
 			   "this server listens on loopback and answers to that name only");
-	else
+	else if (is_allowed || !h->guard ||
+		 h->guard(h->ctx, request, response) == HTTPD_GUARD_ALLOW)
 		h->handler(h->ctx, request, response);
 }
 
 /* The handler's answer, or none yet. */
 static enum MHD_Result ask_handler(struct httpd *h, struct httpd_request *request,
-				   const char *method, struct httpd_later **ret_later)
+				   const char *method, bool is_allowed,
+				   struct httpd_later **ret_later)
 {
 	struct httpd_response response = {.status = MHD_HTTP_OK, .body = BUF_INIT(HTTPD_BODY_MAX)};
 	enum MHD_Result result = MHD_YES;
 
-	handle(h, request, method, &response);
+	handle(h, request, method, is_allowed, &response);
 	if (!*ret_later)
 		result = answer(h, request, &response);
 	buf_deinit(&response.body);
@@ -510,6 +544,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 	struct httpd *h = ctx;
 	struct httpd_later *later = *state == h ? NULL : *state;
 	struct httpd_request request = {h, connection, url, &later};
+	const bool is_allowed = later && later->is_allowed && !later->is_gone;
 	enum MHD_Result result = MHD_YES;
 
 	(void)version;
@@ -522,9 +557,13 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 		*n_upload = 0;
 		return MHD_YES;
 	}
+	if (is_allowed) { /* the handler may want an answer of its own later */
+		later_detach(take_ptr(later));
+		*state = h;
+	}
 	if (!later) {
 		client_enter(client_of(connection), CLIENT_WAITING);
-		result = ask_handler(h, &request, method, &later);
+		result = ask_handler(h, &request, method, is_allowed, &later);
 		if (later)
 			*state = later;
 	}
@@ -539,18 +578,6 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 }
 
 /* ---------------------------------------------------------------- connections */
-
-static bool same_host(const struct sockaddr_storage *a, const struct sockaddr *b)
-{
-	if (a->ss_family != b->sa_family)
-		return false;
-	if (a->ss_family == AF_INET6)
-		return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
-			      &((const struct sockaddr_in6 *)b)->sin6_addr,
-			      sizeof(struct in6_addr)) == 0;
-	return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
-	       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
-}
 
 static void client_shut_down(struct httpd *h, struct client *c, enum connection_outcome why)
 {
@@ -582,7 +609,8 @@ static bool make_room(struct httpd *h, const struct sockaddr *addr, size_t max)
 	size_t n = 0;
 
 	for (struct client *c = h->clients; c; c = c->next) {
-		if (c->state == CLIENT_SHUT_DOWN || (addr && !same_host(&c->addr, addr)))
+		if (c->state == CLIENT_SHUT_DOWN ||
+		    (addr && !listen_same_host((const struct sockaddr *)&c->addr, addr)))
 			continue;
 		n++;
 		if (goes_before(h, c, victim, owing_ns, now_ns))
@@ -719,17 +747,25 @@ static void on_timer(void *ctx)
 	httpd_pump(ctx);
 }
 
-/* Takes @fd. The sizes are int or unsigned int as each option wants. */
-static struct MHD_Daemon *start_daemon(struct httpd *h, int fd, unsigned int idle_s)
+/* Takes @fd. A front accepts the connections itself and adds them one by one. The sizes are int or
+ * unsigned int as each option wants. */
+static struct MHD_Daemon *start_daemon(struct httpd *h, int fd, bool has_front, unsigned int idle_s)
 {
-	return MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, on_accept, h, on_request, h,
-		MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned int)HTTPD_CONNECTIONS_MAX + HTTPD_LEAVING_MAX,
-		MHD_OPTION_CONNECTION_TIMEOUT, idle_s ? idle_s : HTTPD_IDLE_S,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTPD_REQUEST_MAX,
-		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_NOTIFY_COMPLETED,
-		on_completed, h, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	const struct MHD_OptionItem listen[] = {
+		{has_front ? MHD_OPTION_END : MHD_OPTION_LISTEN_SOCKET, fd, NULL},
+		{MHD_OPTION_END, 0, NULL},
+	};
+
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+					(has_front ? MHD_USE_NO_LISTEN_SOCKET : 0),
+				0, on_accept, h, on_request, h, MHD_OPTION_ARRAY, listen,
+				MHD_OPTION_CONNECTION_LIMIT,
+				(unsigned int)HTTPD_CONNECTIONS_MAX + HTTPD_LEAVING_MAX,
+				MHD_OPTION_CONNECTION_TIMEOUT, idle_s ? idle_s : HTTPD_IDLE_S,
+				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTPD_REQUEST_MAX,
+				MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
+				MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+				MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 }
 
 static int watch(struct httpd *h, struct loop *loop)
@@ -746,6 +782,18 @@ static int watch(struct httpd *h, struct loop *loop)
 	if (!r)
 		r = loop_add_fd(loop, info->epoll_fd, EPOLLIN, on_ready, h, &h->source);
 	return r;
+}
+
+/* The front's connection: libmicrohttpd takes the descriptor in any case. */
+static void on_decrypted(void *ctx, int fd, const struct sockaddr_storage *addr)
+{
+	struct httpd *h = ctx;
+	const socklen_t len = addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+							  : sizeof(struct sockaddr_in);
+
+	(void)MHD_add_connection(h->daemon, fd, (const struct sockaddr *)addr, len);
+	if (!h->is_paused)
+		httpd_pump(h);
 }
 
 DEFINE_CLEANUP(struct httpd *, httpd_freep, httpd_free);
@@ -765,17 +813,23 @@ int httpd_new(const struct httpd_opts *opts, struct httpd **ret)
 	h->loop = opts->loop;
 	h->share = opts->share;
 	h->handler = opts->handler;
+	h->guard = opts->guard;
 	h->ctx = opts->ctx;
 	h->loopback = listen_is_loopback(opts->address);
 	h->header_max_ns = opts->header_max_ns ? opts->header_max_ns : HTTPD_HEADER_MAX_NS;
 	h->answer_max_ns = opts->answer_max_ns ? opts->answer_max_ns : HTTPD_ANSWER_MAX_NS;
 	h->owing_ns = opts->owing_ns ? opts->owing_ns : HTTPD_OWING_NS;
 	h->reading_ns = opts->reading_ns ? opts->reading_ns : HTTPD_READING_NS;
-	h->daemon = start_daemon(h, fd, opts->idle_s);
+	h->daemon = start_daemon(h, fd, opts->tls, opts->idle_s);
 	if (!h->daemon)
 		return -ENOMEM;
-	(void)take_fd(fd);
+	if (!opts->tls)
+		(void)take_fd(fd);
 	r = watch(h, opts->loop);
+	if (!r && opts->tls)
+		r = tls_front_listen(opts->tls, fd, on_decrypted, h);
+	if (!r && opts->tls)
+		(void)take_fd(fd);
 	if (r)
 		return r;
 	*ret = take_ptr(h);

@@ -24,6 +24,7 @@ struct httpd_later;
 struct httpd_request;
 struct loop;
 struct metric_sink;
+struct tls_front;
 
 /* Connections at a time, some 40 KiB each. Reached: a new one takes the place of the one that has
  * owed a request for the longest time, or else has read its answer for the longest time,
@@ -69,6 +70,7 @@ struct metric_sink;
  * @compress:     gzip the body for clients that accept gzip
  * @is_gzip:      the body is gzip already, for a client that accepts gzip
  * @is_essential: never refused for lack of memory: health and metrics
+ * @is_challenge: of a 401: asks for basic authentication
  * @retry_after_s: value of the Retry-After header; 0: none
  */
 struct httpd_response {
@@ -82,17 +84,31 @@ struct httpd_response {
 	bool compress;
 	bool is_gzip;
 	bool is_essential;
+	bool is_challenge;
 	unsigned int retry_after_s;
 };
 
 typedef void (*httpd_fn)(void *ctx, const struct httpd_request *request,
 			 struct httpd_response *ret);
 
+enum httpd_guard_result {
+	HTTPD_GUARD_ALLOW,  /* the handler is asked */
+	HTTPD_GUARD_ANSWER, /* the response is the answer */
+	HTTPD_GUARD_LATER,  /* the guard holds a struct httpd_later */
+};
+
+/* Decides about a request before the handler sees it. */
+typedef int (*httpd_guard_fn)(void *ctx, const struct httpd_request *request,
+			      struct httpd_response *ret);
+
 struct httpd_opts {
 	struct loop *loop;
 	const struct listen_address *address;
 	httpd_fn handler;
+	httpd_guard_fn guard; /* NULL: every request is allowed */
 	void *ctx;
+	/* Accepts the connections, for HTTPS. Must be freed before the httpd. NULL: plain HTTP. */
+	struct tls_front *tls;
 	unsigned int idle_s;	/* 0: HTTPD_IDLE_S */
 	uint64_t header_max_ns; /* 0: HTTPD_HEADER_MAX_NS */
 	uint64_t answer_max_ns; /* 0: HTTPD_ANSWER_MAX_NS */
@@ -118,6 +134,8 @@ const char *httpd_path(const struct httpd_request *r);
 const char *httpd_query(const struct httpd_request *r, const char *name);
 const char *httpd_header(const struct httpd_request *r, const char *name);
 bool httpd_accepts_gzip(const struct httpd_request *r);
+/* The client's address; of family AF_UNSPEC if unknown. */
+void httpd_client(const struct httpd_request *r, struct sockaddr_storage *ret);
 
 /*
  * An answer that takes time. The handler requests a struct httpd_later, and its httpd_response is
@@ -132,6 +150,8 @@ struct httpd_later *httpd_later(const struct httpd_request *r);
 void httpd_later_on_gone(struct httpd_later *later, void (*gone)(void *ctx), void *ctx);
 /* On the loop's thread; of the handler itself too. The body is taken; @later is gone. */
 void httpd_later_answer(struct httpd_later *later, struct httpd_response *response);
+/* Instead of an answer, from a guard: the handler is asked. @later is gone. */
+void httpd_later_allow(struct httpd_later *later);
 
 /* Make the answer a line of text with a status. */
 void httpd_fail(struct httpd_response *ret, unsigned int status, const char *text);

@@ -43,6 +43,8 @@ enum listen_outcome {
 int listen_plan(const char *listen, const char *ui_listen, struct listen_plan *ret);
 /* A listening socket, non-blocking. -errno. */
 int listen_open(const struct listen_address *a, int *ret_fd);
+/* Whether two addresses are equal, whatever their ports. */
+bool listen_same_host(const struct sockaddr *a, const struct sockaddr *b);
 /* The remedy for this error, for the end of its message. */
 const char *listen_hint(int error);
 /* The actual address of @fd; "" for a socket that does not listen. */

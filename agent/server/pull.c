@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Unsupported parameters are refused instead of ignored: "debug" (text), "seconds" of Go's own
- * profiles (a difference). "gc" is refused, because it would run the program's garbage collector,
- * and podprof changes nothing in programs.
+ * Unsupported parameters are refused instead of ignored: "debug" (text). "gc" is refused, because
+ * it would run the program's garbage collector, and podprof changes nothing in programs.
  */
 #include "server/pull.h"
 
@@ -35,11 +34,8 @@ static bool parse_path(const char *path, struct pull_ask *ask)
 static const char *parse_seconds(const struct httpd_request *request, struct pull_ask *ask)
 {
 	const char *text = httpd_query(request, "seconds");
-	uint64_t seconds = PULL_SECONDS_DEFAULT;
+	uint64_t seconds = ask->what == PULL_GO ? 0 : PULL_SECONDS_DEFAULT;
 
-	if (text && ask->what == PULL_GO)
-		return "?seconds= is for profile and offcpu; Go's own profiles cover the time "
-		       "since the program's start";
 	if (text && (!strview_only_u64(strview_of(text), 10, &seconds) || !seconds ||
 		     seconds > PULL_SECONDS_MAX))
 		return "?seconds= takes a number from 1 to 240";

@@ -10,6 +10,7 @@
  *	/debug/pprof/heap       a Go process's own heap profile
  *	/debug/pprof/allocs     the same, shown by allocations
  *	/debug/pprof/mutex, block, goroutine
+ *	                        with ?seconds=N the difference of two reads, N seconds apart
  *
  * The parameters select entities, all profiled ones by default:
  *
@@ -46,7 +47,7 @@ enum pull_what {
 /**
  * struct pull_ask - a request for a profile; the strings are borrowed for the call
  * @kind, @allocs: of PULL_GO; @allocs is a heap profile, shown by allocations
- * @seconds: of PULL_CPU and PULL_OFF_CPU
+ * @seconds: above 0, but 0 for a profile of PULL_GO of now
  * @pid:     0: none
  * @container, @pod, @service: NULL: none
  */

@@ -11,10 +11,12 @@
 #include "base/cpu_share.h"
 #include "base/loop.h"
 #include "base/nsec.h"
+#include "server/basic_auth.h"
 #include "server/exposition.h"
 #include "server/gzip.h"
 #include "server/httpd.h"
 #include "server/job.h"
+#include "server/web_access.h"
 
 /* A metrics page is served again until it is older than so many times the CPU time of making it.
  * Scrapes therefore take at most a tenth of the loop's time, and an ordinary page of 1 ms is at
@@ -53,6 +55,9 @@ struct server {
 	const struct health *health;
 	const struct ui_source *ui;
 	const struct pull_sources *pull;
+	struct web_access *access;
+	struct basic_auth *auth; /* of @access; NULL: no users */
+	bool is_ending;
 	struct exposition_stats stats;
 };
 
@@ -203,7 +208,8 @@ static void answer_health(const struct server *s, enum health_kind kind, unsigne
 	ret->is_essential = true;
 	ret->content_type = "text/plain; charset=utf-8";
 	ret->status = health_ok(s->health, kind) ? 200 : bad;
-	if (health_render(s->health, kind, &ret->body))
+	if (s->auth ? health_summarize(s->health, kind, &ret->body)
+		    : health_render(s->health, kind, &ret->body))
 		httpd_fail(ret, 500, "out of memory");
 }
 
@@ -242,6 +248,20 @@ static void on_request(void *ctx, const struct httpd_request *request, struct ht
 		httpd_fail(ret, 404, "no such page; start at / or /metrics");
 }
 
+static int on_guard(void *ctx, const struct httpd_request *request, struct httpd_response *ret)
+{
+	const char *path = httpd_path(request);
+	struct server *s = ctx;
+
+	if (s->is_ending) {
+		httpd_fail(ret, 503, "the agent ends");
+		return HTTPD_GUARD_ANSWER;
+	}
+	if (strcmp(path, "/-/healthy") == 0 || strcmp(path, "/-/ready") == 0)
+		return HTTPD_GUARD_ALLOW;
+	return basic_auth_check(s->auth, request, ret);
+}
+
 DEFINE_CLEANUP(struct server *, server_freep, server_free);
 
 /* The second address gets no other limits: it is as open. */
@@ -252,7 +272,9 @@ static int listen_all(struct server *s, const struct server_opts *opts, bool *re
 		.loop = opts->loop,
 		.address = &plan->ui,
 		.handler = on_request,
+		.guard = s->auth ? on_guard : NULL,
 		.ctx = s,
+		.tls = web_access_tls(opts->access),
 		.share = opts->share,
 	};
 	int r = httpd_new(&httpd, &s->httpd);
@@ -279,6 +301,7 @@ int server_new(const struct server_opts *opts, bool *ret_ui, struct server **ret
 	s->health = opts->health;
 	s->ui = opts->ui;
 	s->pull = opts->pull;
+	s->auth = web_access_auth(opts->access);
 	for (size_t i = 0; i < array_size(s->pages); i++) {
 		buf_init(&s->pages[i].text, EXPOSITION_PAGE_MAX);
 		buf_init(&s->pages[i].packed, EXPOSITION_PAGE_MAX);
@@ -290,6 +313,7 @@ int server_new(const struct server_opts *opts, bool *ret_ui, struct server **ret
 		r = http_jobs_new(opts->loop, opts->share, &s->jobs);
 	if (r)
 		return r;
+	s->access = opts->access;
 	*ret = take_ptr(s);
 	return 0;
 }
@@ -298,10 +322,12 @@ void server_free(struct server *s)
 {
 	if (!s)
 		return;
+	s->is_ending = true; /* answers let the server read further requests */
 	while (s->scrapes)
 		scrape_answer(s, s->scrapes, "the agent ends");
 	loop_remove(s->steps);
 	http_jobs_free(s->jobs);
+	web_access_free(s->access);
 	httpd_free(s->httpd);
 	httpd_free(s->metrics_httpd);
 	for (size_t i = 0; i < array_size(s->pages); i++) {
@@ -330,4 +356,6 @@ void server_collect(void *ctx, struct metric_sink *sink)
 	httpd_collect(all, s->metrics_httpd ? 2 : 1, sink);
 	http_jobs_collect(s->jobs, sink);
 	exposition_collect(&s->stats, sink);
+	if (s->access)
+		web_access_collect(s->access, sink);
 }

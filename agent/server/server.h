@@ -11,6 +11,9 @@
  *	/debug/pprof/ the profiles of pull.h
  *	/ and below   the pages of ui.h
  *
+ * With users (web_access.h), all but the two health paths need a name and a password: kubelet has
+ * none. The answers of these two then leave the reasons out.
+ *
  * Errors are a line of text. The server has one address for all of them, or a second one for the
  * first three, which tell nothing about the profiled programs but their names.
  */
@@ -30,12 +33,14 @@ struct loop;
 struct metric_list;
 struct metric_sink;
 struct server;
+struct web_access;
 
 /* Health and metrics are answered on the loop, pages and stored profiles by a worker (job.h). All
  * HTTP work keeps to a share of CPU time, SERVER_SHARE_*.
  *
  * All borrowed, and must outlive the server. @ui: NULL for no pages; @pull: NULL for no profiles on
- * demand; @share: NULL for no limit. */
+ * demand; @share: NULL for no limit; @access: NULL for plain HTTP without users; taken on
+ * success. */
 struct server_opts {
 	struct loop *loop;
 	const struct listen_plan *addresses;
@@ -44,6 +49,7 @@ struct server_opts {
 	const struct ui_source *ui;
 	const struct pull_sources *pull;
 	struct cpu_share *share;
+	struct web_access *access;
 };
 
 /* -errno of listening, with *@ret_ui: at the address of the pages. listen_hint() gives the remedy.

@@ -39,3 +39,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) }}
 {{- end }}
 {{- end }}
+
+{{- define "podprof.probe" -}}
+{{- $web := .root.Values.web }}
+{{- if and $web.secret $web.tls $web.clientCertificates -}}
+tcpSocket: { port: http }
+{{- else if and $web.secret $web.tls -}}
+httpGet: { path: {{ .path }}, port: http, scheme: HTTPS }
+{{- else -}}
+httpGet: { path: {{ .path }}, port: http }
+{{- end }}
+{{- end }}

@@ -637,6 +637,19 @@ static void odd_ui_address(struct probe_results *f, struct config *c)
 	c->ui_listen = (char *)"localhost";
 }
 
+static void bad_web(struct probe_results *f, struct config *c)
+{
+	c->web_config = (char *)"web.yml";
+	f->listener.web = WEB_CONFIG_BAD;
+	strcpy(f->listener.web_error, "web.yml: line 3: headers: not supported");
+}
+
+static void good_web(struct probe_results *f, struct config *c)
+{
+	c->web_config = (char *)"web.yml";
+	(void)f;
+}
+
 static void ui_taken(struct probe_results *f, struct config *c)
 {
 	f->listener.ui_result = -EADDRINUSE;
@@ -809,6 +822,10 @@ static const struct check_row check_rows[] = {
 	 ui_taken,
 	 {{"listen", MISSING, "--ui-listen (127.0.0.1, the next port): Address already in use",
 	   "another program uses the port"}}},
+	{"a web configuration with an error",
+	 bad_web,
+	 {{"web-config", MISSING, "headers: not supported", "--web-config"}}},
+	{"a good web configuration", good_web, {{0}}},
 	{"an agent runs", agent_runs, {{0}}},
 	{"an agent runs, and fails",
 	 agent_fails,

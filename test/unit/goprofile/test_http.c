@@ -7,8 +7,10 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/metric.h"
@@ -259,11 +261,101 @@ static void who_is_not_read(void **state)
 	node_deinit(&node);
 }
 
+/* As many requests for long differences as there are places, and one more: the only answer that
+ * comes is its refusal. @fds: one refused, which is closed, and the others. */
+static void fill_places(struct node *node, struct pollfd fds[GO_PROFILE_HTTP_DELTAS_MAX + 1])
+{
+	static const char request[] = "GET /debug/pprof/heap?seconds=240 HTTP/1.1\r\n"
+				      "Host: localhost\r\n\r\n";
+	const size_t n = GO_PROFILE_HTTP_DELTAS_MAX + 1;
+
+	for (size_t i = 0; i < n; i++) {
+		fds[i] = (struct pollfd){served_connect(server_address(node->server)), POLLIN, 0};
+		assert_int_equal(send(fds[i].fd, request, sizeof(request) - 1, MSG_NOSIGNAL),
+				 sizeof(request) - 1);
+	}
+	assert_int_equal(poll(fds, n, -1), 1);
+	for (size_t i = 0; i < n; i++) {
+		char answer[1024] = "";
+
+		if (!fds[i].revents)
+			continue;
+		assert_true(recv(fds[i].fd, answer, sizeof(answer) - 1, 0) > 0);
+		assert_memory_equal(answer, "HTTP/1.1 429", 12);
+		assert_non_null(strstr(answer, "Retry-After: "));
+		close(fds[i].fd);
+		fds[i].fd = -1;
+	}
+}
+
+/* The process is quiet: nothing differs. The places for differences are few; those of clients that
+ * have gone, and of answered ones, are free again. */
+static void differences(void **state)
+{
+	static const char *const kinds[] = {"heap", "allocs", "mutex", "block"};
+	const char *gos[GOFIXTURE_GOS_MAX];
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	_cleanup_(freep) char *path =
+		gofixture_build(CONTENTION, gos[gofixture_gos(gos) - 1], "stripped");
+	_cleanup_(buf_deinit) struct buf body = BUF_INIT(PROFILE_BYTES_MAX);
+	struct pollfd fds[GO_PROFILE_HTTP_DELTAS_MAX + 1];
+	const struct pprof_tables *t;
+	const char *const args[] = {"/tmp/test_godelta", NULL};
+	struct reader *reader;
+	struct node node;
+	const char *why;
+	char target[96];
+
+	(void)state;
+	goprocess_start(&p, path, args, NULL);
+	node_init(&node, &p);
+	for (size_t i = 0; i < array_size(kinds); i++) {
+		row_begin(kinds[i]);
+		snprintf(target, sizeof(target), "/debug/pprof/%s?seconds=1&pid=%" PRIu64, kinds[i],
+			 p.id.pid);
+		assert_int_equal(get(&node, target, &body), 200);
+		assert_int_equal(reader_new(body.data, body.len, 64u << 20, &reader, &why), 0);
+		t = reader_tables(reader);
+		assert_int_equal(t->n_samples, 0);
+		assert_true(t->duration_ns >= 1000000000);
+		reader_free(reader);
+	}
+	fill_places(&node, fds);
+	/* a profile of now still has a place */
+	assert_int_equal(get(&node, "/debug/pprof/heap", &body), 200);
+	for (size_t i = 0; i < array_size(fds); i++)
+		close_fdp(&fds[i].fd);
+	while (get(&node, "/debug/pprof/mutex?seconds=1", &body) != 200)
+		;
+	/* the end of the agent ends those that wait */
+	fill_places(&node, fds);
+	served_stop(&node.served);
+	go_profile_http_free(node.pull);
+	server_free(node.server);
+	for (size_t i = 0; i < array_size(fds); i++) {
+		char answer[1024] = "";
+
+		if (fds[i].fd < 0)
+			continue;
+		assert_true(recv(fds[i].fd, answer, sizeof(answer) - 1, 0) >= 0);
+		assert_null(strstr(answer, "200"));
+		close(fds[i].fd);
+	}
+	discovery_free(node.discovery);
+	metric_list_deinit(&node.metrics);
+	served_deinit(&node.served);
+	tree_deinit(&node.tree);
+	root_deinit(&node.proc);
+	unlink("/tmp/test_godelta.mutex");
+	unlink("/tmp/test_godelta.block");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(profiles_of_a_process),
 		cmocka_unit_test(who_is_not_read),
+		cmocka_unit_test(differences),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,9 +58,10 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 	char text[160];
 
 	if (ask->what == PULL_GO)
-		snprintf(text, sizeof(text), "%s pid=%d container=%s pod=%s service=%s",
+		snprintf(text, sizeof(text), "%s pid=%d seconds=%u container=%s pod=%s service=%s",
 			 ask->allocs ? "allocs" : go_profile_kind_name(ask->kind), (int)ask->pid,
-			 text_of(ask->container), text_of(ask->pod), text_of(ask->service));
+			 ask->seconds, text_of(ask->container), text_of(ask->pod),
+			 text_of(ask->service));
 	else
 		snprintf(text, sizeof(text), "%s seconds=%u container=%s pod=%s service=%s",
 			 ask->what == PULL_CPU ? "cpu" : "offcpu", ask->seconds,
@@ -121,13 +122,15 @@ static void questions(void **state)
 	static const struct {
 		const char *name, *target, *status, *has;
 	} rows[] = {
-		{"a process", "/debug/pprof/heap?pid=7", "200", "heap pid=7 container=(none)"},
+		{"a process", "/debug/pprof/heap?pid=7", "200",
+		 "heap pid=7 seconds=0 container=(none)"},
 		{"a container", "/debug/pprof/goroutine?container=ab12", "200",
-		 "goroutine pid=0 container=ab12"},
+		 "goroutine pid=0 seconds=0 container=ab12"},
 		{"allocs", "/debug/pprof/allocs?pid=1", "200", "allocs pid=1"},
 		{"mutex", "/debug/pprof/mutex?pid=1&debug=0", "200", "mutex pid=1"},
-		{"later", "/debug/pprof/block?pid=2", "200", "block pid=2 container=(none)"},
-		{"everything", "/debug/pprof/heap", "200", "heap pid=0 container=(none)"},
+		{"later", "/debug/pprof/block?pid=2", "200",
+		 "block pid=2 seconds=0 container=(none)"},
+		{"everything", "/debug/pprof/heap", "200", "heap pid=0 seconds=0 container=(none)"},
 		{"a pod", "/debug/pprof/heap?pod=shop/cart-0", "200",
 		 "container=(none) pod=shop/cart-0 service=(none)"},
 		{"a service", "/debug/pprof/block?service=cart", "200", "service=cart"},
@@ -160,7 +163,11 @@ static void questions(void **state)
 		{"empty", "/debug/pprof/heap?pid=", "400", "number"},
 		{"an empty container", "/debug/pprof/heap?container=", "400", "an id"},
 		{"text", "/debug/pprof/heap?pid=7&debug=1", "400", "no text form"},
-		{"a difference", "/debug/pprof/heap?pid=7&seconds=30", "400", "seconds"},
+		{"a difference", "/debug/pprof/heap?pid=7&seconds=30", "200",
+		 "heap pid=7 seconds=30"},
+		{"the longest", "/debug/pprof/mutex?seconds=240", "200", "mutex pid=0 seconds=240"},
+		{"longer", "/debug/pprof/mutex?seconds=241", "400", "from 1 to 240"},
+		{"no difference", "/debug/pprof/allocs?seconds=0", "400", "from 1 to 240"},
 		{"a collection", "/debug/pprof/heap?pid=7&gc=1", "400", "gc"},
 		{"another kind", "/debug/pprof/threadcreate?pid=7", "404", NULL},
 		{"no kind", "/debug/pprof/", "404", NULL},
