@@ -20,8 +20,8 @@
 #include "procmap/memory.h"
 #include "runtimes/python_code.h"
 #include "runtimes/python_frames.h"
-#include "runtimes/python_images.h"
 #include "runtimes/python_target.h"
+#include "runtimes/runtime_files.h"
 
 /* Frames of a thread that are printed; Python's own limit is 1,000 calls. Reached: the outer frames
  * are missing. */
@@ -38,7 +38,7 @@ struct looking {
 	struct root proc;
 	struct pid_id id;
 	struct process_memory memory;
-	struct python_images *images;
+	struct runtime_files *images;
 	struct python_target target;
 	struct python_threads *threads;
 	struct python_frame *frames; /* room for FRAMES_MAX */
@@ -76,7 +76,7 @@ static void looking_deinit(struct looking *l)
 {
 	free(l->frames);
 	free(l->threads);
-	python_images_free(l->images);
+	runtime_files_free(l->images);
 	process_memory_deinit(&l->memory);
 	root_deinit(&l->proc);
 }
@@ -194,7 +194,7 @@ static int look(struct looking *l)
 		return -ENOMEM;
 	r = python_outcome_of_memory(process_memory_init(&l->memory, &l->proc, &l->id));
 	if (!r)
-		r = python_images_new(&l->images);
+		r = runtime_files_new(&python_probe, &l->images);
 	if (!r)
 		r = python_target_find(l->images, &l->proc, &l->id, &l->memory.memory, &l->target,
 				       l->threads);
