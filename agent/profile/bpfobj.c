@@ -276,9 +276,12 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 /* Since 6.1 (ee53cbfb1ebf) programs of interrupts may read a hash with memory on demand. */
 static int set_on_demand(const struct podprof_bpf *skel, const struct kernel_version *v)
 {
+	int r;
+
 	if (!v->major || kernel_is_before(v, 6, 1))
 		return 0;
-	return bpf_map__set_map_flags(skel->maps.python_processes, BPF_F_NO_PREALLOC);
+	r = bpf_map__set_map_flags(skel->maps.python_processes, BPF_F_NO_PREALLOC);
+	return r ? r : bpf_map__set_map_flags(skel->maps.hotspot_processes, BPF_F_NO_PREALLOC);
 }
 
 /* A walk with the step of a language runtime. */
@@ -651,7 +654,8 @@ struct bpfobj_unwind bpfobj_unwind(const struct bpfobj *obj)
 
 	return (struct bpfobj_unwind){
 		.records = bpf_map__fd(skel->maps.process_records),
-		.python = bpf_map__fd(skel->maps.python_processes),
+		.runtimes = {[FRAME_RUNTIME_PYTHON] = bpf_map__fd(skel->maps.python_processes),
+			     [FRAME_RUNTIME_HOTSPOT] = bpf_map__fd(skel->maps.hotspot_processes)},
 		.slabs = bpf_map__fd(skel->maps.table_slabs),
 		.exes = bpf_map__fd(skel->maps.table_exes),
 		.uses = bpf_map__fd(skel->maps.table_uses),

@@ -155,10 +155,15 @@ struct bpfobj_stack_dumps {
 
 struct bpfobj_stack_dumps bpfobj_stack_dumps(const struct bpfobj *obj);
 
+/* Room for each enum frame_runtime, also for one of the tests. */
+#define BPFOBJ_RUNTIMES 8
+
+_Static_assert(FRAME_RUNTIME_MAX <= BPFOBJ_RUNTIMES, "it fits");
+
 /* The unwind maps of the walk. */
 struct bpfobj_unwind {
-	int records; /* processes */
-	int python;  /* processes with CPython (lib/runtime_python.bpf.h) */
+	int records;		       /* processes */
+	int runtimes[BPFOBJ_RUNTIMES]; /* each runtime's own map of processes; 0: it has none */
 	int slabs;
 	int exes;
 	int uses;

@@ -98,6 +98,8 @@ struct runtime {
 
 /* CPython (python.c). */
 extern const struct runtime runtime_python;
+/* HotSpot, the virtual machine of Java (hotspot.c). */
+extern const struct runtime runtime_hotspot;
 
 /**
  * struct runtimes_opts - borrowed until runtimes_free()

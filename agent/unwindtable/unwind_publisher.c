@@ -142,7 +142,9 @@ static uint32_t runtime_of(const struct unwind_publisher *u, const struct sample
 /* The map of a runtime's processes; -1: it has none. */
 static int map_of(const struct unwind_publisher *u, uint32_t runtime)
 {
-	return runtime == FRAME_RUNTIME_PYTHON ? u->opts.kernel.python : -1;
+	const int map = runtime < BPFOBJ_RUNTIMES ? u->opts.kernel.runtimes[runtime] : 0;
+
+	return map ? map : -1;
 }
 
 /* Write the process into the runtime's own map, before the record that names the runtime. False if

@@ -191,7 +191,7 @@ static bool is_forgotten(void *ctx)
 	const uint32_t tgid = (uint32_t)b->process.id.pid;
 	struct python_process process;
 
-	return bpf_map_lookup_elem(maps.python, &tgid, &process) != 0;
+	return bpf_map_lookup_elem(maps.runtimes[FRAME_RUNTIME_PYTHON], &tgid, &process) != 0;
 }
 
 /* The minor version: of Debian 12, or in pyenv's path. */
