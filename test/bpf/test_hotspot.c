@@ -159,8 +159,10 @@ static void look(struct bench *b, const struct sample *sample, const struct cpu_
 		b->n_marked += sample->count;
 		return;
 	}
+	if (sample->end != SAMPLE_END_COMPLETE) /* not from main() on: b->whole counts */
+		return;
 	b->odd += sample->count;
-	print_message("odd, %s:", sample_stat_name(sample->end));
+	print_message("odd:");
 	show(stack);
 }
 
