@@ -311,7 +311,8 @@ static __always_inline int offcpu_walk_by(__u64 *args, long (*walk_some)(__u32 i
 
 /* A part of the walk, for kernels without bpf_loop(). The last part keeps the stack. @slot: the
  * program's own slot. */
-static __always_inline int offcpu_part_by(__u64 *args, __u32 slot, walk_runtime_fn runtime)
+static __always_inline int offcpu_part_by(__u64 *args, __u32 slot,
+					  const struct walk_runtime *runtime)
 {
 	struct stack_room *room = stack_room(&offcpu_rooms);
 	struct stack *s = offcpu_stack();
@@ -338,15 +339,15 @@ int offcpu_walk_part(__u64 *args)
 }
 
 /* The same for processes with a runtime. */
-#define OFFCPU_RUNTIME(NAME, name)                                              \
-	SEC("tp_btf/sched_switch")                                              \
-	int offcpu_walk_##name(__u64 *args)                                     \
-	{                                                                       \
-		return offcpu_walk_by(args, stack_walk_##name);                 \
-	}                                                                       \
-	SEC("tp_btf/sched_switch")                                              \
-	int offcpu_part_##name(__u64 *args)                                     \
-	{                                                                       \
-		return offcpu_part_by(args, FRAME_RUNTIME_##NAME, name##_step); \
+#define OFFCPU_RUNTIME(NAME, name)                                               \
+	SEC("tp_btf/sched_switch")                                               \
+	int offcpu_walk_##name(__u64 *args)                                      \
+	{                                                                        \
+		return offcpu_walk_by(args, stack_walk_##name);                  \
+	}                                                                        \
+	SEC("tp_btf/sched_switch")                                               \
+	int offcpu_part_##name(__u64 *args)                                      \
+	{                                                                        \
+		return offcpu_part_by(args, FRAME_RUNTIME_##NAME, &name##_walk); \
 	}
 FRAME_RUNTIMES(OFFCPU_RUNTIME)

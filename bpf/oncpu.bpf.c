@@ -152,7 +152,7 @@ static __always_inline int oncpu_walk_by(struct regs_event *ctx,
 /* A part of the walk, for kernels without bpf_loop(). The last part stores the sample. @slot: the
  * program's own slot. */
 static __always_inline int oncpu_part_by(struct regs_event *ctx, __u32 slot,
-					 walk_runtime_fn runtime)
+					 const struct walk_runtime *runtime)
 {
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
@@ -180,15 +180,15 @@ int oncpu_walk_part(struct regs_event *ctx)
 }
 
 /* The same for processes with a runtime. */
-#define ONCPU_RUNTIME(NAME, name)                                             \
-	SEC("perf_event")                                                     \
-	int oncpu_walk_##name(struct regs_event *ctx)                         \
-	{                                                                     \
-		return oncpu_walk_by(ctx, stack_walk_##name);                 \
-	}                                                                     \
-	SEC("perf_event")                                                     \
-	int oncpu_part_##name(struct regs_event *ctx)                         \
-	{                                                                     \
-		return oncpu_part_by(ctx, FRAME_RUNTIME_##NAME, name##_step); \
+#define ONCPU_RUNTIME(NAME, name)                                              \
+	SEC("perf_event")                                                      \
+	int oncpu_walk_##name(struct regs_event *ctx)                          \
+	{                                                                      \
+		return oncpu_walk_by(ctx, stack_walk_##name);                  \
+	}                                                                      \
+	SEC("perf_event")                                                      \
+	int oncpu_part_##name(struct regs_event *ctx)                          \
+	{                                                                      \
+		return oncpu_part_by(ctx, FRAME_RUNTIME_##NAME, &name##_walk); \
 	}
 FRAME_RUNTIMES(ONCPU_RUNTIME)

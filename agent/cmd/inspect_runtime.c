@@ -18,9 +18,10 @@
 #include "cmd/cmdline.h"
 #include "cmd/view.h"
 #include "procmap/memory.h"
+#include "runtimes/hotspot_process.h"
 #include "runtimes/python_code.h"
 #include "runtimes/python_frames.h"
-#include "runtimes/python_images.h"
+#include "runtimes/runtime_files.h"
 #include "runtimes/python_target.h"
 
 /* Frames of a thread that are printed; Python's own limit is 1,000 calls. Reached: the outer frames
@@ -38,11 +39,14 @@ struct looking {
 	struct root proc;
 	struct pid_id id;
 	struct process_memory memory;
-	struct python_images *images;
+	struct runtime_files *images;
 	struct python_target target;
 	struct python_threads *threads;
 	struct python_frame *frames; /* room for FRAMES_MAX */
 	int outcome;
+	struct runtime_files *java_files;
+	struct hotspot_target java;
+	int java_outcome; /* of a process without Python */
 };
 
 static const char help[] =
@@ -52,9 +56,14 @@ static const char help[] =
 	"addresses of the evaluation loop, and the Python frames of each thread, innermost "
 	"first.\n"
 	"The process is not stopped, so the frames of a busy thread may not belong together.\n"
+	"Or the Java virtual machine (HotSpot): the release, the addresses of the code heaps and "
+	"of\n"
+	"the interpreter.\n"
 	"\n"
-	"states: ok; absent (no CPython); version (a release other than 3.6 to 3.15, or no final\n"
-	"one); free_threaded; offsets, no_runtime, no_loop, malformed (the file is not "
+	"states: ok; absent (neither); version (a release other than Python 3.6 to 3.15 or Java "
+	"11\n"
+	"and later, or no final one); free_threaded; offsets, no_runtime, no_loop, malformed (the "
+	"file is not "
 	"understood);\n"
 	"machine; not_ready (no thread runs Python yet); odd, unreadable (the memory of the "
 	"process\n"
@@ -68,7 +77,11 @@ static const char help[] =
 	"                    \"tid\",\"frames\":[{\"name\",\"file\",\"line\",\"start_line\"}]}]}; "
 	"null for\n"
 	"                    unknown values; state_at: the pointer to the thread's state, from\n"
-	"                    the thread pointer on\n"
+	"                    the thread pointer on. For Java "
+	"{\"state\",\"runtime\",\"path\",\"version\",\n"
+	"                    \"bias\",\"heaps\":[{\"start\",\"limit\"}],\"interpreter\":"
+	"{\"start\",\n"
+	"                    \"limit\"}}\n"
 	"  --proc-root PATH  the host's /proc (/proc)\n"
 	"  --help            this text\n";
 
@@ -76,7 +89,8 @@ static void looking_deinit(struct looking *l)
 {
 	free(l->frames);
 	free(l->threads);
-	python_images_free(l->images);
+	runtime_files_free(l->images);
+	runtime_files_free(l->java_files);
 	process_memory_deinit(&l->memory);
 	root_deinit(&l->proc);
 }
@@ -162,6 +176,50 @@ static void print_thread(const json_t *thread)
 		view_print_text(frame, "  {name|?} ({file|?}:{line|?})\n");
 }
 
+static json_t *json_of_range(uint64_t start, uint64_t limit)
+{
+	return json_pack("{s:o, s:o}", "start", view_hex(start), "limit", view_hex(limit));
+}
+
+static json_t *json_of_java(const struct hotspot_target *t, int outcome)
+{
+	const bool ok = outcome == HOTSPOT_OK;
+	json_t *heaps = json_array();
+	char version[40] = "";
+
+	if (t->version[0])
+		snprintf(version, sizeof(version), "%u.%u.%u", t->version[0], t->version[1],
+			 t->version[2]);
+	for (size_t i = 0; ok && i < HOTSPOT_HEAPS_MAX && t->process.heaps[i].segments; i++)
+		json_array_append_new(
+			heaps, json_of_range(t->process.heaps[i].low, t->process.heaps[i].limit));
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "state",
+			 hotspot_outcome_name(outcome), "runtime", "java", "path",
+			 view_text(t->path), "version",
+			 *version ? json_string(version) : json_null(), "bias",
+			 ok ? view_hex(t->bias) : json_null(), "heaps", heaps, "interpreter",
+			 ok ? json_of_range(t->process.interpreter, t->process.interpreter_limit)
+			    : json_null());
+}
+
+static int print_java(json_t *all, bool json)
+{
+	const json_t *item;
+	size_t i;
+
+	if (json || !all)
+		return view_print(all, json, "");
+	view_print_text(all, "state    {state}\nruntime  {runtime}\n[path?image    "
+			     "{path}\n][version?version  {version}\n]");
+	json_array_foreach(json_object_get(all, "heaps"), i, item)
+		view_print_text(item, "heap     {start} - {limit}\n");
+	if (json_is_object(json_object_get(all, "interpreter")))
+		view_print_text(json_object_get(all, "interpreter"),
+				"interp   {start} - {limit}\n");
+	json_decref(all);
+	return 0;
+}
+
 static int print(json_t *all, bool json)
 {
 	const json_t *item;
@@ -194,12 +252,26 @@ static int look(struct looking *l)
 		return -ENOMEM;
 	r = python_outcome_of_memory(process_memory_init(&l->memory, &l->proc, &l->id));
 	if (!r)
-		r = python_images_new(&l->images);
+		r = runtime_files_new(&python_probe, &l->images);
 	if (!r)
 		r = python_target_find(l->images, &l->proc, &l->id, &l->memory.memory, &l->target,
 				       l->threads);
 	l->outcome = r;
+	if (r != PYTHON_ABSENT)
+		return r < 0 ? r : 0;
+	r = runtime_files_new(&hotspot_probe, &l->java_files);
+	if (!r)
+		r = hotspot_target_find(l->java_files, &l->proc, &l->id, &l->memory.memory,
+					&l->java);
+	l->java_outcome = r;
 	return r < 0 ? r : 0;
+}
+
+static int print_all(struct looking *l, bool json)
+{
+	if (l->outcome == PYTHON_ABSENT && l->java_outcome != HOTSPOT_ABSENT)
+		return print_java(json_of_java(&l->java, l->java_outcome), json);
+	return print(json_of_all(l), json);
 }
 
 static int show(const struct options *o)
@@ -217,7 +289,7 @@ static int show(const struct options *o)
 	}
 	if (!r)
 		r = look(&l);
-	if (!r && print(json_of_all(&l), o->json))
+	if (!r && print_all(&l, o->json))
 		r = -ENOMEM;
 	if (r < 0) {
 		cmd_error("inspect runtime: cannot read process %d: %s", (int)o->pid, strerror(-r));

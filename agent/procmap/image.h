@@ -83,7 +83,8 @@ struct image_opening {
  * @perf_map: of IMAGE_ANON: the process's perf map, opened while it lived; -1: not seen. Atomic,
  * set once; reading it may block
  * @function: of IMAGE_RUNTIME and IMAGE_BROKEN; else all NULL
- * @no_runtime: of IMAGE_FILE: no language runtime is in the file; false: not known. The loop's
+ * @no_runtimes: of IMAGE_FILE: bits by enum frame_runtime: this runtime is not in the file; 0: not
+ *            known. The loop's
  * @opening:  NULL, except for a file that is opened on another thread. Such an image has a path and
  *            no file, its frames' vaddr is the pc, and frame_settle() finds the image of the file
  *
@@ -104,7 +105,7 @@ struct image {
 	struct image_function function;
 	uint64_t slow_until_ns; /* atomic; see image_set_slow() */
 	unsigned int n_slow;	/* atomic */
-	bool no_runtime;
+	uint32_t no_runtimes;
 	struct image_opening *opening;
 	int refs;
 };

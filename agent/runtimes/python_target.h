@@ -12,14 +12,12 @@
 #include "runtimes/python_threads.h"
 
 struct memory;
-struct python_images;
 struct root;
+struct runtime_files;
+struct runtime_probe;
 
-/* Files mapped as code and probed in one process; a browser has 300. Reached: the others are not
- * probed. */
-#define PYTHON_TARGET_FILES_MAX 1024
 /* Bytes of the path of the image, for people. Reached: cut. */
-#define PYTHON_TARGET_PATH_MAX	256
+#define PYTHON_TARGET_PATH_MAX 256
 
 /**
  * struct python_target - an interpreter in a process
@@ -35,8 +33,12 @@ struct python_target {
 	struct python_process process;
 };
 
+/* For runtime_files_new(): the result of a probe is a struct python_image. */
+extern const struct runtime_probe python_probe;
+
 /**
  * python_target_find() - find and attach
+ * @files:       made with python_probe
  * @m:           memory of the process
  * @ret:         all of it with PYTHON_OK
  * @ret_threads: the thread states; may be NULL
@@ -46,7 +48,7 @@ struct python_target {
  *
  * Return: 0; an outcome of an image or a process; -errno.
  */
-int python_target_find(struct python_images *images, const struct root *proc,
+int python_target_find(struct runtime_files *files, const struct root *proc,
 		       const struct pid_id *id, struct memory *m, struct python_target *ret,
 		       struct python_threads *ret_threads);
 

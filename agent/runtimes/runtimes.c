@@ -302,12 +302,27 @@ void runtimes_collect(void *runtimes, struct metric_sink *sink)
 	static const struct metric_family_desc functions = {
 		"podprof_runtime_functions", METRIC_GAUGE, "Cached functions of language runtimes.",
 		NULL};
+	static const struct metric_family_desc families[] = {
+		[RUNTIME_FAMILY_PROCESSES] =
+			{"podprof_runtime_processes", METRIC_GAUGE,
+			 "Sampled processes with a language runtime, by version and state.", NULL},
+		[RUNTIME_FAMILY_REFUSED] =
+			{"podprof_runtime_processes_refused", METRIC_COUNTER,
+			 "Lookups of a language runtime in processes above their owner's share.",
+			 NULL},
+		[RUNTIME_FAMILY_BYTES] = {"podprof_runtime_bytes", METRIC_GAUGE,
+					  "Memory of names and lines of language runtimes.",
+					  "bytes"},
+	};
 	const struct runtimes *rs = runtimes;
 
 	metric_by_name(sink, &frames, "outcome", rs->outcomes, outcome_names, RUNTIMES_OUTCOME_MAX);
 	metric_family(sink, &functions);
 	metric_u64(sink, HASH_COUNT(rs->functions), NULL, 0);
-	for (size_t i = 0; i < rs->opts.n; i++)
-		if (rs->opts.table[i] && rs->opts.table[i]->collect)
-			rs->opts.table[i]->collect(rs->readers[i], sink);
+	for (enum runtime_family family = 0; family < RUNTIME_FAMILY_MAX; family++) {
+		metric_family(sink, &families[family]);
+		for (size_t i = 0; i < rs->opts.n; i++)
+			if (rs->opts.table[i] && rs->opts.table[i]->collect)
+				rs->opts.table[i]->collect(rs->readers[i], family, sink);
+	}
 }

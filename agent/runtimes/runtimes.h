@@ -57,6 +57,14 @@ struct runtime_host {
 	void *ctx;
 };
 
+/* Metrics of a reader, a family each. */
+enum runtime_family {
+	RUNTIME_FAMILY_PROCESSES,
+	RUNTIME_FAMILY_REFUSED,
+	RUNTIME_FAMILY_BYTES,
+	RUNTIME_FAMILY_MAX,
+};
+
 /**
  * struct runtime - the reader of one language runtime. Nothing here may block
  * @name:       "python": functions are in the mapping "[python]"
@@ -76,7 +84,7 @@ struct runtime_host {
  * @pending: number of tasks with the thread
  * @wait:    wait at most so long for one of them. For the end of a program
  * @sweep:   once a window: forget ended processes
- * @collect: a metric_collect_fn
+ * @collect: the reader's rows of a family, labelled with the runtime
  */
 struct runtime {
 	const char *name;
@@ -93,11 +101,13 @@ struct runtime {
 	size_t (*pending)(void *reader);
 	void (*wait)(void *reader, uint64_t timeout_ns);
 	void (*sweep)(void *reader);
-	void (*collect)(void *reader, struct metric_sink *sink);
+	void (*collect)(void *reader, enum runtime_family family, struct metric_sink *sink);
 };
 
 /* CPython (python.c). */
 extern const struct runtime runtime_python;
+/* HotSpot, the virtual machine of Java (hotspot.c). */
+extern const struct runtime runtime_hotspot;
 
 /**
  * struct runtimes_opts - borrowed until runtimes_free()
@@ -141,8 +151,8 @@ int runtimes_resolve(struct runtimes *rs, const struct address_space_who *who,
 		     const struct frame_record *frame, struct frame *ret);
 /* Once a window: free functions without references, and forget ended processes. */
 void runtimes_sweep(struct runtimes *rs);
-/* A metric_collect_fn: podprof_runtime_frames by outcome, podprof_runtime_functions, and the
- * readers' own. */
+/* A metric_collect_fn: podprof_runtime_frames by outcome, podprof_runtime_functions, and each enum
+ * runtime_family. */
 void runtimes_collect(void *runtimes, struct metric_sink *sink);
 
 #endif

@@ -125,6 +125,13 @@ WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
 	return &((struct table_space *)c->space)->room;
 }
 
+/* None: the dump has no memory but the machine stack. */
+WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_ctx *c)
+{
+	(void)c;
+	return NULL;
+}
+
 /* None: the machine stack is of the past, and CPython's list of frames, which is not in the dump,
  * of the present. */
 WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
@@ -136,11 +143,11 @@ WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx
 /* ---------------------------------------------------------------- walking */
 
 /* The step of a runtime, as in the kernel's programs; NULL for native code alone. */
-static walk_runtime_fn step_of(uint32_t runtime)
+static const struct walk_runtime *step_of(uint32_t runtime)
 {
-#define STEP_ROW(NAME, name) [FRAME_RUNTIME_##NAME] = name##_step,
-	static const walk_runtime_fn steps[FRAME_RUNTIME_MAX] = {[FRAME_RUNTIME_NONE] = NULL,
-								 FRAME_RUNTIMES(STEP_ROW)};
+#define STEP_ROW(NAME, name) [FRAME_RUNTIME_##NAME] = &name##_walk,
+	static const struct walk_runtime *steps[FRAME_RUNTIME_MAX] = {[FRAME_RUNTIME_NONE] = NULL,
+								      FRAME_RUNTIMES(STEP_ROW)};
 
 	return runtime < FRAME_RUNTIME_MAX ? steps[runtime] : NULL;
 }

@@ -339,6 +339,8 @@ WALK_INLINE __u32 python_step(const struct walk_ctx *c)
 	return python_store(c, p);
 }
 
+WALK_RUNTIME python_walk = {.step = python_step};
+
 #ifdef __bpf__
 
 #include "lib/kernel.bpf.h"

@@ -65,12 +65,15 @@ struct stack_stats {
  * CPU is enough: a per-CPU array of one element. */
 struct stack {
 	/* Everything but the outer frames of a deep stack is in one page or two. */
-	struct walk walk;	      /* first: python_process_of() */
-	struct regs regs;	      /* of the task in user mode, then of signal frames */
-	__u64 dumped;		      /* 1: copying was tried (stack_dump.bpf.h) */
-	__u64 dump_id;		      /* of a wait's copy; 0: there is none */
-	__u64 weight;		      /* of the sample, in SAMPLE_ONEs (cgroup_sampling.bpf.h) */
-	struct python_process python; /* with walk.runtime FRAME_RUNTIME_PYTHON */
+	struct walk walk; /* first: python_process_of() and so on */
+	struct regs regs; /* of the task in user mode, then of signal frames */
+	__u64 dumped;	  /* 1: copying was tried (stack_dump.bpf.h) */
+	__u64 dump_id;	  /* of a wait's copy; 0: there is none */
+	__u64 weight;	  /* of the sample, in SAMPLE_ONEs (cgroup_sampling.bpf.h) */
+	union {		  /* by walk.runtime */
+		struct python_process python;
+		struct hotspot_process hotspot;
+	};
 	struct sample_key key;
 	struct {
 		struct sample_head head;
@@ -260,21 +263,25 @@ static __always_inline int stack_saved_regs(struct task_struct *task, struct sta
 	       !task_has_left(task, regs_sp(&s->regs));
 }
 
-/* A copy, without a lookup in each step. */
-static __always_inline int python_begin(struct stack *s)
-{
-	struct python_process *p = bpf_map_lookup_elem(&python_processes, &s->key.tgid);
+/* The process in the runtime's own map: a copy, without a lookup in each step. */
+#define STACK_RUNTIME_PROCESS(name)                                                              \
+	static __always_inline int name##_begin(struct stack *s)                                 \
+	{                                                                                        \
+		struct name##_process *p = bpf_map_lookup_elem(&name##_processes, &s->key.tgid); \
+                                                                                                 \
+		if (!p)                                                                          \
+			return 0;                                                                \
+		s->name = *p;                                                                    \
+		return 1;                                                                        \
+	}                                                                                        \
+                                                                                                 \
+	WALK_INLINE const struct name##_process *name##_process_of(const struct walk_ctx *c)     \
+	{                                                                                        \
+		return &((struct stack *)c->w)->name;                                            \
+	}
 
-	if (!p)
-		return 0;
-	s->python = *p;
-	return 1;
-}
-
-WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
-{
-	return &((struct stack *)c->w)->python;
-}
+STACK_RUNTIME_PROCESS(python)
+STACK_RUNTIME_PROCESS(hotspot)
 
 /* Prepare the step of @runtime for the process. False if it cannot run. */
 static __always_inline int stack_runtime(struct stack *s, __u32 runtime)
@@ -352,7 +359,7 @@ static __always_inline void stack_user(struct stack *s)
 
 /* Members of the context are read once, because each fence would make the compiler read them again.
  * Frames left of a call after a crossing are not walked: the limit is reached that much earlier. */
-static __always_inline long stack_walk_some(const void *ctx, walk_runtime_fn runtime)
+static __always_inline long stack_walk_some(const void *ctx, const struct walk_runtime *runtime)
 {
 	const struct walk_ctx c = *(const struct walk_ctx *)ctx;
 
@@ -373,7 +380,7 @@ STACK_LOOPED stack_walk_native(__u32 i, void *ctx)
 #define STACK_WALK_RUNTIME(NAME, name)                     \
 	STACK_LOOPED stack_walk_##name(__u32 i, void *ctx) \
 	{                                                  \
-		return stack_walk_some(ctx, name##_step);  \
+		return stack_walk_some(ctx, &name##_walk); \
 	}
 FRAME_RUNTIMES(STACK_WALK_RUNTIME)
 
@@ -391,7 +398,7 @@ static __always_inline void stack_walk_all(struct stack *s, struct stack_room *r
 
 /* For kernels without it: the next frames. True if there are more, for the same program again. */
 static __always_inline int stack_walk_part(struct stack *s, struct stack_room *room,
-					   walk_runtime_fn runtime)
+					   const struct walk_runtime *runtime)
 {
 	const struct walk_ctx c = stack_walk_ctx(s, room);
 

@@ -33,13 +33,14 @@
  * leaves the alternative stack of a signal handler through the signal frame, and Go's stacks by
  * walk_cross().
  *
- * A language runtime may keep frames of its own (shared/frame.h). Each runtime has a step, a
- * walk_runtime_fn, and a copy of the walk with this step compiled in. Processes without a runtime
- * use the copy without a step and pay nothing. A change between native and runtime frames costs no
- * tail call. The native step out of a frame comes first, so the frame's bounds on the stack are
- * known; the caller is not stored yet. Then the runtime's step stores its frames of the native
- * frame, an interpreter's loop for example, one in each call. They stand behind the native frame or
- * replace it. Then the caller is stored, and the walk goes on.
+ * A language runtime may keep frames of its own (shared/frame.h). Each runtime has a step, in a
+ * struct walk_runtime, and a copy of the walk with this step compiled in. Processes without a
+ * runtime use the copy without a step and pay nothing. A change between native and runtime frames
+ * costs no tail call. The native step out of a frame comes first, so the frame's bounds on the
+ * stack are known; the caller is not stored yet. Then the runtime's step stores its frames of the
+ * native frame, an interpreter's loop for example, one in each call. They stand behind the native
+ * frame or replace it. Then the caller is stored, and the walk goes on. Code made by a runtime has
+ * no rows, but the runtime may have a plan in their place, which says where the caller is.
  */
 
 #include "lib/mapping.bpf.h"
@@ -183,17 +184,25 @@ struct walk_ctx {
 };
 
 /**
- * walk_runtime_fn - a step of a language runtime
+ * struct walk_runtime - the part of a language runtime in a walk; a constant
+ * @plan: NULL: the runtime makes no code of its own. Asked before each native step: where the
+ *        caller of the present frame is, into w->cfa, w->ra_at (0: in w->ra) and w->fp_at (0: in
+ *        its register), as walk_plan() sets them. Returns WALK_ON with them; WALK_NATIVE for other
+ *        code; else enum sample_end, also in w->cause. May describe the frame to @step
+ * @step: w->aside describes the native frame that the walk has left; its word is the last word
+ *        stored. The step stores with walk_store_runtime() and walk_store_broken(). A signal
+ *        trampoline is never a runtime's frame. Returns WALK_NATIVE where the runtime has no frame,
+ *        or no more; WALK_ON to be called again, as another step; else enum sample_end
  *
- * w->aside describes the native frame that the walk has left; its word is the last word stored. A
- * step reads memory into walk_room() with window_read() and window_fill(), keeps state in
- * w->aside.of_runtime, and stores with walk_store_runtime() and walk_store_broken(). A signal
- * trampoline is never a runtime's frame.
- *
- * Return: WALK_NATIVE where the runtime has no frame, or no more; WALK_ON to be called again, as
- * another step; else enum sample_end.
+ * Both read memory into walk_room() with window_read() and window_fill(), and keep state in
+ * w->aside.of_runtime and w->aside.of_frame.
  */
-typedef __u32 (*walk_runtime_fn)(const struct walk_ctx *c);
+struct walk_runtime {
+	__u32 (*plan)(const struct walk_ctx *c);
+	__u32 (*step)(const struct walk_ctx *c);
+};
+
+#define WALK_RUNTIME static const struct walk_runtime __attribute__((unused))
 
 WALK_INLINE int walk_pc_plausible(__u64 pc)
 {
@@ -576,8 +585,29 @@ WALK_INLINE __u32 walk_go(const struct walk_ctx *c)
 	return WALK_ON;
 }
 
-/* Step from a frame to its caller by the tables. Returns WALK_ON or the reason against it. */
-WALK_INLINE __u32 walk_by_tables(const struct walk_ctx *c)
+/* By the runtime's plan. WALK_ON at the caller; WALK_NATIVE if it has none; or why there is no
+ * caller. */
+WALK_INLINE __u32 walk_by_plan(const struct walk_ctx *c, const struct walk_runtime *runtime)
+{
+	struct walk *w = c->w;
+	__u32 end;
+
+	if (!runtime || !runtime->plan)
+		return WALK_NATIVE;
+	w->rule = (struct unwind_rule){0};
+	w->believed = 0;
+	end = runtime->plan(c);
+	WALK_FENCE();
+	if (end != WALK_ON)
+		return end;
+	w->by_fp = 0;
+	end = walk_go(c);
+	w->cause = end;
+	return end;
+}
+
+/* By the tables, likewise. */
+WALK_INLINE __u32 walk_by_rule(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
 	__u32 end;
@@ -592,6 +622,18 @@ WALK_INLINE __u32 walk_by_tables(const struct walk_ctx *c)
 		if (end == WALK_ON)
 			end = walk_go(c);
 	}
+	return end;
+}
+
+/* Step from a frame to its caller. Returns WALK_ON or the reason against it. */
+WALK_INLINE __u32 walk_by_tables(const struct walk_ctx *c, const struct walk_runtime *runtime)
+{
+	struct walk *w = c->w;
+	__u32 end = walk_by_plan(c, runtime);
+
+	WALK_FENCE();
+	if (end == WALK_NATIVE)
+		end = walk_by_rule(c);
 	if (end != WALK_ON)
 		return end;
 	WALK_FENCE();
@@ -604,7 +646,7 @@ WALK_INLINE __u32 walk_by_tables(const struct walk_ctx *c)
 }
 
 /* Step from one frame to its caller. Returns WALK_ON or the reason of the end. */
-WALK_INLINE __u32 walk_step(const struct walk_ctx *c)
+WALK_INLINE __u32 walk_step(const struct walk_ctx *c, const struct walk_runtime *runtime)
 {
 	struct walk *w = c->w;
 	__u32 end;
@@ -614,7 +656,7 @@ WALK_INLINE __u32 walk_step(const struct walk_ctx *c)
 		w->by_fp = 1;
 		return end == WALK_ON ? walk_go(c) : end;
 	}
-	end = walk_by_tables(c);
+	end = walk_by_tables(c, runtime);
 	/* If the frame pointer does not help, the missing row is the reason. */
 	if (end != WALK_ON && end != SAMPLE_END_COMPLETE && w->rule.cfa == UNWIND_CFA_GAP)
 		return w->cause;
@@ -630,14 +672,14 @@ WALK_INLINE int walk_end(const struct walk_ctx *c, __u32 end)
 }
 
 /* Step out of the frame where the walk stands, and describe the frame. */
-WALK_INLINE void walk_leave(const struct walk_ctx *c)
+WALK_INLINE void walk_leave(const struct walk_ctx *c, const struct walk_runtime *runtime)
 {
 	struct walk *w = c->w;
 	struct walk_aside *aside = &w->aside;
 
 	aside->pc = w->pc - w->back;
 	aside->sp = w->sp;
-	aside->end = walk_step(c);
+	aside->end = walk_step(c, runtime);
 	WALK_FENCE();
 	aside->cfa = aside->end == WALK_ON ? w->sp : ~0ull;
 	/* now: the step out of a signal frame corrects the word */
@@ -648,14 +690,14 @@ WALK_INLINE void walk_leave(const struct walk_ctx *c)
 }
 
 /* walk_near() with the step of a runtime. */
-WALK_INLINE int walk_near_with(const struct walk_ctx *c, walk_runtime_fn runtime)
+WALK_INLINE int walk_near_with(const struct walk_ctx *c, const struct walk_runtime *runtime)
 {
 	struct walk *w = c->w;
 	__u32 end;
 
 	if (!w->aside.is_left)
-		walk_leave(c);
-	end = runtime(c);
+		walk_leave(c, runtime);
+	end = runtime->step(c);
 	if (end != WALK_NATIVE)
 		return end == WALK_ON ? 0 : walk_end(c, end);
 	WALK_FENCE();
@@ -670,16 +712,16 @@ WALK_INLINE int walk_near_with(const struct walk_ctx *c, walk_runtime_fn runtime
 	return 0;
 }
 
-/* The next frame, outwards. 1 if there is none, as w->end says: it may be WALK_CROSS. @runtime: the
- * step of the process's runtime, or NULL; a constant. */
-WALK_INLINE int walk_near(const struct walk_ctx *c, walk_runtime_fn runtime)
+/* The next frame, outwards. 1 if there is none, as w->end says: it may be WALK_CROSS. @runtime: of
+ * the process, or NULL; a constant. */
+WALK_INLINE int walk_near(const struct walk_ctx *c, const struct walk_runtime *runtime)
 {
 	struct walk *w = c->w;
 	__u32 end;
 
 	if (runtime)
 		return walk_near_with(c, runtime);
-	end = walk_step(c);
+	end = walk_step(c, NULL);
 	if (end == WALK_ON && w->n >= SAMPLE_USER_FRAMES_MAX)
 		end = SAMPLE_END_MAX_FRAMES;
 	if (end != WALK_ON)
@@ -822,7 +864,7 @@ WALK_INLINE int walk_cross(const struct walk_ctx *c)
  * Walks up to the limit of one program. Call walk_on() until w->end is not WALK_ON, at most
  * WALK_PROGRAMS times.
  */
-WALK_INLINE void walk_on(const struct walk_ctx *c, walk_runtime_fn runtime)
+WALK_INLINE void walk_on(const struct walk_ctx *c, const struct walk_runtime *runtime)
 {
 	for (int i = 0; i < WALK_STEPS; i++)
 		if (walk_near(c, runtime))
@@ -832,13 +874,14 @@ WALK_INLINE void walk_on(const struct walk_ctx *c, walk_runtime_fn runtime)
 
 /* ---------------------------------------------------------------- runtimes */
 
-/* Their steps, name_step(), are in headers of their own, included here: lib/runtime_name.bpf.h. The
- * host includes them only with WALK_RUNTIMES. */
+/* Their WALK_RUNTIMEs, name_walk, are in headers of their own, included here:
+ * lib/runtime_name.bpf.h. The host includes them only with WALK_RUNTIMES. */
 #if defined(__bpf__) || defined(WALK_RUNTIMES)
 
 /* Accessor: where a runtime's step reads to. */
 WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c);
 
+#include "lib/runtime_hotspot.bpf.h"
 #include "lib/runtime_python.bpf.h"
 #ifdef FRAME_RUNTIMES_TEST
 #include FRAME_RUNTIMES_TEST

@@ -26,16 +26,16 @@
 
 /*
  * The language runtimes: a row X(NAME, name) for each. The row makes FRAME_RUNTIME_NAME, walks with
- * the step name_step() for each event (oncpu.bpf.c, offcpu.bpf.c), the same for stack dumps
+ * name_walk (lib/walk.bpf.h) for each event (oncpu.bpf.c, offcpu.bpf.c), the same for stack dumps
  * (agent/unwindtable/dumpwalk.c), an entry runtime_name in the table of readers
  * (agent/runtimes/runtimes.c), and the map name_processes, if there is one, as the place of the
  * reader's records (agent/profile/bpfobj.c). Tests add a runtime: FRAME_RUNTIMES_TEST names the
  * header with its step.
  */
 #ifdef FRAME_RUNTIMES_TEST
-#define FRAME_RUNTIMES(X) X(PYTHON, python) X(TEST, test)
+#define FRAME_RUNTIMES(X) X(PYTHON, python) X(HOTSPOT, hotspot) X(TEST, test)
 #else
-#define FRAME_RUNTIMES(X) X(PYTHON, python)
+#define FRAME_RUNTIMES(X) X(PYTHON, python) X(HOTSPOT, hotspot)
 #endif
 
 #define FRAME_RUNTIME_NUMBER(NAME, name) FRAME_RUNTIME_##NAME,

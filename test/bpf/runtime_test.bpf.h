@@ -64,6 +64,8 @@ WALK_INLINE __u32 test_step(const struct walk_ctx *c)
 	return walk_store_runtime(c, FRAME_RUNTIME_TEST, frame[1], frame[2]);
 }
 
+WALK_RUNTIME test_walk = {.step = test_step};
+
 #ifdef __bpf__
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -34,6 +34,7 @@
 #include "goheap/goruntime.h"
 #include "goheap/gototals.h"
 #include "goheap/gounpacked.h"
+#include "runtimes/hotspot_line.h"
 #include "runtimes/python_line.h"
 #include "symbolize/demangle.h"
 #include "symbolize/lookup.h"
@@ -942,6 +943,21 @@ static uint64_t python_lines(size_t n)
 	return before;
 }
 
+/* The line of the last bytecode of a Java method with @n lines. */
+static uint64_t java_lines(size_t n)
+{
+	uint8_t *table = malloc(n);
+	uint64_t before;
+
+	assert_non_null(table);
+	memset(table, 1 << 3 | 1, n);
+	before = count_now();
+	assert_int_equal(hotspot_line(table, n, false, (uint32_t)n, NULL, NULL), n);
+	before = count_now() - before;
+	free(table);
+	return before;
+}
+
 static const struct input inputs[] = {
 	{"perf_map: functions inside functions", perf_map_nested, 4096},
 	{"perf_map: functions over functions", perf_map_growing, 4096},
@@ -964,6 +980,7 @@ static const struct input inputs[] = {
 	{"elfinflate: empty blocks", elfinflate_blocks, 1 << 16},
 	{"elfinflate: zeros", elfinflate_zeros, 1 << 18},
 	{"python_line: many lines", python_lines, 4096},
+	{"hotspot_line: many lines", java_lines, 4096},
 	{"synthetic: repeated code", synthetic_mpn, 2048},
 	{"elffile: notes in all segments", elffile_notes, 128},
 	{"gorows: functions with one table", gorows_functions, 1024},

@@ -50,7 +50,7 @@ WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
  */
 struct walk_start {
 	uint64_t pc, sp, fp;
-	walk_runtime_fn step;
+	const struct walk_runtime *step;
 	enum settings_unwind mode;
 	uint32_t first;
 };

@@ -72,6 +72,12 @@ static void put_word(uint64_t address, uint64_t word)
 	put(address, &word, sizeof(word));
 }
 
+WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_ctx *c)
+{
+	(void)c;
+	return NULL;
+}
+
 WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
 {
 	(void)c;
@@ -313,7 +319,7 @@ static void build(const char *native, const char *python)
 	}
 }
 
-static void walk_built(const char *native, walk_runtime_fn step, struct walked *ret)
+static void walk_built(const char *native, const struct walk_runtime *step, struct walked *ret)
 {
 	const struct walk_start from = {
 		.pc = native[0] == 'n'	 ? PC(0)
@@ -399,7 +405,7 @@ static void test_stacks(void **state)
 			process = releases[release];
 			build(row->native, row->python);
 			has_process = true;
-			walk_built(row->native, python_step, &with);
+			walk_built(row->native, &python_walk, &with);
 			spell(&with, got);
 			assert_string_equal(got, row->want);
 			assert_int_equal(with.walk.end, SAMPLE_END_COMPLETE);
@@ -407,7 +413,7 @@ static void test_stacks(void **state)
 
 			/* without the process's record, and without the step: the same words */
 			has_process = false;
-			walk_built(row->native, python_step, &with);
+			walk_built(row->native, &python_walk, &with);
 			walk_built(row->native, NULL, &without);
 			assert_int_equal(with.walk.n, strlen(row->native));
 			assert_int_equal(with.walk.n, without.walk.n);
@@ -430,7 +436,7 @@ static void test_circle(void **state)
 		process = releases[release];
 		build("nLn", "a");
 		put_frame(FRAME(0), CODE('a'), FRAME(0), 0, 0);
-		walk_built("nLn", python_step, &w);
+		walk_built("nLn", &python_walk, &w);
 		if (release <= R310) { /* a frame for each loop */
 			assert_int_equal(w.walk.n, 4);
 			assert_int_equal(w.walk.end, SAMPLE_END_COMPLETE);
@@ -453,17 +459,17 @@ static void test_threads(void **state)
 		process = releases[release];
 		build("nLnL", "a b");
 		put_word(THREAD, 0);
-		walk_built("nLnL", python_step, &w);
+		walk_built("nLnL", &python_walk, &w);
 		spell(&w, got);
 		assert_string_equal(got, "nlnl");
 
 		put_word(THREAD, NOWHERE);
-		walk_built("nLnL", python_step, &w);
+		walk_built("nLnL", &python_walk, &w);
 		spell(&w, got);
 		assert_string_equal(got, "nl!nl");
 
 		process.tstate_at = 1;
-		walk_built("nLnL", python_step, &w);
+		walk_built("nLnL", &python_walk, &w);
 		spell(&w, got);
 		assert_string_equal(got, "nl!nl");
 	}
@@ -492,7 +498,7 @@ static void test_random(void **state)
 			       (seed >> 16) % 0x2000 / (seed >> 60 ? 8 : 1) * (seed >> 60 ? 8 : 1);
 			region->words[(seed >> 32) % 0x600] = seed >> 62 ? word : seed;
 		}
-		walk_built("nLnLLn", python_step, &w);
+		walk_built("nLnLLn", &python_walk, &w);
 		assert_in_range(w.walk.n, 3, SAMPLE_USER_FRAMES_MAX);
 		assert_true(w.walk.hash == hash_of(&w));
 		for (__u32 k = 0; k < w.walk.n; k += frame.n_words)
@@ -513,10 +519,10 @@ static void test_reads(void **state)
 	process = releases[R313];
 	build("L", "abcdefghijklmnopqrstuvwxyzabcdefabcdefghijklmnopqrstuvwxyzabcdef");
 	has_process = false;
-	walk_built("L", python_step, &w);
+	walk_built("L", &python_walk, &w);
 	n_native = n_reads;
 	has_process = true;
-	walk_built("L", python_step, &w);
+	walk_built("L", &python_walk, &w);
 	assert_int_equal(w.walk.n, 128);
 	print_message("%zu reads for 64 frames\n", n_reads - n_native);
 	/* 64 code objects, 2 of the thread, the entry frame */

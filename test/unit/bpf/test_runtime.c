@@ -46,6 +46,12 @@ WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n
 	return 0;
 }
 
+WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_ctx *c)
+{
+	(void)c;
+	return NULL;
+}
+
 WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
 {
 	(void)c;
@@ -58,7 +64,7 @@ WALK_INLINE const struct runtime_test *runtime_test_of(const struct table_space 
 	return has_runtime ? &where : NULL;
 }
 
-static void walk(uint64_t pc, walk_runtime_fn step, struct walked *ret)
+static void walk(uint64_t pc, const struct walk_runtime *step, struct walked *ret)
 {
 	const struct walk_start from = {
 		.pc = pc, .sp = STACK, .fp = AT(1), .step = step, .mode = SETTINGS_UNWIND_AUTO};
@@ -151,14 +157,14 @@ static void test_order(void **state)
 		row_begin(row->name);
 		lay(row);
 		has_runtime = true;
-		walk(pc, test_step, &with);
+		walk(pc, &test_walk, &with);
 		spell(&with, got);
 		assert_string_equal(got, row->want);
 		assert_int_equal(with.walk.end, row->end);
 
 		/* a step without frames, and no step: the same words */
 		has_runtime = false;
-		walk(pc, test_step, &with);
+		walk(pc, &test_walk, &with);
 		walk(pc, NULL, &without);
 		spell(&without, got);
 		assert_string_equal(got, row->native);
@@ -214,7 +220,7 @@ static void test_depth(void **state)
 
 		row_begin(row->name);
 		lay_deep(row);
-		walk(row->in_loop ? LOOP : PC(0), test_step, &w);
+		walk(row->in_loop ? LOOP : PC(0), &test_walk, &w);
 		assert_int_equal(w.walk.end, row->end);
 		assert_int_equal(w.walk.n, row->n);
 		assert_true(w.n_programs <= WALK_PROGRAMS);
@@ -233,13 +239,13 @@ static void test_hash(void **state)
 
 	(void)state;
 	lay(&(struct walk_row){"", "nLn", "fl", "", 0});
-	walk(PC(0), test_step, &a);
+	walk(PC(0), &test_walk, &a);
 	task.frames[1].place++;
-	walk(PC(0), test_step, &b);
+	walk(PC(0), &test_walk, &b);
 	assert_true(a.walk.hash != b.walk.hash);
 	task.frames[1].place--;
 	task.frames[0].function++;
-	walk(PC(0), test_step, &b);
+	walk(PC(0), &test_walk, &b);
 	assert_true(a.walk.hash != b.walk.hash);
 }
 

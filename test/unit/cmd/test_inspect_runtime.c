@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* 'inspect runtime' on Debian's Python, on this program, and its wrong usage. */
+/* 'inspect runtime' on Debian's Python, on each Java, on this program, and its wrong usage. */
 #include "support/test.h"
 
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "support/command.h"
+#include "support/javas.h"
 #include "support/pythons.h"
 
 DEFINE_CLEANUP(struct pythons_truth *, truth_freep, pythons_truth_free);
@@ -116,12 +117,44 @@ static void debians_python(void **state)
 				      "cht>/\xd1\x84\xd0\xb0\xd0\xb9\xd0\xbb.py:554)\n");
 }
 
+static void all_javas(void **state)
+{
+	static const char *const options[] = {"-Xint", NULL};
+	struct javas javas;
+
+	(void)state;
+	javas_find(&javas);
+	for (size_t i = 0; i < javas.n; i++) {
+		_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+		_cleanup_(command_run_deinit) struct command_run text = {0}, run = {0};
+		json_t *all;
+
+		print_message("%s\n", javas.paths[i]);
+		javas_run(&javas, javas.paths[i], options, "Recursion", "sleep", &p);
+		run_of(p.id.pid, "--json ", &run);
+		all = json_loads(run.out.data, 0, NULL);
+		assert_non_null(all);
+		assert_string_equal(text_of(all, "state"), "ok");
+		assert_string_equal(text_of(all, "runtime"), "java");
+		assert_non_null(strstr(text_of(all, "path"), "libjvm.so"));
+		assert_true(strtoul(text_of(all, "version"), NULL, 10) >= 11);
+		assert_true(json_array_size(json_object_get(all, "heaps")) >= 1);
+		json_decref(all);
+		run_of(p.id.pid, "", &text);
+		command_assert_has(&text.out, "state    ok\nruntime  java\n");
+		command_assert_has(&text.out, "\nheap     0x");
+		command_assert_has(&text.out, "\ninterp   0x");
+	}
+	javas_deinit(&javas);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(usage),
 		cmocka_unit_test(without_python),
 		cmocka_unit_test(debians_python),
+		cmocka_unit_test(all_javas),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

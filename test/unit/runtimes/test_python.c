@@ -10,7 +10,7 @@
 #include "procmap/memory.h"
 #include "runtimes/python_code.h"
 #include "runtimes/python_frames.h"
-#include "runtimes/python_images.h"
+#include "runtimes/runtime_files.h"
 #include "runtimes/python_line.h"
 #include "runtimes/python_target.h"
 #include "support/pythons.h"
@@ -94,7 +94,7 @@ static void check_thread(struct subject *s, const struct pythons_thread *want)
 	assert_int_equal(n, 2);
 }
 
-static void check_interpreter(struct python_images *images, const char *path)
+static void check_interpreter(struct runtime_files *images, const char *path)
 {
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
 	_cleanup_(truth_freep) struct pythons_truth *truth = NULL;
@@ -117,24 +117,24 @@ static void check_interpreter(struct python_images *images, const char *path)
 static void all_frames(void **state)
 {
 	_cleanup_(pythons_deinit) struct pythons pythons;
-	_cleanup_(python_images_freep) struct python_images *images = NULL;
+	_cleanup_(runtime_files_freep) struct runtime_files *images = NULL;
 	uint64_t probed;
 
 	(void)state;
 	pythons_find(&pythons);
-	assert_int_equal(python_images_new(&images), 0);
+	assert_int_equal(runtime_files_new(&python_probe, &images), 0);
 	for (size_t i = 0; i < pythons.n; i++)
 		check_interpreter(images, pythons.paths[i]);
 	/* the second process of an image costs no probe */
-	probed = python_images_probed(images);
+	probed = runtime_files_probed(images);
 	check_interpreter(images, pythons.paths[0]);
-	assert_int_equal(python_images_probed(images), probed);
+	assert_int_equal(runtime_files_probed(images), probed);
 }
 
 /* A process without Python. */
 static void no_python(void **state)
 {
-	_cleanup_(python_images_freep) struct python_images *images = NULL;
+	_cleanup_(runtime_files_freep) struct runtime_files *images = NULL;
 	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
 	_cleanup_(freep) struct subject *s = calloc(1, sizeof(*s));
 	struct pid_id id;
@@ -143,7 +143,7 @@ static void no_python(void **state)
 	assert_int_equal(root_open("/proc", &proc), 0);
 	assert_int_equal(pid_read(&proc, getpid(), &id), 0);
 	assert_int_equal(process_memory_init(&s->pm, &proc, &id), 0);
-	assert_int_equal(python_images_new(&images), 0);
+	assert_int_equal(runtime_files_new(&python_probe, &images), 0);
 	assert_int_equal(
 		python_target_find(images, &proc, &id, &s->pm.memory, &s->target, &s->threads),
 		PYTHON_ABSENT);
@@ -163,12 +163,12 @@ static void forged_lists(void **state)
 		{"threads", PYTHON_NOT_READY, 3 * PYTHON_THREADS_MAX + 300},
 	};
 	_cleanup_(pythons_deinit) struct pythons pythons;
-	_cleanup_(python_images_freep) struct python_images *images = NULL;
+	_cleanup_(runtime_files_freep) struct runtime_files *images = NULL;
 	_cleanup_(freep) struct subject *s = calloc(1, sizeof(*s));
 
 	(void)state;
 	pythons_find(&pythons);
-	assert_int_equal(python_images_new(&images), 0);
+	assert_int_equal(runtime_files_new(&python_probe, &images), 0);
 	for (size_t i = 0; i < array_size(rows); i++) {
 		const char *const args[] = {"test/data/python/hostile.py", "-", rows[i].kind, NULL};
 		_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
@@ -224,11 +224,11 @@ static size_t check_lines(enum python_lines shape, char *code, char *pairs)
 static void all_lines(void **state)
 {
 	_cleanup_(pythons_deinit) struct pythons pythons;
-	_cleanup_(python_images_freep) struct python_images *images = NULL;
+	_cleanup_(runtime_files_freep) struct runtime_files *images = NULL;
 
 	(void)state;
 	pythons_find(&pythons);
-	assert_int_equal(python_images_new(&images), 0);
+	assert_int_equal(runtime_files_new(&python_probe, &images), 0);
 	for (size_t i = 0; i < pythons.n; i++) {
 		_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
 		_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};

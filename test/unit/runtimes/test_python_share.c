@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/loop.h"
+#include "base/metric.h"
 #include "base/root.h"
 #include "discovery/pid.h"
 #include "procmap/address_space.h"
@@ -69,10 +70,18 @@ static struct address_space *space_of(struct fixture *f, uint64_t owner)
 	return space;
 }
 
+static void collect(void *reader, struct metric_sink *sink)
+{
+	static const struct metric_family_desc desc = {"podprof_runtime_processes_refused",
+						       METRIC_COUNTER, "", NULL};
+
+	metric_family(sink, &desc);
+	runtime_python.collect(reader, RUNTIME_FAMILY_REFUSED, sink);
+}
+
 static uint64_t n_refused(const struct fixture *f)
 {
-	return metrics_get(runtime_python.collect, f->reader, "podprof_runtime_processes_refused",
-			   "python");
+	return metrics_get(collect, f->reader, "podprof_runtime_processes_refused", "python");
 }
 
 /* @n processes that differ by their starts; the number of those that are known then. */

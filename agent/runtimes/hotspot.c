@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The reader of HotSpot. A function is a blob of compiled code or an interpreted method;
+ * bpf/shared/hotspot.h describes their words and checks. In profiles the runtime is "java".
+ */
+#include "runtimes/runtimes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "procmap/memory.h"
+#include "runtimes/hotspot_method.h"
+#include "runtimes/hotspot_process.h"
+#include "runtimes/runtime_files.h"
+#include "runtimes/runtime_reader.h"
+
+static bool may_change(int outcome)
+{
+	return outcome == HOTSPOT_NOT_READY || outcome == HOTSPOT_ODD ||
+	       outcome == HOTSPOT_UNREADABLE;
+}
+
+static int cache_new(void **ret)
+{
+	struct runtime_files *files;
+	int r = runtime_files_new(&hotspot_probe, &files);
+
+	*ret = files;
+	return r;
+}
+
+static void cache_free(void *cache)
+{
+	runtime_files_free(cache);
+}
+
+static int find(void *cache, const struct root *proc, const struct pid_id *id, void *ret)
+{
+	struct process_memory memory = {.fd = -1};
+	int r = hotspot_outcome_of_memory(process_memory_init(&memory, proc, id));
+
+	if (!r)
+		r = hotspot_target_find(cache, proc, id, &memory.memory, ret);
+	process_memory_deinit(&memory);
+	return r;
+}
+
+static const void *record(const void *target)
+{
+	return &((const struct hotspot_target *)target)->process;
+}
+
+static void version(const void *target, char ret[RUNTIME_VERSION_BYTES])
+{
+	const struct hotspot_target *t = target;
+
+	if (t->version[0] && t->version[0] < 1000)
+		snprintf(ret, RUNTIME_VERSION_BYTES, "%u", t->version[0]);
+}
+
+static int read_function(struct memory *m, const void *target, const uint64_t words[2], void *ret)
+{
+	return hotspot_function_read(m, target, words, ret);
+}
+
+static void function_deinit(void *function)
+{
+	hotspot_function_deinit(function);
+}
+
+static size_t function_size(const void *function)
+{
+	return ((const struct hotspot_function *)function)->n_lines;
+}
+
+static void place(const void *function, uint32_t at, struct runtime_place *ret)
+{
+	const struct hotspot_function *f = function;
+
+	*ret = (struct runtime_place){
+		.function = {.name = f->name, .file = f->file, .start_line = f->first_line},
+		.line = hotspot_function_line(f, at),
+	};
+}
+
+static const struct runtime_reader_kind kind = {
+	.name = "java",
+	.runtime = FRAME_RUNTIME_HOTSPOT,
+	.records = HOTSPOT_PROCESSES_MAX,
+	.states = HOTSPOT_OUTCOME_MAX,
+	.absent = HOTSPOT_ABSENT,
+	.gone = HOTSPOT_GONE,
+	.unreadable = HOTSPOT_UNREADABLE,
+	.state_name = hotspot_outcome_name,
+	.may_change = may_change,
+	.cache_new = cache_new,
+	.cache_free = cache_free,
+	.target_bytes = sizeof(struct hotspot_target),
+	.find = find,
+	.record = record,
+	.version = version,
+	.function_bytes = sizeof(struct hotspot_function),
+	.read = read_function,
+	.function_deinit = function_deinit,
+	.function_size = function_size,
+	.place = place,
+};
+
+static int hotspot_new(const struct runtime_host *host, void **ret)
+{
+	return runtime_reader_new(&kind, host, ret);
+}
+
+const struct runtime runtime_hotspot = {.name = "java", .new = hotspot_new, RUNTIME_READER};

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A Method leads to its ConstMethod, which has the bytecodes, the line table behind them, and
+ * indices in the constant pool. The entries of the pool for names are pointers to symbols: a length
+ * and characters. The pool leads to the class, whose name is a symbol too.
+ *
+ * The memory of a class is freed when its loader is, and code is freed and replaced at any time.
+ */
+#include "runtimes/hotspot_method.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "procmap/memory.h"
+#include "runtimes/hotspot_line.h"
+#include "runtimes/hotspot_name.h"
+
+/* Bytes of a symbol that are read, with a NUL. Reached: cut. */
+#define SYMBOL_BYTES	512
+#define BLOB_NAME_BYTES 64
+#define CHECK_FACTOR	0x9e3779b97f4a7c15ull
+/* The ConstMethod has a line table: a flag in all releases. */
+#define FLAG_LINES	1
+/* Bytes of a ConstMethod. Reached: the function has no lines. */
+#define CONST_BYTES_MAX (16u << 20)
+/* The first release whose numbers have no zero bytes. */
+#define VERSION_NO_ZERO 20
+
+void hotspot_function_deinit(struct hotspot_function *f)
+{
+	free(f->lines);
+	*f = (struct hotspot_function){0};
+}
+
+static uint32_t check_of(const uint64_t words[3])
+{
+	uint64_t h = 0;
+
+	for (int i = 0; i < 3; i++) {
+		h = (h ^ words[i]) * CHECK_FACTOR;
+		h ^= h >> 29;
+	}
+	return (uint32_t)(h >> 32);
+}
+
+struct reading {
+	struct memory *m;
+	const struct hotspot_target *target;
+	const uint64_t *f; /* fields of the layout */
+	uint64_t object;
+	bool is_compiled;
+	uint64_t key[3]; /* the words of the check */
+	uint64_t method;
+};
+
+static int read_ranges(const struct reading *r, const struct memory_range *ranges, size_t n)
+{
+	return hotspot_outcome_of_memory(memory_read_ranges(r->m, ranges, n));
+}
+
+/* ---------------------------------------------------------------- the check */
+
+static int read_compiled_key(const struct reading *r, uint64_t key[3])
+{
+	uint32_t id = 0;
+	const struct memory_range ranges[] = {
+		{r->object + r->target->process.blob_name, &key[0], 8},
+		{r->object + r->target->process.blob_method, &key[1], 8},
+		{r->object + r->target->process.blob_compile_id, &id, 4},
+	};
+	int result = read_ranges(r, ranges, array_size(ranges));
+
+	key[2] = id;
+	return result;
+}
+
+static int read_method_key(const struct reading *r, uint64_t key[3])
+{
+	const struct hotspot_process *p = &r->target->process;
+	struct memory_range ranges[] = {{r->object + p->method_const, &key[0], 8}, {0}};
+	int result = read_ranges(r, ranges, 1);
+
+	if (result)
+		return result;
+	ranges[0] = (struct memory_range){key[0] + p->const_constants, &key[1], 8};
+	ranges[1] = (struct memory_range){key[0] + p->const_names, &key[2], 8};
+	return read_ranges(r, ranges, 2);
+}
+
+static int read_key(const struct reading *r, uint64_t key[3])
+{
+	return r->is_compiled ? read_compiled_key(r, key) : read_method_key(r, key);
+}
+
+/* ---------------------------------------------------------------- symbols */
+
+/* The texts of @n symbols. */
+static int read_symbols(const struct reading *r, const uint64_t *at, size_t n,
+			char (*ret)[SYMBOL_BYTES])
+{
+	struct memory_range ranges[8];
+	uint16_t lengths[8] = {0};
+	int result;
+
+	for (size_t i = 0; i < n; i++)
+		ranges[i] = (struct memory_range){at[i] + r->f[HOTSPOT_SYMBOL_N], &lengths[i], 2};
+	result = read_ranges(r, ranges, n);
+	for (size_t i = 0; i < n; i++) {
+		if (lengths[i] > SYMBOL_BYTES - 1)
+			lengths[i] = SYMBOL_BYTES - 1;
+		ranges[i] = (struct memory_range){at[i] + r->f[HOTSPOT_SYMBOL_BODY], ret[i],
+						  lengths[i]};
+		ret[i][lengths[i]] = 0;
+	}
+	return result ? result : read_ranges(r, ranges, n);
+}
+
+/* ---------------------------------------------------------------- methods */
+
+struct method {
+	uint64_t at; /* the ConstMethod */
+	uint64_t constants;
+	uint32_t words;
+	uint32_t flags;
+	uint16_t code_bytes;
+	uint16_t name;
+	uint16_t signature;
+	uint16_t source; /* 0: none */
+	uint64_t holder;
+	uint32_t n_constants;
+};
+
+enum { NAME, SIGNATURE, CLASS, SOURCE, SYMBOLS };
+
+static int read_method(const struct reading *r, struct method *ret)
+{
+	const bool has_source = r->target->layout.known[HOTSPOT_POOL_SOURCE];
+	struct memory_range ranges[] = {
+		{r->method + r->f[HOTSPOT_METHOD_CONST], &ret->at, 8}, {0}, {0}, {0}, {0}, {0},
+	};
+	int result = read_ranges(r, ranges, 1);
+
+	if (result)
+		return result;
+	ranges[0] =
+		(struct memory_range){ret->at + r->f[HOTSPOT_CONST_CONSTANTS], &ret->constants, 8};
+	ranges[1] = (struct memory_range){ret->at + r->f[HOTSPOT_CONST_BYTES_ALL], &ret->words, 4};
+	ranges[2] = (struct memory_range){ret->at + r->f[HOTSPOT_CONST_FLAGS], &ret->flags, 2};
+	ranges[3] = (struct memory_range){ret->at + r->f[HOTSPOT_CONST_CODE_BYTES],
+					  &ret->code_bytes, 2};
+	ranges[4] = (struct memory_range){ret->at + r->f[HOTSPOT_CONST_NAME], &ret->name, 2};
+	ranges[5] =
+		(struct memory_range){ret->at + r->f[HOTSPOT_CONST_SIGNATURE], &ret->signature, 2};
+	result = read_ranges(r, ranges, 6);
+	if (result)
+		return result;
+	ranges[0] =
+		(struct memory_range){ret->constants + r->f[HOTSPOT_POOL_HOLDER], &ret->holder, 8};
+	ranges[1] =
+		(struct memory_range){ret->constants + r->f[HOTSPOT_POOL_N], &ret->n_constants, 4};
+	ranges[2] =
+		(struct memory_range){ret->constants + r->f[HOTSPOT_POOL_SOURCE], &ret->source, 2};
+	result = read_ranges(r, ranges, has_source ? 3 : 2);
+	if (!result && (ret->name >= ret->n_constants || ret->signature >= ret->n_constants ||
+			ret->source >= ret->n_constants))
+		return HOTSPOT_ODD;
+	return result;
+}
+
+/* Names and file. */
+static int read_texts(const struct reading *r, const struct method *method,
+		      struct hotspot_function *ret)
+{
+	const uint64_t entries = method->constants + r->target->layout.bytes[HOTSPOT_POOL];
+	char texts[SYMBOLS][SYMBOL_BYTES] = {{0}};
+	uint64_t at[SYMBOLS] = {0};
+	const struct memory_range ranges[] = {
+		{entries + method->name * 8ull, &at[NAME], 8},
+		{entries + method->signature * 8ull, &at[SIGNATURE], 8},
+		{method->holder + r->f[HOTSPOT_CLASS_NAME], &at[CLASS], 8},
+		{entries + method->source * 8ull, &at[SOURCE], 8},
+	};
+	const size_t n = method->source ? SYMBOLS : SOURCE;
+	int result = read_ranges(r, ranges, n);
+
+	for (size_t i = 0; i < n; i++)
+		at[i] &= ~1ull; /* a mark of the pool */
+	if (!result)
+		result = read_symbols(r, at, n, texts);
+	hotspot_name(texts[CLASS], texts[NAME], texts[SIGNATURE], ret->name, sizeof(ret->name));
+	hotspot_file(texts[CLASS], texts[SOURCE], ret->file, sizeof(ret->file));
+	return result;
+}
+
+/* The line table is behind the bytecodes, up to the end of the ConstMethod at most. */
+static int read_lines(const struct reading *r, const struct method *method,
+		      struct hotspot_function *ret)
+{
+	const uint64_t before = r->target->layout.bytes[HOTSPOT_CONST] + method->code_bytes;
+	const uint64_t all = method->words * 8ull;
+	size_t n;
+	int result;
+
+	if (!(method->flags & FLAG_LINES) || all <= before || all > CONST_BYTES_MAX)
+		return 0;
+	n = all - before < HOTSPOT_LINES_BYTES_MAX ? (size_t)(all - before)
+						   : HOTSPOT_LINES_BYTES_MAX;
+	ret->lines = malloc(n);
+	if (!ret->lines)
+		return -ENOMEM;
+	result = hotspot_outcome_of_memory(memory_read(r->m, method->at + before, ret->lines, n));
+	if (result)
+		return result;
+	ret->no_zero = r->target->version[0] >= VERSION_NO_ZERO;
+	(void)hotspot_line(ret->lines, n, ret->no_zero, 0, &ret->n_lines, &ret->first_line);
+	return 0;
+}
+
+static int read_function(struct reading *r, struct hotspot_function *ret)
+{
+	struct method method = {0};
+	int result = read_method(r, &method);
+
+	if (!result)
+		result = read_texts(r, &method, ret);
+	return result ? result : read_lines(r, &method, ret);
+}
+
+/* A blob: of a method, or with a name of its own. */
+static int read_blob(struct reading *r, struct hotspot_function *ret)
+{
+	char name[BLOB_NAME_BYTES];
+	int result = hotspot_outcome_of_memory(memory_read(r->m, r->key[0], name, sizeof(name)));
+
+	name[sizeof(name) - 1] = 0;
+	if (result)
+		return result;
+	if (strcmp(name, "nmethod") == 0 || strcmp(name, "native nmethod") == 0) {
+		r->method = r->key[1];
+		return read_function(r, ret);
+	}
+	memcpy(ret->name, name, sizeof(name));
+	return 0;
+}
+
+int hotspot_function_read(struct memory *m, const struct hotspot_target *target,
+			  const uint64_t words[2], struct hotspot_function *ret)
+{
+	struct reading r = {
+		.m = m,
+		.target = target,
+		.f = target->layout.fields,
+		.object = words[0],
+		.method = words[0],
+		.is_compiled = words[0] >= target->process.low && words[0] < target->process.limit,
+	};
+	uint64_t again[3] = {0};
+	int result = read_key(&r, r.key);
+
+	if (!result && check_of(r.key) != words[1] >> 32)
+		return HOTSPOT_ODD;
+	if (!result)
+		result = r.is_compiled ? read_blob(&r, ret) : read_function(&r, ret);
+	if (!result)
+		result = read_key(&r, again);
+	if (!result && memcmp(again, r.key, sizeof(again)) != 0)
+		result = HOTSPOT_ODD;
+	ret->is_compiled = r.is_compiled;
+	if (result)
+		hotspot_function_deinit(ret);
+	return result;
+}
+
+uint32_t hotspot_function_line(const struct hotspot_function *f, uint32_t place)
+{
+	if (f->is_compiled || !f->n_lines)
+		return 0;
+	return hotspot_line(f->lines, f->n_lines, f->no_zero, place, NULL, NULL);
+}

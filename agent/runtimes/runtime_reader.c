@@ -1,0 +1,917 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A process is probed when the walker gets its mappings: a thread looks for the runtime in the
+ * mapped files and makes the walker's record. An image without the runtime is marked, so that a
+ * process with such images alone never comes to the thread. A process that does not run the runtime
+ * yet is tried again. A child of fork() is a process like any other: its image is known, and a
+ * record takes some reads.
+ *
+ * Names are read from the process, by the same thread: memory can block its reader forever
+ * (userfaultfd), and a watchdog then abandons the thread and the process. A sample waits until the
+ * functions on its stack are read. A function stays known while its process is, so it is read once.
+ * The check in the frame tells a function from a later one at the same address: a name is right or
+ * missing.
+ */
+#include "runtimes/runtime_reader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/loop.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "base/watchdog.h"
+#include "base/worker.h"
+#include "procmap/address_space.h"
+#include "procmap/memory.h"
+#include "procmap/share.h"
+
+/* Processes of a runtime to probe or with the runtime, 3 KB each. An owner has a share of the free
+ * ones (procmap/share.h). Reached: a further process has native frames only;
+ * `podprof_runtime_processes_refused_total`. */
+#define READER_PROCESSES_MAX 8192
+/* Bytes of functions of a runtime: names and line tables. Reached: all are read again. */
+#define READER_NAMES_BYTES   ((size_t)32 << 20)
+/* Functions of one job: some milliseconds. Reached: the next job reads the others. */
+#define READER_BATCH_MAX     256
+/* Functions of a process that wait for the thread. Reached: a frame is "[RUNTIME: gone]". */
+#define READER_WANTED_MAX    8192
+/* Jobs that wait for the thread. Reached: tried again within a second. */
+#define READER_JOBS_MAX	     256
+/* Attempts on a process that does not run the runtime yet, in 1, 2, 4 ... 64 seconds. Reached: the
+ * process has native frames until its mappings change;
+ * `podprof_runtime_processes{state="not_ready"}` and others. */
+#define READER_ATTEMPTS_MAX  7
+/* Nanoseconds without progress before the thread is abandoned: samples wait five seconds at most.
+ */
+#define READER_STUCK_NS	     (2 * NSEC_PER_SEC)
+
+_Static_assert(FRAME_RUNTIME_MAX <= 32, "a bit for each in struct image");
+
+struct process_key {
+	uint64_t pid;
+	uint64_t start_ns;
+	uint64_t exec_id;
+};
+
+/* A frame's words without the place. */
+struct function_key {
+	uint64_t words[2];
+};
+
+/* A function; without a name if it is gone. */
+struct function {
+	struct function_key key;
+	void *value;	/* owned; NULL: not read, or gone */
+	bool is_wanted; /* not read yet: in the process's @wanted */
+	bool is_gone;
+	TAILQ_ENTRY(function) in_wanted;
+	UT_hash_handle hh;
+};
+
+TAILQ_HEAD(function_queue, function);
+
+struct process {
+	struct process_key key;
+	struct pid_id pid;
+	void *target;	  /* owned; NULL: not probed yet */
+	int outcome;	  /* of @target */
+	uint64_t version; /* of the probed mappings */
+	unsigned int n_attempts;
+	uint64_t retry_ns; /* monotonic; 0: no attempt is due */
+	bool is_probing;
+	bool is_naming;
+	bool is_hung;
+	bool is_full;
+	struct function *functions;
+	struct function_queue wanted;
+	size_t n_wanted;
+	struct share_holder *owner;  /* of the process */
+	struct share_holder *walked; /* ... and of its record; NULL: no record */
+	bool is_queued;		     /* in the reader's @unread */
+	TAILQ_ENTRY(process) in_unread;
+	UT_hash_handle hh;
+};
+
+TAILQ_HEAD(process_queue, process);
+
+struct runtime_reader {
+	const struct runtime_reader_kind *kind;
+	struct runtime_host host;
+	struct worker *worker;
+	struct watchdog *watchdog;
+	struct loop_source *retry;
+	struct loop_source *sweep;
+	struct process_key swept_next;
+	void *cache; /* of the thread */
+	void *next;
+	struct process *processes;
+	struct process_queue unread;  /* functions are wanted, and no job reads them */
+	struct share_holder *owners;  /* of @processes */
+	struct share_holder *walkers; /* of @n_records */
+	uint64_t n_refused;
+	size_t n_records;
+	size_t name_bytes;
+	bool ends;
+};
+
+struct named {
+	struct function_key key;
+	int outcome;
+	void *value; /* owned, or NULL */
+};
+
+/* One task of the thread: probing a process, or reading @n functions. */
+struct job {
+	struct work work;
+	struct runtime_reader *reader;
+	const struct runtime_reader_kind *kind;
+	void *cache; /* the thread's while the job runs; the job's if abandoned */
+	const struct root *proc;
+	struct process_key key;
+	struct pid_id pid;
+	int outcome;
+
+	uint64_t version;
+	struct image **files; /* @n_files references */
+	size_t n_files;
+	void *target; /* owned */
+
+	struct named *functions; /* @n */
+	size_t n;
+};
+
+static void value_free(const struct runtime_reader_kind *kind, void *value)
+{
+	if (value)
+		kind->function_deinit(value);
+	free(value);
+}
+
+static void job_free(struct job *job)
+{
+	for (size_t i = 0; i < job->n_files; i++)
+		image_unref(job->files[i]);
+	for (size_t i = 0; i < job->n; i++)
+		value_free(job->kind, job->functions[i].value);
+	free(job->files);
+	free(job->functions);
+	free(job->target);
+	free(job);
+}
+
+static void job_drop(struct work *work)
+{
+	struct job *job = container_of(work, struct job, work);
+
+	job->kind->cache_free(job->cache);
+	job_free(job);
+}
+
+/* ---------------------------------------------------------------- processes */
+
+static struct process_key key_of(const struct address_space_who *who)
+{
+	return (struct process_key){who->pid.pid, who->start_ns, who->exec_id};
+}
+
+static struct process *process_find(const struct runtime_reader *r, const struct process_key *key)
+{
+	struct process *p;
+
+	HASH_FIND(hh, r->processes, key, sizeof(*key), p);
+	return p;
+}
+
+/* One more of @max for an owner. NULL: above its share, or no memory. */
+static struct share_holder *hold(struct share_holder **holders, uint64_t owner, size_t max,
+				 size_t total)
+{
+	struct share_holder *h = share_holder_get(holders, owner);
+
+	if (!h)
+		return NULL;
+	if (!share_allows(max, total, h->held)) {
+		share_holder_put(holders, h);
+		return NULL;
+	}
+	h->held++;
+	return h;
+}
+
+static void release(struct share_holder **holders, struct share_holder *h)
+{
+	if (!h)
+		return;
+	h->held--;
+	share_holder_put(holders, h);
+}
+
+static struct process *process_new(struct runtime_reader *r, const struct address_space_who *who,
+				   uint64_t owner)
+{
+	struct share_holder *h =
+		hold(&r->owners, owner, READER_PROCESSES_MAX, HASH_COUNT(r->processes));
+	struct process *p = h ? calloc(1, sizeof(*p)) : NULL;
+	bool hash_oom = false;
+
+	r->n_refused += !h;
+	if (!p) {
+		release(&r->owners, h);
+		return NULL;
+	}
+	p->key = key_of(who);
+	p->pid = who->pid;
+	p->outcome = r->kind->unreadable;
+	p->owner = h;
+	TAILQ_INIT(&p->wanted);
+	HASH_ADD(hh, r->processes, key, sizeof(p->key), p);
+	if (hash_oom) {
+		release(&r->owners, h);
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+static void queue(struct runtime_reader *r, struct process *p)
+{
+	if (!p->is_queued)
+		TAILQ_INSERT_TAIL(&r->unread, p, in_unread);
+	p->is_queued = true;
+}
+
+static void unqueue(struct runtime_reader *r, struct process *p)
+{
+	if (p->is_queued)
+		TAILQ_REMOVE(&r->unread, p, in_unread);
+	p->is_queued = false;
+}
+
+static void function_settle(struct process *p, struct function *f)
+{
+	if (!f->is_wanted)
+		return;
+	TAILQ_REMOVE(&p->wanted, f, in_wanted);
+	p->n_wanted--;
+	f->is_wanted = false;
+}
+
+static size_t bytes_of(const struct runtime_reader *r, const struct function *f)
+{
+	return sizeof(*f) +
+	       (f->value ? r->kind->function_bytes + r->kind->function_size(f->value) : 0);
+}
+
+static void function_drop(struct runtime_reader *r, struct process *p, struct function *f)
+{
+	HASH_DEL(p->functions, f);
+	r->name_bytes -= bytes_of(r, f);
+	function_settle(p, f);
+	value_free(r->kind, f->value);
+	free(f);
+}
+
+static bool has_record(const struct process *p)
+{
+	return p->walked;
+}
+
+static void drop_record(struct runtime_reader *r, struct process *p)
+{
+	r->n_records -= has_record(p);
+	release(&r->walkers, p->walked);
+	p->walked = NULL;
+}
+
+static void process_drop(struct runtime_reader *r, struct process *p)
+{
+	struct function *f, *next;
+
+	HASH_ITER(hh, p->functions, f, next)
+		function_drop(r, p, f);
+	unqueue(r, p);
+	drop_record(r, p);
+	release(&r->owners, p->owner);
+	HASH_DEL(r->processes, p);
+	free(p->target);
+	free(p);
+}
+
+/* ---------------------------------------------------------------- probing */
+
+static void probe_run(struct work *work)
+{
+	struct job *job = container_of(work, struct job, work);
+
+	job->cache = job->reader->cache;
+	job->outcome = job->cache ? job->kind->find(job->cache, job->proc, &job->pid, job->target)
+				  : job->kind->gone; /* at the end */
+}
+
+static void retry_later(struct runtime_reader *r, struct process *p)
+{
+	if (p->n_attempts >= READER_ATTEMPTS_MAX)
+		return;
+	p->retry_ns = nsec_monotonic() + (NSEC_PER_SEC << p->n_attempts++);
+	(void)loop_arm(r->retry, NSEC_PER_SEC, NSEC_PER_SEC);
+}
+
+static void keep_target(struct runtime_reader *r, struct process *p, struct job *job)
+{
+	drop_record(r, p); /* of the mappings before */
+	p->outcome = job->outcome < 0 ? r->kind->unreadable : job->outcome;
+	free(p->target);
+	p->target = take_ptr(job->target);
+	if (!p->outcome)
+		p->walked = hold(&r->walkers, p->owner->id, r->kind->records, r->n_records);
+	p->is_full = !p->outcome && !p->walked;
+	r->n_records += has_record(p);
+}
+
+static void probe_done(struct work *work)
+{
+	struct job *job = container_of(work, struct job, work);
+	struct runtime_reader *r = job->reader;
+	struct process *p = process_find(r, &job->key);
+
+	if (!work->cancelled && !r->ends && p) {
+		p->is_probing = false;
+		p->version = job->version;
+		if (job->outcome == r->kind->absent) {
+			for (size_t i = 0; i < job->n_files; i++)
+				job->files[i]->no_runtimes |= 1u << r->kind->runtime;
+			process_drop(r, p);
+		} else if (job->outcome == r->kind->gone) {
+			process_drop(r, p);
+		} else {
+			keep_target(r, p, job);
+			if (job->outcome < 0 || r->kind->may_change(job->outcome))
+				retry_later(r, p);
+			if (has_record(p))
+				r->host.found(r->host.ctx, r->kind->runtime,
+					      &(struct address_space_who){
+						      .pid = p->pid,
+						      .start_ns = p->key.start_ns,
+						      .exec_id = p->key.exec_id,
+					      });
+		}
+	}
+	job_free(job);
+}
+
+static struct job *job_new(struct runtime_reader *r, const struct process *p)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	job->reader = r;
+	job->kind = r->kind;
+	job->proc = r->host.proc;
+	job->key = p->key;
+	job->pid = p->pid;
+	return job;
+}
+
+/* Borrows @files until the return. */
+static void probe(struct runtime_reader *r, struct process *p, struct image *const *files, size_t n,
+		  uint64_t version)
+{
+	struct job *job = job_new(r, p);
+
+	p->retry_ns = 0;
+	if (job)
+		job->files = calloc(n ? n : 1, sizeof(struct image *));
+	if (job)
+		job->target = calloc(1, r->kind->target_bytes);
+	if (!job || !job->files || !job->target) {
+		if (job)
+			job_free(job);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		job->files[job->n_files++] = image_ref(files[i]);
+	job->version = version;
+	job->work = (struct work){.run = probe_run, .done = probe_done};
+	if (worker_submit(r->worker, &job->work)) {
+		job_free(job);
+		p->retry_ns = nsec_monotonic() + NSEC_PER_SEC;
+		(void)loop_arm(r->retry, NSEC_PER_SEC, NSEC_PER_SEC);
+		return;
+	}
+	p->is_probing = true;
+}
+
+static void on_retry(void *ctx)
+{
+	const uint64_t now_ns = nsec_monotonic();
+	struct process *p, *next;
+	struct runtime_reader *r = ctx;
+	bool more = false;
+
+	HASH_ITER(hh, r->processes, p, next) {
+		if (p->retry_ns && p->retry_ns <= now_ns && !p->is_probing)
+			probe(r, p, NULL, 0, p->version);
+		more = more || p->retry_ns;
+	}
+	if (!more)
+		(void)loop_disarm(r->retry);
+}
+
+/* Whether the file may have the runtime. */
+static bool is_candidate(const struct runtime_reader *r, const struct image *image)
+{
+	return image && image->kind == IMAGE_FILE && image->file &&
+	       !(image->no_runtimes >> r->kind->runtime & 1);
+}
+
+/* Probes a process if a file in it may have the runtime. */
+static void look_at(struct runtime_reader *r, const struct address_space_who *who,
+		    const struct address_space *space)
+{
+	const struct address_space_mapping *items;
+	_cleanup_(freep) struct image **files = NULL;
+	const struct process_key key = key_of(who);
+	struct process *p = process_find(r, &key);
+	size_t n, n_files = 0;
+
+	if (p && (p->is_probing || p->is_hung || p->version == address_space_version(space)))
+		return;
+	items = address_space_mappings(space, &n);
+	files = calloc(n ? n : 1, sizeof(struct image *));
+	for (size_t i = 0; files && i < n; i++) {
+		struct image *image = image_to_unwind(items[i].image);
+
+		if (is_candidate(r, image))
+			files[n_files++] = image;
+	}
+	if (!n_files)
+		return;
+	if (!p)
+		p = process_new(r, who, address_space_owner(space));
+	if (!p)
+		return;
+	p->n_attempts = 0;
+	probe(r, p, files, n_files, address_space_version(space));
+}
+
+bool runtime_reader_runs(void *reader, const struct address_space_who *who,
+			 const struct address_space *space)
+{
+	const struct process_key key = key_of(who);
+	struct runtime_reader *r = reader;
+	const struct process *p = process_find(r, &key);
+
+	if (p && has_record(p))
+		return true;
+	look_at(r, who, space);
+	return false;
+}
+
+const void *runtime_reader_record(void *reader, const struct address_space_who *who)
+{
+	const struct process_key key = key_of(who);
+	const struct runtime_reader *r = reader;
+	const struct process *p = process_find(r, &key);
+
+	return p && has_record(p) ? r->kind->record(p->target) : NULL;
+}
+
+/* ---------------------------------------------------------------- names */
+
+static struct function_key function_key_of(const struct frame_record *frame)
+{
+	return (struct function_key){{frame->words[0], frame->words[1] & ~(uint64_t)UINT32_MAX}};
+}
+
+static struct function *function_find(const struct process *p, const struct frame_record *frame)
+{
+	const struct function_key key = function_key_of(frame);
+	struct function *f;
+
+	HASH_FIND(hh, p->functions, &key, sizeof(key), f);
+	return f;
+}
+
+static int function_new(struct runtime_reader *r, struct process *p,
+			const struct frame_record *frame)
+{
+	struct function *f = calloc(1, sizeof(*f));
+	bool hash_oom = false;
+
+	if (!f)
+		return -ENOMEM;
+	f->key = function_key_of(frame);
+	f->is_wanted = true;
+	HASH_ADD(hh, p->functions, key, sizeof(f->key), f);
+	if (hash_oom) {
+		free(f);
+		return -ENOMEM;
+	}
+	r->name_bytes += bytes_of(r, f);
+	TAILQ_INSERT_TAIL(&p->wanted, f, in_wanted);
+	p->n_wanted++;
+	queue(r, p);
+	return 0;
+}
+
+/* Drops the functions that are read. */
+static void forget_functions(struct runtime_reader *r)
+{
+	struct process *p, *next;
+
+	HASH_ITER(hh, r->processes, p, next) {
+		struct function *f, *next_function;
+
+		HASH_ITER(hh, p->functions, f, next_function)
+			if (!f->is_wanted)
+				function_drop(r, p, f);
+	}
+}
+
+/* An outcome of the reading, with the function in *@ret. */
+static int read_one(const struct job *job, struct memory *m, const struct function_key *key,
+		    void **ret)
+{
+	_cleanup_(freep) void *value = calloc(1, job->kind->function_bytes);
+	int result;
+
+	if (!value)
+		return -ENOMEM;
+	result = job->kind->read(m, job->target, key->words, value);
+	if (!result)
+		*ret = take_ptr(value);
+	return result;
+}
+
+static void names_run(struct work *work)
+{
+	struct job *job = container_of(work, struct job, work);
+	struct process_memory memory = {.fd = -1};
+
+	job->cache = job->reader->cache;
+	job->outcome = process_memory_init(&memory, job->proc, &job->pid);
+	for (size_t i = 0; i < job->n; i++) {
+		struct named *f = &job->functions[i];
+
+		f->outcome = job->outcome ? job->kind->gone
+					  : read_one(job, &memory.memory, &f->key, &f->value);
+		work_alive(work);
+	}
+	if (!job->outcome)
+		job->outcome = memory_check(&memory.memory);
+	process_memory_deinit(&memory);
+}
+
+static void take_function(struct runtime_reader *r, struct process *p, struct named *named,
+			  bool is_gone)
+{
+	struct function *f;
+
+	HASH_FIND(hh, p->functions, &named->key, sizeof(named->key), f);
+	if (!f)
+		return;
+	function_settle(p, f);
+	f->is_gone = is_gone || named->outcome;
+	if (f->is_gone)
+		return;
+	r->name_bytes -= bytes_of(r, f);
+	value_free(r->kind, f->value);
+	f->value = take_ptr(named->value);
+	r->name_bytes += bytes_of(r, f);
+}
+
+static void read_names(struct runtime_reader *r, struct process *p);
+
+static void names_done(struct work *work)
+{
+	struct job *job = container_of(work, struct job, work);
+	struct runtime_reader *r = job->reader;
+	struct process *p = process_find(r, &job->key);
+
+	if (!work->cancelled && !r->ends && p) {
+		p->is_naming = false;
+		for (size_t i = 0; i < job->n; i++)
+			take_function(r, p, &job->functions[i], job->outcome);
+		read_names(r, p);
+		r->host.named(r->host.ctx, p->pid.pid);
+		if (r->name_bytes > READER_NAMES_BYTES)
+			forget_functions(r);
+	}
+	job_free(job);
+}
+
+/* The task for the next batch of @p's wanted functions; NULL without memory. */
+static struct job *names_job(struct runtime_reader *r, const struct process *p, size_t most)
+{
+	const struct function *f;
+	struct job *job = job_new(r, p);
+
+	if (job) {
+		job->functions = calloc(most, sizeof(*job->functions));
+		job->target = malloc(r->kind->target_bytes);
+	}
+	if (!job || !job->functions || !job->target) {
+		if (job)
+			job_free(job);
+		return NULL;
+	}
+	memcpy(job->target, p->target, r->kind->target_bytes);
+	TAILQ_FOREACH(f, &p->wanted, in_wanted)
+	{
+		if (job->n >= most)
+			break;
+		job->functions[job->n++].key = f->key;
+	}
+	job->work = (struct work){.run = names_run, .done = names_done};
+	return job;
+}
+
+/* Gives the thread the next batch of wanted functions. */
+static void read_names(struct runtime_reader *r, struct process *p)
+{
+	const size_t most = p->n_wanted < READER_BATCH_MAX ? p->n_wanted : READER_BATCH_MAX;
+	struct job *job;
+
+	unqueue(r, p);
+	if (!most || p->is_naming || p->is_hung)
+		return;
+	job = names_job(r, p, most);
+	p->is_naming = job && !worker_submit(r->worker, &job->work);
+	if (p->is_naming)
+		return;
+	if (job)
+		job_free(job);
+	queue(r, p); /* the next flush tries again */
+}
+
+bool runtime_reader_wants(void *reader, const struct address_space_who *who,
+			  const struct frame_record *frame)
+{
+	const struct process_key key = key_of(who);
+	struct process *p = process_find(reader, &key);
+	const struct function *f;
+
+	if (!p || !p->target || p->is_hung)
+		return false;
+	f = function_find(p, frame);
+	if (f)
+		return f->is_wanted;
+	return p->n_wanted < READER_WANTED_MAX && !function_new(reader, p, frame);
+}
+
+void runtime_reader_flush(void *reader)
+{
+	struct runtime_reader *r = reader;
+	const struct process *last = TAILQ_LAST(&r->unread, process_queue);
+	struct process *p;
+
+	/* a process that is refused comes after the last again */
+	while ((p = TAILQ_FIRST(&r->unread))) {
+		read_names(r, p);
+		if (p == last)
+			break;
+	}
+}
+
+int runtime_reader_frame_name(void *reader, const struct address_space_who *who,
+			      const struct frame_record *frame, struct runtime_place *ret)
+{
+	const struct process_key key = key_of(who);
+	const struct runtime_reader *r = reader;
+	const struct process *p = process_find(r, &key);
+	const struct function *f = p ? function_find(p, frame) : NULL;
+
+	if (!f || !f->value)
+		return RUNTIME_GONE;
+	r->kind->place(f->value, (uint32_t)frame->words[1], ret);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- life */
+
+size_t runtime_reader_pending(void *reader)
+{
+	const struct runtime_reader *r = reader;
+
+	return worker_pending(r->worker);
+}
+
+void runtime_reader_wait(void *reader, uint64_t timeout_ns)
+{
+	struct runtime_reader *r = reader;
+
+	(void)worker_wait(r->worker, timeout_ns);
+}
+
+static void process_sweep(struct runtime_reader *r, struct process *p)
+{
+	struct function *f, *next;
+
+	if (pid_check(r->host.proc, &p->pid) == PID_GONE) {
+		process_drop(r, p);
+		return;
+	}
+	HASH_ITER(hh, p->functions, f, next)
+		if (f->is_gone)
+			function_drop(r, p, f);
+}
+
+/* A read of /proc for each process is too long for one turn of the loop. A process that leaves just
+ * before its turn ends the sweep, and the next one goes on. */
+static bool sweep_one(void *ctx)
+{
+	struct runtime_reader *r = ctx;
+	struct process *p = process_find(r, &r->swept_next), *next;
+
+	if (!p)
+		return false;
+	next = p->hh.next;
+	if (next)
+		r->swept_next = next->key;
+	process_sweep(r, p);
+	return next;
+}
+
+void runtime_reader_sweep(void *reader)
+{
+	struct runtime_reader *r = reader;
+
+	if (!r->processes)
+		return;
+	if (!process_find(r, &r->swept_next))
+		r->swept_next = r->processes->key;
+	(void)loop_arm(r->sweep, 1, 0);
+}
+
+/* Releases of a runtime in the metrics. Reached: further ones count as the first. */
+#define READER_VERSIONS_MAX 64
+/* Room for the outcomes of a runtime. */
+#define READER_STATES	    32
+
+/* Processes of one release by state; a release that is not known is "". */
+struct count {
+	char version[RUNTIME_VERSION_BYTES];
+	size_t states[READER_STATES + 2];
+};
+
+struct counts {
+	struct count items[READER_VERSIONS_MAX];
+	size_t n;
+};
+
+static struct count *count_of(struct counts *counts, const char *version)
+{
+	for (size_t i = 0; i < counts->n; i++)
+		if (strcmp(counts->items[i].version, version) == 0)
+			return &counts->items[i];
+	if (counts->n >= READER_VERSIONS_MAX)
+		return &counts->items[0];
+	snprintf(counts->items[counts->n].version, RUNTIME_VERSION_BYTES, "%s", version);
+	return &counts->items[counts->n++];
+}
+
+static void count_all(const struct runtime_reader *r, int hung, int full, struct counts *ret)
+{
+	for (const struct process *p = r->processes; p; p = p->hh.next) {
+		char version[RUNTIME_VERSION_BYTES] = "";
+
+		if (!p->target && !p->is_hung)
+			continue;
+		if (p->target)
+			r->kind->version(p->target, version);
+		count_of(ret, version)
+			->states[p->is_hung   ? hung
+				 : p->is_full ? full
+					      : p->outcome]++;
+	}
+}
+
+static void collect_processes(const struct runtime_reader *r, struct metric_sink *sink)
+{
+	const int hung = r->kind->states, full = hung + 1;
+	_cleanup_(freep) struct counts *counts = calloc(1, sizeof(*counts));
+
+	if (!counts)
+		return;
+	count_all(r, hung, full, counts);
+	for (size_t i = 0; i < counts->n; i++)
+		for (int state = 0; state <= full; state++) {
+			const struct metric_label labels[] = {
+				{"runtime", r->kind->name},
+				{"version", counts->items[i].version},
+				{"state", state == hung	  ? "slow"
+					  : state == full ? "full"
+					  : state	  ? r->kind->state_name(state)
+							  : "walked"},
+			};
+
+			if (counts->items[i].states[state])
+				metric_u64(sink, counts->items[i].states[state], labels,
+					   array_size(labels));
+		}
+}
+
+void runtime_reader_collect(void *reader, enum runtime_family family, struct metric_sink *sink)
+{
+	const struct runtime_reader *r = reader;
+	const struct metric_label label = {"runtime", r->kind->name};
+
+	if (family == RUNTIME_FAMILY_PROCESSES)
+		collect_processes(r, sink);
+	else
+		metric_u64(sink, family == RUNTIME_FAMILY_REFUSED ? r->n_refused : r->name_bytes,
+			   &label, 1);
+}
+
+static int make_next(void *ctx, unsigned int n_blocked)
+{
+	struct runtime_reader *r = ctx;
+
+	(void)n_blocked;
+	return r->kind->cache_new(&r->next);
+}
+
+static void drop_next(void *ctx)
+{
+	struct runtime_reader *r = ctx;
+
+	r->kind->cache_free(r->next);
+	r->next = NULL;
+}
+
+/* The process is left alone from now on. */
+static void on_abandoned(void *ctx, struct work *work)
+{
+	const struct job *job = container_of(work, struct job, work);
+	struct runtime_reader *r = ctx;
+	struct process *p = process_find(r, &job->key);
+
+	r->cache = take_ptr(r->next);
+	if (!p || r->ends)
+		return;
+	p->is_hung = true;
+	p->is_probing = p->is_naming = false;
+	r->host.named(r->host.ctx, p->pid.pid);
+}
+
+void runtime_reader_free(void *reader)
+{
+	struct process *p, *next;
+	struct runtime_reader *r = reader;
+
+	if (!r)
+		return;
+	r->ends = true;
+	watchdog_free(r->watchdog);
+	worker_free(r->worker);
+	loop_remove(r->retry);
+	loop_remove(r->sweep);
+	HASH_ITER(hh, r->processes, p, next)
+		process_drop(r, p);
+	r->kind->cache_free(r->cache);
+	free(r);
+}
+
+int runtime_reader_new(const struct runtime_reader_kind *kind, const struct runtime_host *host,
+		       void **ret)
+{
+	struct runtime_reader *r = calloc(1, sizeof(*r));
+	struct watchdog_opts watchdog = {
+		.loop = host->loop,
+		.blocked_ns = READER_STUCK_NS,
+		.prepare = make_next,
+		.abandoned = on_abandoned,
+		.kept = drop_next,
+		.drop = job_drop,
+		.ctx = r,
+	};
+	int result;
+
+	if (!r)
+		return -ENOMEM;
+	r->kind = kind;
+	r->host = *host;
+	TAILQ_INIT(&r->unread);
+	result = kind->cache_new(&r->cache);
+	if (!result)
+		result = loop_add_timer(host->loop, on_retry, r, &r->retry);
+	if (!result)
+		result = loop_add_steps(host->loop, sweep_one, r, &r->sweep);
+	if (!result)
+		result = worker_new(host->loop, kind->name, READER_JOBS_MAX, &r->worker);
+	watchdog.worker = r->worker;
+	if (!result)
+		result = watchdog_new(&watchdog, &r->watchdog);
+	if (result)
+		runtime_reader_free(r);
+	else
+		*ret = r;
+	return result;
+}

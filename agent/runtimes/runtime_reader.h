@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_RUNTIMES_RUNTIME_READER_H
+#define PODPROF_RUNTIMES_RUNTIME_READER_H
+
+/*
+ * The common part of readers (struct runtime) that read files and memory of processes: a thread
+ * with a watchdog, the processes with their records for the walker, and the functions that frames
+ * belong to. A language runtime adds a struct runtime_reader_kind, whose functions run on the
+ * thread and may block, except where the member says "loop".
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtimes/runtimes.h"
+
+struct memory;
+struct pid_id;
+struct runtime_reader;
+struct root;
+
+/* Bytes of a release as text, for metrics. Reached: cut. */
+#define RUNTIME_VERSION_BYTES 16
+
+/**
+ * struct runtime_reader_kind - a language runtime
+ * @name:       of the thread and in metrics
+ * @runtime:    enum frame_runtime
+ * @records:    entries of the walker's map
+ * @states:     number of outcomes; 0 is success
+ * @absent:     the outcome of a process without the runtime
+ * @gone:       the outcome of a process that has ended
+ * @unreadable: the outcome for an error of our side
+ * @state_name: of an outcome, for metrics. Loop
+ * @may_change: whether a process with this outcome is tried again. Loop
+ * @cache_new:  what the thread remembers between processes; 0 or -errno. Loop
+ * @cache_free: loop
+ * @target_bytes: of a target: what the runtime knows of a process; copied with memcpy()
+ * @find:       look for the runtime in a process. @ret has @target_bytes zeros before. An outcome,
+ *              -errno
+ * @record:     the walker's record in a target, for a process with outcome 0. Loop
+ * @version:    release of a target as text; "": not known. Loop
+ * @function_bytes: of a function; all zeros is empty
+ * @read:       read the function of a frame. @words are the frame's, without the place (bits 31..0
+ *              of the second). @ret stays empty on failure. 0, an outcome, -errno
+ * @function_deinit: loop
+ * @function_size: bytes of memory behind the function. Loop
+ * @place:      the place @place of a frame in its function. Loop
+ */
+struct runtime_reader_kind {
+	const char *name;
+	uint32_t runtime;
+	size_t records;
+	int states;
+	int absent;
+	int gone;
+	int unreadable;
+	const char *(*state_name)(int outcome);
+	bool (*may_change)(int outcome);
+	int (*cache_new)(void **ret);
+	void (*cache_free)(void *cache);
+	size_t target_bytes;
+	int (*find)(void *cache, const struct root *proc, const struct pid_id *id, void *ret);
+	const void *(*record)(const void *target);
+	void (*version)(const void *target, char ret[RUNTIME_VERSION_BYTES]);
+	size_t function_bytes;
+	int (*read)(struct memory *m, const void *target, const uint64_t words[2], void *ret);
+	void (*function_deinit)(void *function);
+	size_t (*function_size)(const void *function);
+	void (*place)(const void *function, uint32_t place, struct runtime_place *ret);
+};
+
+/* 0 or -errno. */
+int runtime_reader_new(const struct runtime_reader_kind *kind, const struct runtime_host *host,
+		       void **ret);
+
+/* The members of struct runtime with the same names; @reader is a struct runtime_reader. */
+void runtime_reader_free(void *reader);
+bool runtime_reader_runs(void *reader, const struct address_space_who *who,
+			 const struct address_space *space);
+const void *runtime_reader_record(void *reader, const struct address_space_who *who);
+int runtime_reader_frame_name(void *reader, const struct address_space_who *who,
+			      const struct frame_record *frame, struct runtime_place *ret);
+bool runtime_reader_wants(void *reader, const struct address_space_who *who,
+			  const struct frame_record *frame);
+void runtime_reader_flush(void *reader);
+size_t runtime_reader_pending(void *reader);
+void runtime_reader_wait(void *reader, uint64_t timeout_ns);
+void runtime_reader_sweep(void *reader);
+void runtime_reader_collect(void *reader, enum runtime_family family, struct metric_sink *sink);
+
+/* The members of a struct runtime whose @new calls runtime_reader_new(). */
+#define RUNTIME_READER                                                                             \
+	.free = runtime_reader_free, .runs = runtime_reader_runs, .record = runtime_reader_record, \
+	.wants = runtime_reader_wants, .flush = runtime_reader_flush,                              \
+	.frame_name = runtime_reader_frame_name, .pending = runtime_reader_pending,                \
+	.wait = runtime_reader_wait, .sweep = runtime_reader_sweep,                                \
+	.collect = runtime_reader_collect
+
+#endif

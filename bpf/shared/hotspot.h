@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_SHARED_HOTSPOT_H
+#define PODPROF_BPF_SHARED_HOTSPOT_H
+
+/*
+ * A process with HotSpot, the Java virtual machine, for the walker (lib/runtime_hotspot.bpf.h): the
+ * code heaps, and offsets in the structures of the virtual machine. The agent finds the values and
+ * verifies them in the process (agent/runtimes/).
+ *
+ * Frames of Java code in a stack (frame.h) are of two kinds, told apart by the first word:
+ *
+ * - in the code heaps: compiled code. The first word is the address of the code blob. The check
+ *   mixes, walk_hash() for each, starting from 0: the blob's name, the method, and the compile id
+ *   as an unsigned 32-bit number. The words of a blob that is no method are whatever lies there.
+ *   The place is the distance of the pc, as looked up, from the blob.
+ * - elsewhere: interpreted code. The first word is the address of the method. The check mixes the
+ *   address of the method's ConstMethod, its constant pool, and the eight aligned bytes with the
+ *   indices of name and signature. The place is the bytecode index.
+ *
+ * The check is the upper half of the result.
+ */
+
+#include "lib/types.h"
+
+/* Processes with HotSpot, some 250 bytes of kernel memory each; before Linux 6.1 the map has the
+ * memory for all, 1 MB. An owner has a share of the free ones (procmap/share.h). Reached: a
+ * further process has native frames only;
+ * `podprof_runtime_processes{state="full"}`. */
+#define HOTSPOT_PROCESSES_MAX 4096
+/* Code heaps of a process; HotSpot has up to 3. Reached: `odd`, native frames only. */
+#define HOTSPOT_HEAPS_MAX     4
+/* Reads of the segment map for one frame: a step back is 254 segments of 128 bytes. Reached: code
+ * further from the beginning of its block is "[java: not understood]". */
+#define HOTSPOT_HOPS_MAX      10
+
+/* Bytes that the walker reads of a blob and of a ConstMethod. Offsets beyond are refused by the
+ * agent. */
+#define HOTSPOT_BLOB_BYTES  512
+#define HOTSPOT_CONST_BYTES 64
+
+struct hotspot_heap {
+	__u64 low; /* [low, limit), reserved memory */
+	__u64 limit;
+	__u64 segments; /* the map, a byte for each segment; 0: no such heap */
+};
+
+struct hotspot_process {
+	__u64 low; /* [low, limit) has all heaps */
+	__u64 limit;
+	__u64 interpreter; /* [interpreter, interpreter_limit) */
+	__u64 interpreter_limit;
+	__u64 entry; /* [entry, entry_limit), in it: makes the frames of methods */
+	__u64 entry_limit;
+	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
+	__u16 segment_shift;   /* log2 of a segment's bytes */
+	__u16 block_header;    /* bytes from a block to its blob */
+	__u16 blob_name;       /* pointer to the name; a multiple of 8, as are all pointers' */
+	__u16 blob_size;       /* int, of the frame in words; a multiple of 4, as are all ints' */
+	__u16 blob_complete;   /* int or short: code before it has no whole frame */
+	__u16 blob_code;       /* pointer to the code, or an int: its distance from the blob */
+	__u16 blob_method;     /* pointer to the method */
+	__u16 blob_compile_id; /* int */
+	__u16 blob_bytes;      /* to read: up to the last of these */
+	__u16 method_const;    /* pointer to the ConstMethod */
+	__u16 const_constants; /* pointer to the constant pool */
+	__u16 const_names;     /* the eight bytes with the indices; a multiple of 8 */
+	__u16 const_code;      /* the bytecodes */
+	__u8 complete_is_short;
+	__u8 code_is_distance;
+	__u8 pad[4];
+};
+_Static_assert(sizeof(struct hotspot_process) == 176, "value of the map of HotSpot processes");
+
+#endif

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Frames of real Java virtual machines: all below /usr/lib/jvm, with interpreted code, with each
+ * compiler alone and with all of them. The functions of test/data/java/Recursion.java are in each
+ * sample, in order, from main() on.
+ */
+#include "support/test.h"
+
+#include <bpf/bpf.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "cpu/report.h"
+#include "procmap/address_space.h"
+#include "profile/oncpu.h"
+#include "runtimes/runtimes.h"
+#include "shared/hotspot.h"
+#include "shared/sample.h"
+#include "support/javas.h"
+#include "support/metrics.h"
+#include "support/sampling.h"
+#include "support/until.h"
+
+#define RATE 997
+#define WANT 250
+
+/* Inlined functions have no frames of their own. */
+#define NO_INLINING "-XX:-Inline"
+
+struct mode {
+	const char *name;
+	const char *options[4];
+	const char *arg;
+	bool sleeps;
+};
+
+static const struct mode modes[] = {
+	{"interpreted", {"-Xint"}, "burn", false},
+	{"interpreted calls", {"-Xint"}, "calls", false},
+	{"C1", {"-XX:TieredStopAtLevel=1", NO_INLINING}, "burn", false},
+	{"C1 calls", {"-XX:TieredStopAtLevel=1", NO_INLINING}, "calls", false},
+	{"C2", {"-XX:-TieredCompilation", NO_INLINING}, "burn", false},
+	{"C2 calls", {"-XX:-TieredCompilation", NO_INLINING}, "calls", false},
+	{"all", {NO_INLINING}, "calls", false},
+	{"one heap", {NO_INLINING, "-XX:-SegmentedCodeCache"}, "calls", false},
+};
+
+static const struct mode sleeping[] = {
+	{"interpreted", {"-Xint"}, "sleep", true},
+	{"all", {NO_INLINING}, "sleep", true},
+};
+
+struct bench {
+	struct sampling on;
+	struct goprocess process;
+	const struct mode *mode;
+	uint64_t n;	   /* samples of the main thread with frames of Java */
+	uint64_t n_native; /* samples without, before the process was known */
+	uint64_t late;	   /* ... and after */
+	uint64_t n_dumped;
+	uint64_t odd;
+	uint64_t n_marked; /* frames are missing, and a mark says so */
+	uint64_t whole;
+	uint64_t early;	 /* with frames of Java, cut before an image's unwind table was there */
+	uint64_t n_leaf; /* with leaf() */
+};
+
+#define DEPTH 6
+/* From main() inwards. */
+static const char *const wants[] = {
+	"Recursion.main(String[])",
+	"Recursion.outer(long)",
+	"Recursion.deep",
+	"Recursion.deep",
+	"Recursion.deep",
+	"Recursion.deep",
+	"Recursion.deep",
+	"Recursion.deep",
+	"run",
+	"Recursion.leaf(long)",
+	"", /* tiny(), or rest() and the library's functions */
+};
+#define LEAF 9
+
+/* A function of the program or of the library; not a stub. */
+static bool is_function(const struct frame *frame)
+{
+	return frame->image->kind == IMAGE_RUNTIME && strchr(frame->image->function.name, '(') &&
+	       strchr(frame->image->function.name, '.');
+}
+
+static bool is_named(const struct frame *frame, const char *want)
+{
+	const char *name = frame->image->function.name;
+
+	if (strcmp(want, "run") == 0) /* Named's, or a lambda with the class that runs it */
+		return strstr(name, ".run(long)") || strstr(name, ".lambda$");
+	return strncmp(name, want, strlen(want)) == 0;
+}
+
+/* Whether the Java frames are as in wants[], up to any of these. */
+static bool is_right(struct bench *b, const struct cpu_stack *stack, uint64_t count)
+{
+	size_t k = 0;
+
+	for (size_t i = stack->n; i-- > 0;) {
+		const struct frame *frame = &stack->frames[i];
+
+		if (!is_function(frame))
+			continue;
+		/* two frames for a lambda */
+		if (k > 8 && k <= 9 && is_named(frame, wants[8]) && !is_named(frame, wants[k]))
+			continue;
+		if (!is_named(frame, wants[k]))
+			return false;
+		if (k == LEAF)
+			b->n_leaf += count;
+		k += k < array_size(wants) - 1;
+	}
+	return k > 0;
+}
+
+static void show(const struct cpu_stack *stack)
+{
+	for (size_t i = 0; i < stack->n; i++) {
+		const struct image *image = stack->frames[i].image;
+
+		print_message(" %s;", image->function.name ? image->function.name : image->path);
+	}
+	print_message("\n");
+}
+
+static bool is_marked(const struct cpu_stack *stack)
+{
+	for (size_t i = 0; i < stack->n; i++)
+		if (stack->frames[i].image->kind == IMAGE_BROKEN)
+			return true;
+	return false;
+}
+
+static void look(struct bench *b, const struct sample *sample, const struct cpu_stack *stack)
+{
+	if (!sample->n_runtime) {
+		*(b->n ? &b->late : &b->n_native) += sample->count;
+		return;
+	}
+	if (sample->end == SAMPLE_END_NO_TABLE) {
+		b->early += sample->count;
+		return;
+	}
+	b->n += sample->count;
+	b->whole += sample->end == SAMPLE_END_COMPLETE ? sample->count : 0;
+	if (is_right(b, stack, sample->count))
+		return;
+	if (is_marked(stack)) {
+		b->n_marked += sample->count;
+		return;
+	}
+	if (sample->end != SAMPLE_END_COMPLETE) /* not from main() on: b->whole counts */
+		return;
+	b->odd += sample->count;
+	print_message("odd:");
+	show(stack);
+}
+
+/* The virtual machine has other threads with Java code: those that wait. */
+static bool is_main(const struct cpu_stack *stack)
+{
+	for (size_t i = 0; i < stack->n; i++)
+		if (stack->frames[i].image->kind == IMAGE_RUNTIME &&
+		    strncmp(stack->frames[i].image->function.name, "Recursion.",
+			    strlen("Recursion.")) == 0)
+			return true;
+	return false;
+}
+
+static void take(void *ctx, const struct sample *sample)
+{
+	struct cpu_stack stack = {.n = 0};
+	struct bench *b = ctx;
+
+	if (sample->pid.pid != b->process.id.pid || !sample->n_user)
+		return;
+	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
+	if (!b->mode->sleeps || is_main(&stack))
+		look(b, sample, &stack);
+	cpu_stack_deinit(&stack);
+}
+
+static void take_none(void *ctx, const struct sample *sample)
+{
+	(void)ctx;
+	(void)sample;
+}
+
+static bool enough(void *ctx)
+{
+	const struct bench *b = ctx;
+
+	return b->n >= WANT;
+}
+
+/* Whether the walker has no record of the process's virtual machine. */
+static bool is_forgotten(void *ctx)
+{
+	const struct bench *b = ctx;
+	const struct bpfobj_unwind maps = oncpu_unwind(cpu_sampler_oncpu(b->on.sampler));
+	const uint32_t tgid = (uint32_t)b->process.id.pid;
+	struct hotspot_process process;
+
+	return bpf_map_lookup_elem(maps.runtimes[FRAME_RUNTIME_HOTSPOT], &tgid, &process) != 0;
+}
+
+static void run(struct bench *b, const struct javas *javas, const char *path)
+{
+	const bool sleeps = b->mode->sleeps;
+
+	javas_run(javas, path, b->mode->options, "Recursion", b->mode->arg, &b->process);
+	assert_int_equal(sampling_open(&b->on), 0);
+	sampling_start(&b->on, (struct cpu_sampler_opts){
+				       .rate_hz = RATE,
+				       .scope = SETTINGS_SCOPE_PROCESSES,
+				       .interval_ns = 100 * NSEC_PER_MSEC,
+				       .off_cpu = sleeps,
+				       .off_fn = take,
+				       .fn = sleeps ? take_none : take,
+				       .ctx = b,
+			       });
+	sampling_want(&b->on, (pid_t)b->process.id.pid);
+	loop_until(b->on.loop, enough, b);
+	assert_false(is_forgotten(b));
+	goprocess_stop(&b->process);
+	loop_until(b->on.loop, is_forgotten, b);
+	cpu_sampler_finish(b->on.sampler);
+	b->n_dumped = metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_deferred_stacks",
+				  "unwound");
+	print_message("%s, %s: %" PRIu64 " samples, %" PRIu64 " with leaf(), %" PRIu64
+		      " odd, %" PRIu64 " marked, %" PRIu64 " whole; %" PRIu64
+		      " before the tables, %" PRIu64 " and %" PRIu64 " without Java\n",
+		      path, b->mode->name, b->n, b->n_leaf, b->odd, b->n_marked, b->whole, b->early,
+		      b->n_native, b->late);
+	sampling_close(&b->on);
+}
+
+static void check(const struct bench *b)
+{
+	/* threads of the virtual machine without Java code are sampled too */
+	assert_true(b->n_marked * 100 <= b->n);
+	assert_true(b->whole * 100 >= b->n * 99);
+	assert_int_equal(b->odd, 0);
+	if (strcmp(b->mode->arg, "calls") != 0)
+		assert_true(b->n_leaf * 100 >= b->n * 90);
+}
+
+static void check_all(const struct mode *first, size_t n)
+{
+	struct javas javas;
+
+	javas_find(&javas);
+	for (size_t i = 0; i < javas.n; i++)
+		for (size_t k = 0; k < n; k++) {
+			struct bench b = {.mode = &first[k]};
+
+			run(&b, &javas, javas.paths[i]);
+			check(&b);
+		}
+	javas_deinit(&javas);
+}
+
+static void test_on_cpu(void **state)
+{
+	(void)state;
+	check_all(modes, array_size(modes));
+}
+
+static void test_off_cpu(void **state)
+{
+	(void)state;
+	check_all(sleeping, array_size(sleeping));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_on_cpu),
+		cmocka_unit_test(test_off_cpu),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The walk with the plan and the step of HotSpot, over a made-up stack and code heap. Native frames
+ * are found by frame pointer. x86-64's code and registers. */
+#include "support/test.h"
+
+#include <string.h>
+
+#define WALK_RUNTIMES
+#include "lib/table_host.h"
+#include "lib/walk.bpf.h"
+
+#define STACK	 0x7ffc00000000ull
+#define HEAP	 0x600000000000ull
+#define SEGMENTS 0x610000000000ull
+#define METHODS	 0x620000000000ull
+#define NATIVE	 0x400000ull
+
+#define SHIFT	      7
+#define HEADER	      16
+/* Blobs, by their first segment. */
+#define BLOB(segment) (HEAP + ((segment) << SHIFT) + HEADER)
+#define COMPILED      BLOB(0ull)
+#define CALLER	      BLOB(4ull)
+#define STUB	      BLOB(8ull)
+#define LONG	      BLOB(16ull) /* far too many hops from its end */
+#define FREE	      BLOB(12ull)
+#define INTERPRETER   BLOB(2048ull)
+#define CODE	      64ull /* from the blob */
+#define NAME	      0x123456789ull
+#define METHOD	      (METHODS + 0x100)
+#define CONST	      (METHODS + 0x200)
+#define CONSTANTS     0xabcdef0ull
+
+/* The compiled blobs' code, from CODE on: prologue, body, copy of a word, epilogue. */
+static const uint8_t code[] = {
+	0x89, 0x84, 0x24, 0x00, 0xc0, 0xfe, 0xff, /* 0: mov %eax,-0x14000(%rsp) */
+	0x55,					  /* 7: push %rbp */
+	0x48, 0x83, 0xec, 0x20,			  /* 8: sub $0x20,%rsp */
+	0x90,					  /* 12: complete */
+	0x48, 0xff, 0x74, 0x24, 0x30,		  /* 13: push 0x30(%rsp) */
+	0x48, 0x8f, 0x04, 0x24,			  /* 18: pop (%rsp) */
+	0x48, 0x83, 0xc4, 0x20,			  /* 22: add $0x20,%rsp */
+	0x5d,					  /* 26: pop %rbp */
+	0x49, 0x3b, 0x67, 0x28,			  /* 27: cmp 0x28(%r15),%rsp */
+	0x0f, 0x87, 0x01, 0x00, 0x00, 0x00,	  /* 31: ja */
+	0xc3,					  /* 37: ret */
+};
+#define COMPLETE 12
+#define WORDS	 6 /* of a frame */
+
+#define REGION_WORDS 0x12000
+static struct region {
+	uint64_t start;
+	uint64_t words[REGION_WORDS];
+} stack = {STACK, {0}}, heap = {HEAP, {0}}, segments = {SEGMENTS, {0}}, methods = {METHODS, {0}};
+static struct region *const regions[] = {&stack, &heap, &segments, &methods};
+
+static const struct hotspot_process whole = {
+	.low = HEAP,
+	.limit = HEAP + (REGION_WORDS * 8),
+	.interpreter = INTERPRETER + CODE,
+	.interpreter_limit = INTERPRETER + CODE + 0x1000,
+	.entry = INTERPRETER + CODE + 0x100,
+	.entry_limit = INTERPRETER + CODE + 0x200,
+	.heaps = {{HEAP, HEAP + (REGION_WORDS * 8), SEGMENTS}},
+	.segment_shift = SHIFT,
+	.block_header = HEADER,
+	.blob_name = 0,
+	.blob_size = 12,
+	.blob_complete = 16,
+	.blob_code = 20,
+	.blob_method = 24,
+	.blob_compile_id = 32,
+	.blob_bytes = 32,
+	.method_const = 8,
+	.const_constants = 8,
+	.const_names = 24,
+	.const_code = 40,
+	.complete_is_short = 1,
+	.code_is_distance = 1,
+};
+static struct hotspot_process process;
+static struct walk_room room;
+
+WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
+{
+	(void)space;
+	for (size_t i = 0; i < array_size(regions); i++) {
+		const uint64_t off = address - regions[i]->start;
+
+		if (off >= sizeof(regions[i]->words) || n > sizeof(regions[i]->words) - off)
+			continue;
+		memcpy(to, (const char *)regions[i]->words + off, n);
+		return 0;
+	}
+	memset(to, 0, n);
+	return -1;
+}
+
+static void put(uint64_t address, const void *bytes, size_t n)
+{
+	for (size_t i = 0; i < array_size(regions); i++)
+		if (address - regions[i]->start < sizeof(regions[i]->words))
+			memcpy((char *)regions[i]->words + (address - regions[i]->start), bytes, n);
+}
+
+static void put_word(uint64_t address, uint64_t word)
+{
+	put(address, &word, sizeof(word));
+}
+
+WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
+{
+	(void)space;
+	return 0;
+}
+
+WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
+{
+	(void)space;
+	(void)exe;
+	return NULL;
+}
+
+WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
+{
+	(void)space;
+	(void)exe;
+	(void)n_frames;
+}
+
+WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
+{
+	(void)c;
+	return &room;
+}
+
+WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_ctx *c)
+{
+	(void)c;
+	return &process;
+}
+
+WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
+{
+	(void)c;
+	return NULL;
+}
+
+/* ---------------------------------------------------------------- building */
+
+static void put_blob(uint64_t blob, int32_t words, int16_t complete, uint32_t id)
+{
+	const int32_t distance = CODE;
+
+	put_word(blob, NAME);
+	put(blob + 12, &words, 4);
+	put(blob + 16, &complete, 2);
+	put(blob + 20, &distance, 4);
+	put_word(blob + 24, METHOD);
+	put(blob + 32, &id, 4);
+	put(blob + CODE, code, sizeof(code));
+}
+
+/* A block of @n segments, each with one hop to the one before, or with as long hops as there are.
+ */
+static void put_segments(uint64_t first, uint64_t n, bool slowly)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		const uint8_t back = (uint8_t)(slowly ? i > 0 : i < 254 ? i : 253);
+
+		put(SEGMENTS + first + i, &back, 1);
+	}
+}
+
+static void build(void)
+{
+	process = whole;
+	for (size_t i = 0; i < array_size(regions); i++)
+		memset(regions[i]->words, 0, sizeof(regions[i]->words));
+	memset(segments.words, 0xff, sizeof(segments.words));
+	put_blob(COMPILED, WORDS, COMPLETE, 1);
+	put_blob(CALLER, 4, COMPLETE, 2);
+	put_blob(STUB, 0, -1, 0);
+	put_blob(LONG, WORDS, COMPLETE, 3);
+	put_segments(0, 4, false);
+	put_segments(4, 4, false);
+	put_segments(8, 4, false);
+	put_segments(16, 64, true);
+	put_segments(2048, 64, false);
+	put_word(METHOD + 8, CONST);
+	put_word(CONST + 8, CONSTANTS);
+	put_word(CONST + 24, 0x0001000200030004ull);
+}
+
+/* The walk is at @pc with @sp; the stack is
+ *	sp + @bytes - 8	return address into CALLER, whose frame has 4 words
+ *	behind it	the return address into native code, whose frame pointer ends
+ */
+struct walked {
+	struct walk walk;
+	__u64 frames[WALK_SLOTS];
+};
+
+struct at {
+	uint64_t pc;
+	uint64_t sp;
+	uint64_t fp;
+	uint64_t rbx;
+	uint64_t r13;
+};
+
+static void walk_from(const struct at *at, struct walked *ret)
+{
+	struct window win;
+	struct regs regs = {0};
+	const struct walk_ctx c = {.w = &ret->walk,
+				   .regs = &regs,
+				   .win = &win,
+				   .frames = ret->frames,
+				   .mode = SETTINGS_UNWIND_AUTO};
+
+#ifdef __x86_64__
+	regs.ip = at->pc, regs.sp = at->sp, regs.bp = at->fp, regs.orig_ax = (__u64)-1;
+	regs.bx = at->rbx, regs.r13 = at->r13;
+#else
+	regs.pc = at->pc, regs.sp = at->sp, regs.x[29] = at->fp;
+#endif
+	*ret = (struct walked){0};
+	walk_begin(&c, 0, 0);
+	for (int i = 0; i < WALK_PROGRAMS && ret->walk.end == WALK_ON; i++)
+		walk_on(&c, &hotspot_walk);
+	if (ret->walk.end == WALK_ON)
+		ret->walk.end = SAMPLE_END_MAX_FRAMES;
+}
+
+static uint32_t mix(uint64_t a, uint64_t b, uint64_t c)
+{
+	return (uint32_t)(walk_hash(walk_hash(walk_hash(0, a), b), c) >> 32);
+}
+
+/* A letter for each frame: C(ompiled), c(aller), S(tub), I(nterpreted), n(ative); u and o for
+ * broken ones. */
+static void spell(const struct walked *w, char *ret)
+{
+	struct frame_record f;
+
+	for (__u32 k = 0; k < w->walk.n; k += f.n_words) {
+		char letter = 'n';
+
+		assert_true(frame_decode(w->frames + k, w->walk.n - k, &f) > 0);
+		if (f.kind == FRAME_BROKEN)
+			letter = f.reason == FRAME_REASON_UNREADABLE ? 'u' : 'o';
+		else if (f.kind == FRAME_RUNTIME)
+			letter = f.words[0] == COMPILED ? 'C'
+				 : f.words[0] == CALLER ? 'c'
+				 : f.words[0] == STUB	? 'S'
+				 : f.words[0] == METHOD ? 'I'
+							: '?';
+		if (letter == 'C')
+			assert_int_equal(f.words[1] >> 32, mix(NAME, METHOD, 1));
+		if (letter == 'c') {
+			assert_int_equal(f.words[1] >> 32, mix(NAME, METHOD, 2));
+			/* as looked up: within the call */
+			assert_int_equal((uint32_t)f.words[1], CODE + 12);
+		}
+		if (letter == 'I') {
+			assert_int_equal(f.words[1] >> 32,
+					 mix(CONST, CONSTANTS, 0x0001000200030004ull));
+		}
+		*ret++ = letter;
+	}
+	*ret = 0;
+}
+
+#ifdef __x86_64__
+
+/* ---------------------------------------------------------------- compiled code */
+
+/* Frame pointers of the native caller, behind the callers' frames. */
+#define RECORD (STACK + 0x800)
+
+/* The frame of @blob's code at @off, of which @bytes are there; sp is STACK. @fp_saved: the
+ * caller's frame pointer is in the frame. */
+static void put_frame(uint64_t bytes, bool fp_saved)
+{
+	put_word(STACK + bytes - 8, CALLER + CODE + 13);
+	if (fp_saved)
+		put_word(STACK + bytes - 16, RECORD);
+	put_word(STACK + bytes + 32 - 8, NATIVE + 1);
+	put_word(STACK + bytes + 32 - 16, RECORD);
+}
+
+struct row {
+	const char *name;
+	uint64_t off; /* of the code */
+	uint64_t bytes;
+	bool fp_saved;
+};
+
+static const struct row rows[] = {
+	{"before all", 0, 8, false},	     {"before the push", 7, 8, false},
+	{"behind the push", 8, 16, true},    {"behind the sub", 12, 48, true},
+	{"in the body", 13, 48, true},	     {"between push and pop", 18, 56, true},
+	{"before the add", 22, 48, true},    {"before the pop", 26, 16, true},
+	{"at the poll", 27, 8, false},	     {"behind the poll", 31, 8, false},
+	{"before the return", 37, 8, false},
+};
+
+static void test_compiled(void **state)
+{
+	struct walked w;
+	char got[64];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		const struct at at = {.pc = COMPILED + CODE + rows[i].off,
+				      .sp = STACK,
+				      .fp = rows[i].fp_saved ? 1 : RECORD};
+
+		row_begin(rows[i].name);
+		build();
+		put_frame(rows[i].bytes, rows[i].fp_saved);
+		walk_from(&at, &w);
+		spell(&w, got);
+		assert_string_equal(got, "Ccn");
+		assert_int_equal(w.frames[4], NATIVE + 1);
+		assert_int_equal(w.walk.end, SAMPLE_END_COMPLETE);
+	}
+}
+
+/* ---------------------------------------------------------------- odd code */
+
+struct odd_row {
+	const char *name;
+	uint64_t pc;
+	uint64_t addr; /* a word ... */
+	uint64_t word; /* ... changed to this; addr 0: none */
+	const char *want;
+	uint32_t end;
+};
+
+/* The words around @addr are all of a blob's, so a change hits several fields. */
+static const struct odd_row odd_rows[] = {
+	{"a stub", STUB + CODE, 0, 0, "Scnn", SAMPLE_END_COMPLETE},
+	{"free memory", FREE + CODE, 0, 0, "non", SAMPLE_END_COMPLETE},
+	{"too many hops", LONG + CODE + 0x1000, 0, 0, "non", SAMPLE_END_COMPLETE},
+	{"a hop before the heap", COMPILED + CODE, SEGMENTS, 0x7777777777777777ull, "non",
+	 SAMPLE_END_COMPLETE},
+	{"a frame of no size", COMPILED + CODE + 13, COMPILED + 8, 0, "Ccnn", SAMPLE_END_COMPLETE},
+	{"a frame of 8 GB", COMPILED + CODE + 13, COMPILED + 8, 0x4000000000000000ull, "Ccnn",
+	 SAMPLE_END_COMPLETE},
+	{"a frame beyond the stack", COMPILED + CODE + 13, COMPILED + 8, 0x00f0000000000000ull, "C",
+	 SAMPLE_END_UNREADABLE},
+	{"code elsewhere", COMPILED + CODE + 13, COMPILED + 16, 0x7ffffff00000000cull, "Ccnn",
+	 SAMPLE_END_COMPLETE},
+};
+
+static void test_odd(void **state)
+{
+	struct walked w;
+	char got[64];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(odd_rows); i++) {
+		const struct odd_row *row = &odd_rows[i];
+		const struct at at = {.pc = row->pc, .sp = STACK, .fp = RECORD};
+
+		row_begin(row->name);
+		build();
+		if (row->addr)
+			put_word(row->addr, row->word);
+		put_frame(8, false);
+		put_word(RECORD + 8, NATIVE + 1);
+		walk_from(&at, &w);
+		spell(&w, got);
+		assert_string_equal(got, row->want);
+		assert_int_equal(w.walk.end, row->end);
+	}
+}
+
+/* ---------------------------------------------------------------- interpreted code */
+
+/* An interpreted frame with its frame pointer at @fp; the caller's sp is @sender. */
+static void put_interpreted(uint64_t fp, uint64_t sender, uint64_t next_fp, uint64_t ra)
+{
+	put_word(fp - 64, CONST + 40 + 7); /* the bytecode */
+	put_word(fp - 24, METHOD);
+	put_word(fp - 8, sender);
+	put_word(fp, next_fp);
+	put_word(fp + 8, ra);
+}
+
+#define BODY (INTERPRETER + CODE + 0x400)
+
+static void test_interpreted(void **state)
+{
+	const struct at at = {.pc = BODY, .sp = STACK, .fp = STACK + 0x80};
+	const struct at entered = {.pc = INTERPRETER + CODE + 0x110,
+				   .sp = STACK,
+				   .fp = STACK + 0x80,
+				   .rbx = METHOD,
+				   .r13 = STACK + 0x10};
+	struct walked w;
+	char got[64];
+
+	(void)state;
+	build();
+	/* interpreted, interpreted, compiled with arguments in between, native */
+	put_interpreted(STACK + 0x80, STACK + 0x90, STACK + 0x100, BODY + 1);
+	put_interpreted(STACK + 0x100, STACK + 0x140, 1, CALLER + CODE + 13);
+	put_word(STACK + 0x140 + 32 - 8, NATIVE + 1);
+	put_word(STACK + 0x140 + 32 - 16, RECORD);
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "IIcn");
+	assert_int_equal((uint32_t)w.frames[1], 7);
+	assert_int_equal(w.walk.end, SAMPLE_END_COMPLETE);
+
+	/* the same, in a further method that has no frame yet */
+	put_word(STACK, BODY + 1);
+	walk_from(&entered, &w);
+	spell(&w, got);
+	assert_string_equal(got, "IIIcn");
+	assert_int_equal((uint32_t)w.frames[1], 0);
+
+	/* no method: one broken frame, and the walk goes on */
+	put_word(STACK + 0x80 - 24, METHOD + 1);
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "noIcn");
+	put_word(STACK + 0x80 - 24, NATIVE);
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "nuIcn");
+	put_word(STACK + 0x80 - 24, METHOD);
+	put_word(METHOD + 8, NATIVE);
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "nunucn");
+}
+
+/* ---------------------------------------------------------------- anything */
+
+/* Random words everywhere: the walk ends, with whole frames. */
+static void test_random(void **state)
+{
+	static const uint64_t pcs[] = {COMPILED + CODE + 13, COMPILED + CODE, STUB + CODE, BODY,
+				       INTERPRETER + CODE + 0x110};
+	uint64_t seed = 1;
+
+	(void)state;
+	for (size_t round = 0; round < 2000; round++) {
+		const struct at at = {.pc = pcs[round % array_size(pcs)],
+				      .sp = STACK,
+				      .fp = STACK + 0x80,
+				      .rbx = METHOD,
+				      .r13 = STACK + 0x10};
+		struct frame_record frame;
+		struct walked w;
+
+		if (round % 20 == 0) {
+			build();
+			for (uint64_t i = 0; i < 0x400; i += 8)
+				put_word(STACK + i, i % 16 ? CALLER + CODE + 13 : STACK + i + 0x40);
+		}
+		for (size_t i = 0; i < 20; i++) {
+			struct region *region;
+			uint64_t word;
+
+			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+			region = regions[seed % array_size(regions)];
+			word = regions[(seed >> 8) % array_size(regions)]->start +
+			       (seed >> 16) % 0x2000 / (seed >> 60 ? 8 : 1) * (seed >> 60 ? 8 : 1);
+			region->words[(seed >> 32) % 0x100] = seed >> 62 ? word : seed;
+		}
+		walk_from(&at, &w);
+		assert_in_range(w.walk.n, 1, SAMPLE_USER_FRAMES_MAX);
+		for (__u32 k = 0; k < w.walk.n; k += frame.n_words)
+			assert_true(frame_decode(w.frames + k, w.walk.n - k, &frame) > 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_compiled),
+		cmocka_unit_test(test_odd),
+		cmocka_unit_test(test_interpreted),
+		cmocka_unit_test(test_random),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+/* The walk by frame pointers of another machine, with the step: as without. */
+static void test_other(void **state)
+{
+	const struct at at = {.pc = NATIVE, .sp = STACK};
+	struct walked w;
+	char got[64];
+
+	(void)state;
+	build();
+	process = (struct hotspot_process){0};
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_other)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Processes with HotSpot that contradict themselves. Each row changes a small process
+ * (test/fuzz/runtimes/corpus/hotspot_memory/whole): 4096 the variables of the image, 4608 the table
+ * of fields, 7168 of types, 14336 static fields, 14592 code heap, 14848 array of heaps, 15104 queue
+ * of the interpreter, 15360 map of segments, 15616 method, 15680 ConstMethod, 15872 constant pool,
+ * 16128 class, 20480 the heap: the interpreter's blob at 20496, its parts at 20560, the blob of a
+ * method at 22544.
+ */
+#include "support/test.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "runtimes/hotspot_line.h"
+#include "runtimes/hotspot_method.h"
+#include "runtimes/hotspot_name.h"
+#include "runtimes/hotspot_process.h"
+#include "support/flatmemory.h"
+
+#define CORPUS "test/fuzz/runtimes/corpus/hotspot_memory"
+#define HEAD   5 /* bytes of the fuzzer's own */
+#define BYTES  32768
+
+#define METHOD	    15616
+#define CONST	    15680
+#define POOL	    15872
+#define BLOB	    22544
+#define INTERPRETER 20560
+
+struct subject {
+	uint8_t bytes[BYTES];
+	struct flatmemory fm;
+	struct hotspot_target target;
+};
+
+static void subject_init(struct subject *s)
+{
+	_cleanup_(root_deinit) struct root root = ROOT_INIT;
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(BYTES);
+
+	*s = (struct subject){.fm = {.n = 0}};
+	assert_int_equal(root_open(CORPUS, &root), 0);
+	assert_int_equal(root_read(&root, "whole", &b), 0);
+	memcpy(s->bytes, b.data + HEAD, b.len - HEAD);
+	flatmemory_init(&s->fm, s->bytes, b.len - HEAD);
+}
+
+static void put(struct subject *s, uint64_t addr, uint64_t word)
+{
+	memcpy(s->bytes + addr - FLATMEMORY_BASE, &word, sizeof(word));
+}
+
+static int attach(struct subject *s)
+{
+	struct hotspot_image image;
+	int r;
+
+	for (int i = 0; i < HOTSPOT_VARIABLE_MAX; i++)
+		image.variables[i] = FLATMEMORY_BASE + 8ull * (unsigned int)i;
+	r = hotspot_layout_read(&s->fm.memory, &image, 0, &s->target.layout);
+	return r ? r : hotspot_process_attach(&s->fm.memory, &s->target);
+}
+
+static uint64_t check_of(uint64_t a, uint64_t b, uint64_t c)
+{
+	const uint64_t words[] = {a, b, c};
+	uint64_t h = 0;
+
+	for (int i = 0; i < 3; i++) {
+		h = (h ^ words[i]) * 0x9e3779b97f4a7c15ull;
+		h ^= h >> 29;
+	}
+	return h >> 32 << 32;
+}
+
+static uint64_t word_at(const struct subject *s, uint64_t addr)
+{
+	uint64_t word;
+
+	memcpy(&word, s->bytes + addr - FLATMEMORY_BASE, sizeof(word));
+	return word;
+}
+
+static uint64_t check_of_blob(const struct subject *s)
+{
+	return check_of(word_at(s, BLOB), METHOD, 77);
+}
+
+static uint64_t check_of_method(const struct subject *s)
+{
+	return check_of(CONST, POOL, word_at(s, CONST + 24));
+}
+
+/* ---------------------------------------------------------------- as it is */
+
+static void whole(void **state)
+{
+	_cleanup_(hotspot_function_deinit) struct hotspot_function f = {0}, g = {0}, h = {0};
+	struct subject s;
+
+	(void)state;
+	subject_init(&s);
+	assert_int_equal(attach(&s), HOTSPOT_OK);
+	assert_int_equal(s.target.version[0], 21);
+	assert_int_equal(s.target.version[2], 4);
+	assert_int_equal(s.target.process.heaps[0].low, 20480);
+	assert_int_equal(s.target.process.heaps[1].segments, 0);
+	assert_int_equal(s.target.process.interpreter, INTERPRETER);
+	assert_int_equal(s.target.process.entry, INTERPRETER + 0x100);
+	assert_int_equal(s.target.process.entry_limit, INTERPRETER + 0x300);
+	assert_true(s.target.process.complete_is_short);
+
+	assert_int_equal(hotspot_function_read(&s.fm.memory, &s.target,
+					       (uint64_t[]){BLOB, check_of_blob(&s) | 5}, &f),
+			 0);
+	assert_string_equal(f.name, "org.x.Map.put(int, Object[])");
+	assert_string_equal(f.file, "org/x/Map.java");
+	assert_int_equal(f.first_line, 7);
+	assert_int_equal(hotspot_function_line(&f, 5), 0);
+
+	assert_int_equal(hotspot_function_read(&s.fm.memory, &s.target,
+					       (uint64_t[]){METHOD, check_of_method(&s)}, &g),
+			 0);
+	assert_string_equal(g.name, f.name);
+	assert_int_equal(hotspot_function_line(&g, 4), 7);
+	assert_int_equal(hotspot_function_line(&g, 5), 8);
+
+	/* a blob that is no method */
+	assert_int_equal(
+		hotspot_function_read(
+			&s.fm.memory, &s.target,
+			(uint64_t[]){20496, check_of(word_at(&s, 20496), word_at(&s, 20496 + 24),
+						     (uint32_t)word_at(&s, 20496 + 32))},
+			&h),
+		0);
+	assert_string_equal(h.name, "Interpreter");
+	assert_string_equal(h.file, "");
+}
+
+/* ---------------------------------------------------------------- processes */
+
+struct row {
+	const char *what;
+	uint64_t addr;
+	uint64_t word;
+	int outcome;
+};
+
+static const struct row rows[] = {
+	{"no fields", 4096, 0, HOTSPOT_NOT_READY},
+	{"fields elsewhere", 4096, UINT64_MAX - 64, HOTSPOT_UNREADABLE},
+	{"no end of the fields", 4096 + 56, 0, HOTSPOT_ODD},
+	{"entries of all bytes", 4096 + 56, UINT64_MAX, HOTSPOT_ODD},
+	{"an offset behind the entry", 4096 + 40, 48, HOTSPOT_ODD},
+	{"an empty table", 4608, 0, HOTSPOT_VERSION},
+	{"no types", 7168, 0, HOTSPOT_VERSION},
+	{"a block of odd size", 7176, 12, HOTSPOT_VERSION},
+	{"a blob's name far away", 4608 + 20 * 48 + 32, 4096, HOTSPOT_VERSION},
+	{"no heaps yet", 14336, 0, HOTSPOT_NOT_READY},
+	{"no code yet", 14352, 0, HOTSPOT_NOT_READY},
+	{"too much code", 14352, 1ull << 40, HOTSPOT_ODD},
+	{"no heap", 14848, 0, HOTSPOT_NOT_READY},
+	{"too many heaps", 14848, 5, HOTSPOT_ODD},
+	{"a heap twice", 14848, 2, HOTSPOT_UNREADABLE},
+	{"a heap below the code", 14592, 4096, HOTSPOT_ODD},
+	{"a heap beyond the code", 14600, 1 << 20, HOTSPOT_ODD},
+	{"a heap from its end on", 14600, 20480, HOTSPOT_ODD},
+	{"no map", 14640, 0, HOTSPOT_ODD},
+	{"segments of a byte", 14656, 0, HOTSPOT_ODD},
+	{"segments of 4 GB", 14656, 32, HOTSPOT_ODD},
+	{"no interpreter yet", 14360, 0, HOTSPOT_NOT_READY},
+	{"an interpreter outside", 15112, 4096, HOTSPOT_ODD},
+	{"an interpreter of no size", 15104 + 16, 0, HOTSPOT_ODD},
+	{"an interpreter of 4 GB", 15104 + 16, UINT64_MAX, HOTSPOT_ODD},
+	{"more parts than interpreter", 15104 + 24, UINT64_MAX, HOTSPOT_ODD},
+	{"a part of no size", INTERPRETER + 8, 0, HOTSPOT_ODD},
+	{"a part beyond the end", INTERPRETER + 8, 0x10000, HOTSPOT_ODD},
+	{"a part without text", INTERPRETER, 1, HOTSPOT_UNREADABLE},
+	{"free memory", 15360, UINT64_MAX, HOTSPOT_ODD},
+	{"hops before the heap", 15360, 0x0101010101010101ull, HOTSPOT_ODD},
+	{"another blob", 20496, 4096, HOTSPOT_ODD},
+	{"a blob without name", 20496, 0, HOTSPOT_UNREADABLE},
+};
+
+static void odd_processes(void **state)
+{
+	struct subject s;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		row_begin(rows[i].what);
+		subject_init(&s);
+		put(&s, rows[i].addr, rows[i].word);
+		assert_int_equal(attach(&s), rows[i].outcome);
+	}
+}
+
+/* ---------------------------------------------------------------- functions */
+
+static const struct row function_rows[] = {
+	{"freed", BLOB, 0, HOTSPOT_ODD},
+	{"compiled again", BLOB + 32, 78, HOTSPOT_ODD},
+	{"another method", BLOB + 24, METHOD + 8, HOTSPOT_ODD},
+	{"no ConstMethod", METHOD + 8, 0, HOTSPOT_UNREADABLE},
+	{"no constants", CONST + 8, 0, HOTSPOT_UNREADABLE},
+	{"a name behind the constants", CONST + 24, 0x0001000400000009ull, HOTSPOT_ODD},
+	{"few constants", POOL + 16, 1, HOTSPOT_ODD},
+	{"no class", POOL + 8, 0, HOTSPOT_UNREADABLE},
+	{"a symbol elsewhere", POOL + 32, UINT64_MAX - 1, HOTSPOT_UNREADABLE},
+	{"a class without name", 16136, 0, HOTSPOT_UNREADABLE},
+	{"lines behind the memory", CONST + 16, 0x0000000100010000ull, HOTSPOT_UNREADABLE},
+};
+
+static void odd_functions(void **state)
+{
+	struct subject s;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(function_rows); i++) {
+		const struct row *row = &function_rows[i];
+		struct hotspot_function f = {0};
+		uint64_t words[2] = {BLOB};
+
+		row_begin(row->what);
+		subject_init(&s);
+		assert_int_equal(attach(&s), HOTSPOT_OK);
+		words[1] = check_of_blob(&s);
+		put(&s, row->addr, row->word);
+		assert_int_equal(hotspot_function_read(&s.fm.memory, &s.target, words, &f),
+				 row->outcome);
+		assert_null(f.lines);
+	}
+}
+
+/* Without lines the name stays. */
+static void no_lines(void **state)
+{
+	static const uint64_t words[] = {
+		0x0000000000000006ull, /* no flag */
+		0x0000000100000004ull, /* no room behind the bytecodes */
+		0x00000001ffffffffull, /* 32 GB */
+	};
+	struct subject s;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(words); i++) {
+		_cleanup_(hotspot_function_deinit) struct hotspot_function f = {0};
+
+		subject_init(&s);
+		assert_int_equal(attach(&s), HOTSPOT_OK);
+		put(&s, CONST + 16, words[i]);
+		assert_int_equal(hotspot_function_read(&s.fm.memory, &s.target,
+						       (uint64_t[]){METHOD, check_of_method(&s)},
+						       &f),
+				 0);
+		assert_string_equal(f.name, "org.x.Map.put(int, Object[])");
+		assert_int_equal(f.first_line, 0);
+		assert_int_equal(hotspot_function_line(&f, 4), 0);
+	}
+}
+
+/* ---------------------------------------------------------------- names */
+
+static void names(void **state)
+{
+	static const struct {
+		const char *class, *method, *signature, *source;
+		const char *name, *file;
+	} name_rows[] = {
+		{"java/util/HashMap", "put", "(Ljava/lang/Object;Ljava/lang/Object;)V",
+		 "HashMap.java", "java.util.HashMap.put(Object, Object)", "java/util/HashMap.java"},
+		{"A", "<init>", "()V", "A.java", "A.<init>()", "A.java"},
+		{"A", "f", "(BCDFIJSZ[[I[La/B;)J", "",
+		 "A.f(byte, char, double, float, int, long, short, boolean, int[][], B[])", ""},
+		{"a/A$$Lambda$14/0x0000000800c03000", "run", "()V", "A.java",
+		 "a.A$$Lambda$14.run()", "a/A.java"},
+		{"a/A$$Lambda+0x0000000800c03000", "run", "()V", "", "a.A$$Lambda.run()", ""},
+		{"a/Size0x10", "run", "()V", "", "a.Size0x10.run()", ""},
+		{"A", "f", "", "", "A.f", ""},
+		{"A", "f", "(", "", "A.f(...)", ""},
+		{"A", "f", "(Q)V", "", "A.f(...)", ""},
+		{"A", "f", "(ILx", "", "A.f(int, ...)", ""},
+		{"A", "f", "([", "", "A.f(...)", ""},
+	};
+	char got[256];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(name_rows); i++) {
+		hotspot_name(name_rows[i].class, name_rows[i].method, name_rows[i].signature, got,
+			     sizeof(got));
+		assert_string_equal(got, name_rows[i].name);
+		hotspot_file(name_rows[i].class, name_rows[i].source, got, sizeof(got));
+		assert_string_equal(got, name_rows[i].file);
+	}
+	hotspot_name("java/util/HashMap", "put", "(II)V", got, 8);
+	assert_string_equal(got, "java.ut");
+}
+
+/* ---------------------------------------------------------------- lines */
+
+#define BYTES_OF(text) text, sizeof(text) - 1
+
+static void lines(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *table;
+		size_t n;
+		bool no_zero;
+		uint32_t bci, line;
+	} line_rows[] = {
+		{"no table", BYTES_OF(""), false, 0, 0},
+		{"an end", BYTES_OF("\0"), false, 0, 0},
+		{"the first", BYTES_OF("\x07\x29\0"), false, 0, 7},
+		{"before the second", BYTES_OF("\x07\x29\0"), false, 4, 7},
+		{"the second", BYTES_OF("\x07\x29\0"), false, 5, 8},
+		{"behind the last", BYTES_OF("\x07\x29\0"), false, 60000, 8},
+		{"before the first", BYTES_OF("\x17\0"), false, 0, 7},
+		{"numbers", BYTES_OF("\xff\x04\xc8\x02\0"), false, 2, 164},
+		{"numbers without zeros", BYTES_OF("\xff\x05\xc9\x03\0"), true, 2, 164},
+		{"backwards", BYTES_OF("\xff\x04\xc8\x02\xff\x08\x07\0"), false, 6, 160},
+		{"a cut number", BYTES_OF("\x07\xff\xc8\xc8"), false, 9, 7},
+		{"a zero in a number", BYTES_OF("\x07\xff\0\x05"), true, 9, 7},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(line_rows); i++) {
+		uint32_t first;
+
+		row_begin(line_rows[i].name);
+		assert_int_equal(hotspot_line((const uint8_t *)line_rows[i].table, line_rows[i].n,
+					      line_rows[i].no_zero, line_rows[i].bci, NULL, &first),
+				 line_rows[i].line);
+		assert_true(first <= line_rows[i].line);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whole),    cmocka_unit_test(odd_processes),
+		cmocka_unit_test(no_lines), cmocka_unit_test(odd_functions),
+		cmocka_unit_test(names),    cmocka_unit_test(lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
