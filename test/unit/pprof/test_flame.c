@@ -287,6 +287,7 @@ static void test_kinds(void **state)
 		{"/usr/bin/a", "main.c", "native"},
 		{"/usr/bin/a.go", "", "native"},
 		{"[python]", "a.py", "python"},
+		{"[java]", "a/B.java", "java"},
 		{"/srv/[python]", "a.py", "native"},
 		{NULL, "", "native"},
 	};
