@@ -66,6 +66,7 @@ struct bench {
 	uint64_t whole;
 	uint64_t early;	 /* with frames of Java, cut before an image's unwind table was there */
 	uint64_t n_leaf; /* with leaf() */
+	bool ended;	 /* no more names can be read */
 };
 
 #define DEPTH 6
@@ -182,7 +183,7 @@ static void take(void *ctx, const struct sample *sample)
 	struct cpu_stack stack = {.n = 0};
 	struct bench *b = ctx;
 
-	if (sample->pid.pid != b->process.id.pid || !sample->n_user)
+	if (b->ended || sample->pid.pid != b->process.id.pid || !sample->n_user)
 		return;
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
 	if (!b->mode->sleeps || is_main(&stack))
@@ -232,6 +233,7 @@ static void run(struct bench *b, const struct javas *javas, const char *path)
 	sampling_want(&b->on, (pid_t)b->process.id.pid);
 	loop_until(b->on.loop, enough, b);
 	assert_false(is_forgotten(b));
+	b->ended = true;
 	goprocess_stop(&b->process);
 	loop_until(b->on.loop, is_forgotten, b);
 	cpu_sampler_finish(b->on.sampler);
