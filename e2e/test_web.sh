@@ -105,16 +105,22 @@ crowd_pid=$!
 background+=("$crowd_pid")
 exec 9>crowd
 until_true grep -q ready crowd.log || fail "the crowd does not come: $(cat crowd.log)"
-slowest=0
+# A client that needs longer for its handshake than the crowd for 64 new connections loses its place, and tries again.
+again=0 slowest=0
+scrape() {
+	curl -sf -m 60 --cacert trusted.crt -u prom:secret -o body -w '%{time_total}' --interface 127.0.0.2 "https://$agent/metrics"
+}
 for _ in 1 2 3 4 5 6 7 8 9 10; do
-	time=$(curl -sf -m 60 --cacert trusted.crt -u prom:secret -o body -w '%{time_total}' --interface 127.0.0.2 \
-		"https://$agent/metrics") || fail "no scrape while a crowd holds connections: $?, $(metric podprof_http_tls_connections_total | paste -sd" ") $(tail -2 crowd.log)"
+	until time=$(scrape); do
+		again=$((again + 1))
+		[ $again -le 10 ] || fail "no scrape while a crowd holds connections: $(tail -2 crowd.log)"
+	done
 	slowest=$(printf '%s\n' "$slowest" "$time" | sort -g | tail -1)
 done
 rss_after=$(rss)
 exec 9>&-
 wait $crowd_pid || fail "the crowd: $(cat crowd.log)"
-note "$(tail -1 crowd.log); the slowest of 10 scrapes took $slowest s; memory $rss_before KiB, with the crowd $rss_after KiB"
+note "$(tail -1 crowd.log); the slowest of 10 scrapes took $slowest s, $again were tried again; memory $rss_before KiB, with the crowd $rss_after KiB"
 [ $((rss_after - rss_before)) -lt 16384 ] || fail "the crowd took $((rss_after - rss_before)) KiB"
 [ "$(lost)" = "$lost_before" ] || fail "samples are lost"
 has 'min_over_time(up{job="podprof"}[5s])' || note "Prometheus shares the crowd's address, and lost a scrape"
