@@ -116,13 +116,14 @@ int listener_begin(struct http *http, const struct config *config, struct listen
 		return -ENOMEM;
 	if (config->web_config)
 		trial->listener.web =
-			web_access_try(config->web_config, &is_tls, trial->listener.web_error);
+			web_access_try(config->web_config, &is_tls, &trial->listener.needs_cert,
+				       trial->listener.web_error);
 	trial->listener.plan = listen_plan(config->listen, config->ui_listen, &plan);
 	if (!trial->listener.plan)
 		trial->listener.result = listen_open(&plan.metrics, &fd);
 	if (!trial->listener.plan && !plan.is_one)
 		trial->listener.ui_result = listen_open(&plan.ui, &ui_fd);
-	if (trial->listener.result == -EADDRINUSE) {
+	if (trial->listener.result == -EADDRINUSE && !trial->listener.needs_cert) {
 		make_url(&plan.metrics, is_tls, url, sizeof(url));
 		r = http_start(http, &request, on_reply, trial, &trial->call);
 	}
@@ -167,6 +168,10 @@ static void check_agent(const struct probe_results *results, struct findings *re
 					      l->conditions[i].name);
 	findings_add(ret, "agent", FINDING_OK, "running here, at %s, and %sready%s",
 		     results->config->listen, l->ready ? "" : "not ", works);
+	if (!l->ready && !l->n) /* with users, it gives strangers no reasons */
+		finding_say(findings_add(ret, "agent", FINDING_MISSING,
+					 "not ready, and gives no reasons without a password"),
+			    "the running agent continues without", "see its log");
 	for (size_t i = 0; i < l->n; i++) {
 		const struct listener_condition *c = &l->conditions[i];
 		const char *todo = strstr(c->why, "; ");
@@ -211,6 +216,10 @@ void listener_check(const struct probe_results *results, struct findings *ret)
 					 c->ui_listen ? c->ui_listen : "(127.0.0.1, the next port)",
 					 strerror(-l->ui_result)),
 			    "the agent does not start", listen_hint(l->ui_result));
+	else if (l->result == -EADDRINUSE && l->needs_cert)
+		findings_add(ret, "listen", FINDING_OK,
+			     "%s is in use; if by the agent, it answers clients with a certificate",
+			     c->listen);
 	else if (l->result)
 		finding_say(findings_add(ret, "listen", FINDING_MISSING, "%s: %s", c->listen,
 					 strerror(-l->result)),

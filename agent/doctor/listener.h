@@ -28,6 +28,7 @@ struct listener_condition {
 /**
  * struct listener
  * @web:      of --web-config, as web_access_try(); with @web_error if above 0
+ * @needs_cert: its clients need certificates: a running agent cannot be asked
  * @plan:     the flags' values as listen_plan() takes them: 0 or a listen_outcome
  * @result:   of listening: 0 or -errno
  * @ui_result: the same for the page, if it has an address of its own
@@ -36,6 +37,7 @@ struct listener_condition {
  */
 struct listener {
 	int web;
+	bool needs_cert;
 	char web_error[WEB_ERROR_MAX];
 	int plan;
 	int result;

@@ -46,6 +46,9 @@
 #define SYNC_NS		    (5 * NSEC_PER_SEC)
 /* Without new profiles, a failed write is repeated after this time. */
 #define RETRY_NS	    (5 * NSEC_PER_SEC)
+/* At the end of the run: time for the disk, before the profiles behind a write go the direct way.
+ * The blocked time of the watchdog is longer than the whole end. */
+#define FLUSH_WAIT_NS	    (2 * NSEC_PER_SEC)
 /* Waiting jobs: reading everything, a write, a read for each destination. */
 #define JOBS		    (SPOOL_DESTINATIONS_MAX + 2)
 
@@ -99,6 +102,7 @@ struct spool {
 	struct watchdog *watchdog;
 	struct loop_source *timer;
 	struct loop_source *sync_timer;
+	struct loop_source *flush_timer;
 	struct feed feeds[SPOOL_DESTINATIONS_MAX];
 	struct spool_index index;
 	uint64_t removals[SPOOL_SEGMENTS_MAX];
@@ -239,7 +243,7 @@ static void spool_acknowledge(struct spool *s, const struct spool_ack *ack)
 	struct spool_ack *acks;
 
 	if (s->n_acks && ack_joins(&s->acks[s->n_acks - 1], ack)) {
-		s->acks[s->n_acks - 1].n++;
+		s->acks[s->n_acks - 1].n += ack->n; /* of a failed write: a run of several */
 		return;
 	}
 	if (s->n_acks == s->cap_acks) {
@@ -370,8 +374,12 @@ static void write_run(struct work *work)
 	}
 	if (!r)
 		r = write_batch(job);
-	if (!r && job->sync)
+	if (!r && job->sync) {
 		r = spool_disk_sync(disk);
+		/* these profiles go from memory: they must not come back after a restart */
+		if (r && job->written)
+			spool_disk_cut(disk, job->off);
+	}
 	job->open = spool_disk_is_open(disk);
 	job->job.r = r;
 }
@@ -564,8 +572,10 @@ static int write_job_place(struct spool *s, struct write_job *job, uint64_t size
 	job->begin = !segment || segment->bytes + size > s->segment_bytes;
 	if (job->begin)
 		r = spool_index_add_segment(&s->index, s->next_number, &segment);
-	if (r)
+	if (r) {
+		job->begin = false; /* the newest segment is an earlier one, and stays */
 		return r;
+	}
 	if (spool_index_reserve(segment, job->n_profiles)) {
 		if (job->begin)
 			spool_drop_newest(s);
@@ -933,6 +943,15 @@ static int on_blocked(void *ctx, unsigned int n_blocked)
 	return -EAGAIN;
 }
 
+/* The profiles in the running write may get to the disk, so they stay there. */
+static void on_flush_late(void *ctx)
+{
+	struct spool *s = ctx;
+
+	while ((s->writing || !s->opened) && s->pending.first)
+		spool_refuse(s, pending_pop(&s->pending), SPOOL_BLOCKED);
+}
+
 /* Only at the end of the run. */
 static void on_abandoned(void *ctx, struct work *work)
 {
@@ -964,6 +983,8 @@ static int spool_start(struct spool *s)
 
 	if (!r)
 		r = loop_add_timer(s->opts.loop, on_sync, s, &s->sync_timer);
+	if (!r)
+		r = loop_add_timer(s->opts.loop, on_flush_late, s, &s->flush_timer);
 	if (!r)
 		r = worker_new(s->opts.loop, "spool", JOBS, &s->worker);
 	if (r)
@@ -1032,6 +1053,7 @@ void spool_free(struct spool *s)
 		spool_disk_free(s->disk);
 	loop_remove(s->timer);
 	loop_remove(s->sync_timer);
+	loop_remove(s->flush_timer);
 	free(s->acks);
 	free(s);
 }
@@ -1039,6 +1061,7 @@ void spool_free(struct spool *s)
 void spool_flush(struct spool *s)
 {
 	s->flushing = true;
+	(void)loop_arm(s->flush_timer, FLUSH_WAIT_NS, 0);
 	spool_go_on(s);
 }
 

@@ -66,7 +66,8 @@ void spool_free(struct spool *s);
 /* Keeps a reference of @p until the profile is on disk or @refused. 0, or the outcome (counted) for
  * which the caller keeps the profile in memory at once. */
 int spool_put(struct spool *s, struct queued_profile *p, uint8_t mask);
-/* For the end of the run: write everything to the disk itself, and read for the destinations. */
+/* For the end of the run: write everything to the disk itself, and read for the destinations. After
+ * 2 s a disk that still writes gets no more profiles: they are @refused. */
 void spool_flush(struct spool *s);
 /* Nothing waits for the disk, and no destination waits for a profile on disk that is not in its
  * outbox. */

@@ -55,8 +55,10 @@ const char *spool_outcome_name(int outcome)
 static int outcome_of(int err)
 {
 	switch (err) {
-	case ENOMEM:
-		return -ENOMEM;
+	case ENOMEM: /* our side: says nothing about the file */
+	case EMFILE:
+	case ENFILE:
+		return -err;
 	case ENOSPC:
 	case EDQUOT:
 		return SPOOL_DISK_FULL;
@@ -258,8 +260,8 @@ static int scan_segment(const struct spool_disk *disk, const struct scan *scan, 
 			      st.st_size < SCAN_BYTES_MAX ? (size_t)st.st_size : SCAN_BYTES_MAX,
 			      &bytes);
 	spool_index_add_bytes(&scan->contents->index, segment, (uint64_t)st.st_size);
-	if (r == -ENOMEM)
-		return r;
+	if (r < 0)
+		return r; /* without its profiles the segment would be removed as done */
 	if (r)
 		scan->contents->n_damaged++;
 	return scan_bytes(scan, segment, &bytes);
@@ -282,13 +284,17 @@ static int list_numbers(const struct spool_disk *disk, uint64_t **ret, size_t *r
 
 	dir = fd < 0 ? NULL : fdopendir(fd); /* takes the descriptor */
 	if (!dir) {
+		int err = errno;
+
 		close_fdp(&fd);
-		return SPOOL_FAILED;
+		return outcome_of(err);
 	}
 	if (!numbers)
 		return -ENOMEM;
-	while (n < SCAN_FILES_MAX && (entry = readdir(dir)))
+	for (errno = 0; n < SCAN_FILES_MAX && (entry = readdir(dir)); errno = 0)
 		n += name_parse(entry->d_name, &numbers[n]);
+	if (errno)
+		return outcome_of(errno); /* numbers are missing */
 	qsort(numbers, n, sizeof(*numbers), compare_numbers);
 	*ret = take_ptr(numbers);
 	*ret_n = n;
@@ -350,9 +356,8 @@ int spool_disk_begin(struct spool_disk *disk, uint64_t number)
 	close_fdp(&disk->fd);
 	disk->fd = -1;
 	segment_name(number, name);
-	/* a file of this number is from a beginning that failed */
-	fd = openat(disk->dir_fd, name,
-		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	/* never an existing file: the list of numbers may have missed a segment with profiles */
+	fd = openat(disk->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return outcome_of(errno);
 	r = write_at(fd, 0, SPOOL_MAGIC, SPOOL_MAGIC_LEN);
@@ -366,14 +371,20 @@ int spool_disk_begin(struct spool_disk *disk, uint64_t number)
 	return 0;
 }
 
+void spool_disk_cut(struct spool_disk *disk, uint64_t off)
+{
+	if (disk->fd >= 0 && ftruncate(disk->fd, (off_t)off)) {
+		close(disk->fd);
+		disk->fd = -1;
+	}
+}
+
 int spool_disk_write(struct spool_disk *disk, uint64_t off, const void *data, size_t n)
 {
 	int r = disk->fd < 0 ? SPOOL_FAILED : write_at(disk->fd, off, data, n);
 
-	if (r && disk->fd >= 0 && ftruncate(disk->fd, (off_t)off)) {
-		close(disk->fd);
-		disk->fd = -1;
-	}
+	if (r)
+		spool_disk_cut(disk, off);
 	return r;
 }
 

@@ -46,8 +46,8 @@ struct spool_contents {
 	uint64_t n_damaged;
 };
 
-/* @destinations: the ids of the present destinations; @deltas: as in the index. 0, SPOOL_FAILED or
- * -ENOMEM. */
+/* @destinations: the ids of the present destinations; @deltas: as in the index. 0, SPOOL_FAILED, or
+ * -ENOMEM, -EMFILE or -ENFILE, after which the files are as before. */
 int spool_disk_read_all(struct spool_disk *disk, const uint64_t *destinations,
 			unsigned int n_destinations, uint8_t deltas, struct spool_contents *ret);
 /* Append the @len bytes from @off on. 0, an outcome (SPOOL_FAILED for fewer bytes) or -ENOMEM. */
@@ -59,6 +59,8 @@ int spool_disk_begin(struct spool_disk *disk, uint64_t number);
 /* Write @n bytes at @off of the open segment: all, or none that a reader would accept. */
 int spool_disk_write(struct spool_disk *disk, uint64_t off, const void *data, size_t n);
 int spool_disk_sync(struct spool_disk *disk);
+/* Undo the writes from @off on. If that fails, the segment is closed. */
+void spool_disk_cut(struct spool_disk *disk, uint64_t off);
 bool spool_disk_is_open(const struct spool_disk *disk);
 /* A missing file is a success. */
 int spool_disk_remove(struct spool_disk *disk, uint64_t number);

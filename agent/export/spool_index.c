@@ -121,11 +121,13 @@ bool spool_index_acknowledge(struct spool_index *x, const struct spool_ack *ack,
 			     unsigned int destination)
 {
 	struct spool_segment *segment = spool_index_find(x, ack->segment);
+	size_t limit = (size_t)ack->first + ack->n;
 
 	/* the segment may be gone */
-	if (!segment || ack->first >= segment->n || ack->n > segment->n - ack->first)
+	if (!segment || ack->first >= segment->n)
 		return false;
-	for (size_t i = ack->first; i < (size_t)ack->first + ack->n; i++)
+	/* or its profiles behind a damage */
+	for (size_t i = ack->first; i < limit && i < segment->n; i++)
 		if (segment->places[i].live & 1u << destination) {
 			spool_index_read(x, segment, i, destination);
 			spool_index_end(segment, i, destination);

@@ -49,6 +49,7 @@ struct go_profile_http {
 	struct loop_source *search;
 	struct pull_job *deltas; /* between their two reads */
 	size_t n_deltas;	 /* requests for differences, in any state */
+	bool is_ending;		 /* a first read has no second */
 	struct pull_source source;
 	uint64_t outcomes[PULL_OUTCOME_MAX];
 };
@@ -271,7 +272,8 @@ static void on_timer(void *ctx)
 /* False: the request ends now, with what the first read has found. */
 static bool may_wait(const struct pull_job *job)
 {
-	return is_first(job) && !job->result && !atomic_load(&job->is_abandoned) &&
+	return is_first(job) && !job->pull->is_ending && !job->result &&
+	       !atomic_load(&job->is_abandoned) &&
 	       (job->n_snaps || job->state == GORUNTIME_NO_SAMPLES_YET);
 }
 
@@ -299,7 +301,7 @@ static void job_done(struct work *work)
 		return;
 	}
 	httpd_later_on_gone(job->later, NULL, NULL);
-	if (work->cancelled)
+	if (work->cancelled || (is_first(job) && job->pull->is_ending))
 		fail(job->pull, job->later, PULL_FAILED, 503, "the agent ends");
 	else if (job->result)
 		fail(job->pull, job->later, PULL_FAILED, 500,
@@ -516,6 +518,7 @@ void go_profile_http_free(struct go_profile_http *p)
 
 	if (!p)
 		return;
+	p->is_ending = true;
 	DL_FOREACH_SAFE(p->deltas, job, next_job) {
 		DL_DELETE(p->deltas, job);
 		httpd_later_on_gone(job->later, NULL, NULL);

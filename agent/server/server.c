@@ -218,7 +218,10 @@ static bool answer_open(struct server *s, const struct httpd_request *request,
 {
 	const char *path = httpd_path(request);
 
-	if (strcmp(path, "/metrics") == 0)
+	/* also without a guard, and for a password that is found right at the end */
+	if (s->is_ending)
+		httpd_fail(ret, 503, "the agent ends");
+	else if (strcmp(path, "/metrics") == 0)
 		answer_metrics(s, request, ret);
 	else if (strcmp(path, "/-/healthy") == 0)
 		answer_health(s, HEALTH_LIVE, 500, ret);

@@ -116,12 +116,15 @@ static int use_key(SSL_CTX *ctx, const struct web_config *c, char error[WEB_ERRO
 	return 0;
 }
 
-/* The authorities' names are sent to clients, which choose their certificate by them. */
+/* The authorities' names are sent to clients, which choose their certificate by them. As in Go,
+ * each certificate of the file is trusted, also without that of its issuer. */
 static int use_authorities(SSL_CTX *ctx, BIO *bio)
 {
 	X509_STORE *store = SSL_CTX_get_cert_store(ctx);
 	size_t n = 0;
 
+	if (X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN) != 1)
+		return -1;
 	for (;;) {
 		_cleanup_(x509_freep) X509 *ca =
 			PEM_read_bio_X509_AUX(bio, NULL, no_password, NULL);
@@ -236,6 +239,8 @@ int tls_context_new(const struct web_config *config, SSL_CTX **ret, char error[W
 	(void)SSL_CTX_set_session_id_context(ctx, (const unsigned char *)"podprof", 7);
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
 				      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	/* else one SSL_read() goes on for as long as the client sends key updates */
+	(void)SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);
 	SSL_CTX_set_alpn_select_cb(ctx, choose_alpn, NULL);
 	r = use_cert(ctx, config, error);
 	if (!r)

@@ -95,13 +95,16 @@ struct conn {
 	SSL *ssl;
 	struct watch client, pair;
 	struct listener *listener;
+	/* reading waits for room in the client's socket */
+	bool read_wants_write;
 	struct sockaddr_storage addr;
 	uint64_t since_ns; /* monotonic; of the state */
 	uint64_t owing_ns; /* since the client owes bytes of its handshake; 0: not owing */
 	struct chunk up;   /* for the server */
 	struct chunk down; /* for the client */
 	bool client_ended;
-	bool wants_write; /* TLS waits for room in the client's socket */
+	bool server_ended; /* bytes of the server may still be in the pair */
+	bool wants_write;  /* TLS waits for room in the client's socket */
 };
 
 /* A connection for the loop. */
@@ -119,6 +122,7 @@ struct tls_front {
 	pthread_t thread;
 	bool is_started;
 	uint64_t handshake_max_ns;
+	uint64_t closing_max_ns;
 	uint64_t owing_ns;
 	_Atomic uint64_t outcomes[TLS_OUTCOME_MAX];
 	struct listener listeners[TLS_LISTENERS_MAX];
@@ -259,6 +263,10 @@ static enum flow get_pair(struct conn *c, char *bytes, size_t n, size_t *ret_n)
 {
 	ssize_t got = recv(c->pair.fd, bytes, n, MSG_DONTWAIT);
 
+	/* ECONNRESET: all bytes are read, and the server has closed with some of the client's
+	 * unread, as after a request that it refuses */
+	if (got < 0 && errno == ECONNRESET)
+		return FLOW_ENDED;
 	if (got < 0)
 		return errno == EAGAIN ? FLOW_WAITS : FLOW_BROKEN;
 	*ret_n = (size_t)got;
@@ -290,8 +298,12 @@ static enum flow put_client(struct conn *c, const char *bytes, size_t n, size_t 
 
 static enum flow get_client(struct conn *c, char *bytes, size_t n, size_t *ret_n)
 {
+	enum flow flow;
+
 	ERR_clear_error();
-	return tls_flow(c, SSL_read_ex(c->ssl, bytes, n, ret_n));
+	flow = tls_flow(c, SSL_read_ex(c->ssl, bytes, n, ret_n));
+	c->read_wants_write = flow == FLOW_WAITS && SSL_want_write(c->ssl);
+	return flow;
 }
 
 typedef enum flow (*put_fn)(struct conn *c, const char *bytes, size_t n, size_t *ret_n);
@@ -353,15 +365,18 @@ static void conn_watch(struct tls_front *f, struct conn *c)
 {
 	uint32_t client = 0, pair = 0;
 
-	if (!c->client_ended && !c->up.data)
+	/* the answer to a key update may wait for room, before more is read */
+	if (!c->client_ended && !c->up.data && !c->read_wants_write)
 		client |= EPOLLIN;
 	if (c->down.data || c->wants_write)
 		client |= EPOLLOUT;
-	if (!c->down.data && c->state == CONN_OPEN)
+	if (!c->down.data)
 		pair |= EPOLLIN;
+	else if (!c->server_ended) /* not read now, and its end begins a deadline */
+		pair |= EPOLLRDHUP;
 	if (c->up.data)
 		pair |= EPOLLOUT;
-	if (watch_set(f, &c->client, client) || (c->pair.fd >= 0 && watch_set(f, &c->pair, pair)))
+	if (watch_set(f, &c->client, client) || watch_set(f, &c->pair, pair))
 		conn_close(f, c);
 }
 
@@ -373,19 +388,13 @@ static void conn_deafen(struct conn *c)
 	c->client_ended = true;
 }
 
-/* The server has closed its end: the rest is for the client. */
+/* The server has closed its end: the rest, here and in the pair, is for the client. */
 static void conn_closing(struct tls_front *f, struct conn *c)
 {
-	if (!c->down.data) {
-		conn_end(f, c);
-		return;
-	}
-	watch_close(&c->pair);
 	conn_deafen(c);
 	if (f->n[CONN_CLOSING] == TLS_CLOSING_MAX)
 		conn_close(f, f->lists[CONN_CLOSING]);
 	conn_enter(f, c, CONN_CLOSING);
-	conn_watch(f, c);
 }
 
 static void conn_flow(struct tls_front *f, struct conn *c)
@@ -393,14 +402,6 @@ static void conn_flow(struct tls_front *f, struct conn *c)
 	enum flow up = FLOW_WAITS, down;
 
 	c->wants_write = false;
-	if (c->state == CONN_CLOSING) {
-		down = flow_rest(c, put_client, &c->down);
-		if (down == FLOW_WAITS)
-			conn_watch(f, c);
-		else
-			conn_end(f, c);
-		return;
-	}
 	if (!c->client_ended)
 		up = flow_go(f, c, get_client, put_pair, &c->up);
 	else if (c->up.data)
@@ -412,12 +413,15 @@ static void conn_flow(struct tls_front *f, struct conn *c)
 	if (up == FLOW_REFUSED)
 		conn_deafen(c);
 	down = flow_go(f, c, get_pair, put_client, &c->down);
-	if (down == FLOW_ENDED)
-		conn_closing(f, c);
-	else if (up == FLOW_BROKEN || down == FLOW_BROKEN)
+	if (down == FLOW_ENDED) {
+		conn_end(f, c);
+	} else if (up == FLOW_BROKEN || down == FLOW_BROKEN) {
 		conn_close(f, c);
-	else
+	} else {
+		if (c->server_ended && c->state == CONN_OPEN)
+			conn_closing(f, c);
 		conn_watch(f, c);
+	}
 }
 
 /* ---------------------------------------------------------------- handshakes */
@@ -623,8 +627,11 @@ static void sweep(struct tls_front *f, enum conn_state state, uint64_t max_ns)
 	const uint64_t now_ns = nsec_monotonic();
 	struct conn *c;
 
-	while ((c = f->lists[state]) && now_ns - c->since_ns >= max_ns)
-		conn_fail(f, c, TLS_EXPIRED);
+	while ((c = f->lists[state]) && now_ns - c->since_ns >= max_ns) {
+		if (state == CONN_HANDSHAKE)
+			f->outcomes[TLS_EXPIRED]++;
+		conn_close(f, c);
+	}
 }
 
 /* Asleep for as long as keeps work like the last to the share. */
@@ -641,10 +648,12 @@ static void pay(struct tls_front *f, uint64_t cpu_ns)
 		(void)nanosleep(&(struct timespec){.tv_nsec = (long)pause_ns}, NULL);
 }
 
-static void on_event(struct tls_front *f, struct watch *w)
+static void on_event(struct tls_front *f, struct watch *w, uint32_t events)
 {
 	struct conn *c = w->owner;
 
+	if (w->kind == WATCH_PAIR && events & (EPOLLRDHUP | EPOLLHUP))
+		c->server_ended = true;
 	if (w->kind == WATCH_LISTENER)
 		on_listener(f, w->owner);
 	else if (w->kind == WATCH_WAKE || c->state == CONN_DEAD)
@@ -663,9 +672,9 @@ static void turn(struct tls_front *f)
 	const uint64_t begun_ns = cpu_share_thread_ns();
 
 	for (int i = 0; i < n; i++)
-		on_event(f, events[i].data.ptr);
+		on_event(f, events[i].data.ptr, events[i].events);
 	sweep(f, CONN_HANDSHAKE, f->handshake_max_ns);
-	sweep(f, CONN_CLOSING, TLS_CLOSING_MAX_NS);
+	sweep(f, CONN_CLOSING, f->closing_max_ns);
 	while (f->lists[CONN_DEAD])
 		conn_free(f, f->lists[CONN_DEAD]);
 	pay(f, cpu_share_thread_ns() - begun_ns);
@@ -733,6 +742,7 @@ int tls_front_new(const struct tls_front_opts *opts, struct tls_settings *settin
 	f->loop = opts->loop;
 	f->handshake_max_ns =
 		opts->handshake_max_ns ? opts->handshake_max_ns : TLS_HANDSHAKE_MAX_NS;
+	f->closing_max_ns = opts->closing_max_ns ? opts->closing_max_ns : TLS_CLOSING_MAX_NS;
 	f->owing_ns = opts->owing_ns ? opts->owing_ns : TLS_OWING_NS;
 	f->share = (struct cpu_share){.parts = TLS_SHARE_PARTS, .burst_ns = TLS_SHARE_BURST_NS};
 	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

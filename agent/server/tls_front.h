@@ -55,6 +55,7 @@ struct tls_settings {
 struct tls_front_opts {
 	struct loop *loop;
 	uint64_t handshake_max_ns; /* 0: TLS_HANDSHAKE_MAX_NS */
+	uint64_t closing_max_ns;   /* 0: TLS_CLOSING_MAX_NS */
 	uint64_t owing_ns;	   /* before a new client may take the place; 0: 200 ms */
 };
 

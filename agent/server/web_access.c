@@ -288,13 +288,16 @@ void web_access_collect(void *ctx, struct metric_sink *sink)
 		basic_auth_collect(a->auth, sink);
 }
 
-int web_access_try(const char *path, bool *ret_tls, char error[WEB_ERROR_MAX])
+int web_access_try(const char *path, bool *ret_tls, bool *ret_certs, char error[WEB_ERROR_MAX])
 {
 	struct reading rd = {.is_changed = false};
 	int r = read_first(&rd, path, error);
 
-	if (!r)
+	if (!r) {
 		*ret_tls = rd.config.has_tls;
+		*ret_certs = rd.config.client_auth == WEB_CLIENT_REQUIRE_ANY ||
+			     rd.config.client_auth == WEB_CLIENT_REQUIRE_VERIFY;
+	}
 	reading_deinit(&rd);
 	return r;
 }

@@ -48,8 +48,8 @@ struct basic_auth *web_access_auth(const struct web_access *a);
  * podprof_http_config_reloads. */
 void web_access_collect(void *ctx, struct metric_sink *sink);
 
-/* Reads everything that web_access_new() would. 0, a web_config_outcome, -errno. *@ret_tls is set
- * on success. */
-int web_access_try(const char *path, bool *ret_tls, char error[WEB_ERROR_MAX]);
+/* Reads everything that web_access_new() would. 0, a web_config_outcome, -errno. *@ret_tls, and
+ * *@ret_certs (each client needs a certificate), are set on success. */
+int web_access_try(const char *path, bool *ret_tls, bool *ret_certs, char error[WEB_ERROR_MAX]);
 
 #endif

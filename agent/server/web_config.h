@@ -70,7 +70,7 @@ struct web_user {
  * @ciphers: OpenSSL's names for TLS 1.2, in the order of preference; none: OpenSSL's default
  * @ciphers13: the same for TLS 1.3
  * @curves: OpenSSL's names
- * @has_users: the key basic_auth_users has at least one user
+ * @users, @n_users: none: no passwords
  */
 struct web_config {
 	bool has_tls;

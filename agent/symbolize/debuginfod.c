@@ -352,10 +352,10 @@ static int ask(struct debuginfod *d, const char *build_id)
 		wanted_drop(d, w);
 		w = NULL;
 	}
-	if (w || now < d->resume_ns)
+	if (now < d->resume_ns)
 		return DEBUGINFOD_LATER;
-	r = wanted_add(d, build_id);
-	if (!r)
+	r = w ? 0 : wanted_add(d, build_id);
+	if (!r) /* a known one may wait since no server was reached */
 		wake(d);
 	return r ? r : DEBUGINFOD_LATER;
 }

@@ -625,6 +625,13 @@ static void taken(struct probe_results *f, struct config *c)
 	(void)c;
 }
 
+static void taken_certs(struct probe_results *f, struct config *c)
+{
+	f->listener.result = -EADDRINUSE;
+	f->listener.needs_cert = true;
+	(void)c;
+}
+
 static void odd_address(struct probe_results *f, struct config *c)
 {
 	f->listener.plan = LISTEN_BAD;
@@ -672,6 +679,13 @@ static void agent_fails(struct probe_results *f, struct config *c)
 				  "cpu profiling: failing, loading failed (Permission denied); "
 				  "grant CAP_BPF\nmetadata: failing\nother: failing\n",
 				  &f->listener));
+}
+
+static void agent_fails_silently(struct probe_results *f, struct config *c)
+{
+	taken(f, c);
+	f->kernel.tried = false;
+	assert_true(listener_read("not ready\n", &f->listener));
 }
 
 #define MISSING	 FINDING_MISSING
@@ -826,11 +840,15 @@ static const struct check_row check_rows[] = {
 	 bad_web,
 	 {{"web-config", MISSING, "headers: not supported", "--web-config"}}},
 	{"a good web configuration", good_web, {{0}}},
+	{"address taken, perhaps by an agent that cannot be asked", taken_certs, {{0}}},
 	{"an agent runs", agent_runs, {{0}}},
 	{"an agent runs, and fails",
 	 agent_fails,
 	 {{"agent", MISSING, "cpu profiling: loading failed (Permission denied)", "grant CAP_BPF"},
 	  {"agent", MISSING, "other: ", "see its log"}}},
+	{"an agent runs, fails, and has users",
+	 agent_fails_silently,
+	 {{"agent", MISSING, "not ready", "see its log"}}},
 };
 
 static void assert_has(const char *is, const char *want)

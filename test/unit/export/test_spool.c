@@ -45,6 +45,18 @@ ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset)
 	return syscall(SYS_pwrite64, fd, buf, n, offset);
 }
 
+/* A disk that reports its errors late. */
+static _Atomic bool sync_fails;
+
+int fdatasync(int fildes)
+{
+	if (atomic_load(&sync_fails)) {
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_fdatasync, fildes);
+}
+
 static int setup(void **state)
 {
 	*state = calloc(1, sizeof(struct spooling));
@@ -455,6 +467,30 @@ static void test_read_only(void **state)
 	sink_free(sink);
 }
 
+/* The profiles of a batch without fdatasync() are sent from memory, and not again by the next run.
+ */
+static void test_sync_fails(void **state)
+{
+	struct spooling *s = *state;
+	struct sink *sink = sink_new(&ok, 1, NULL);
+
+	start(s, sink);
+	spooling_flush(s, LONG_NS); /* from now on each write has its fdatasync() */
+	atomic_store(&sync_fails, true);
+	spooling_submit(s, 3, 1000, nsec_wall());
+	loop_until(s->loop, all_ended, s);
+	assert_int_equal(spooling_metric(s, PROFILES, "failed"), 3);
+	spooling_stop(s);
+	atomic_store(&sync_fails, false);
+	start(s, sink);
+	spooling_flush(s, LONG_NS);
+	assert_int_equal(spooling_metric(s, "podprof_spool_recovered", ""), 0);
+	assert_int_equal(spooling_metric(s, "podprof_spool_damaged", ""), 0);
+	assert_each_once(sink, 3);
+	spooling_stop(s);
+	sink_free(sink);
+}
+
 static bool is_blocked(void *ctx)
 {
 	return spooling_metric(ctx, PROFILES, "blocked") > 0;
@@ -506,7 +542,17 @@ static void test_blocked(void **state)
 	sink_free(sink);
 }
 
-/* The end does not wait for the disk. */
+static bool two_sent(void *ctx)
+{
+	return spooling_outcome(ctx, "pyroscope", "sent") == 2;
+}
+
+static void on_flushed(void *ctx)
+{
+	(void)ctx;
+}
+
+/* The end does not wait for the disk: the profiles behind the write are sent from memory. */
 static void test_blocked_end(void **state)
 {
 	struct spooling *s = *state;
@@ -514,10 +560,12 @@ static void test_blocked_end(void **state)
 	int gate[2];
 
 	start(s, sink);
+	spooling_flush(s, LONG_NS); /* the directory is read */
 	assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
 	atomic_store(&held, gate[0]);
 	spooling_submit(s, 3, 1000, nsec_wall());
-	spooling_flush(s, 100 * NSEC_PER_MSEC);
+	export_flush(s->e, LONG_NS, on_flushed, s);
+	loop_until(s->loop, two_sent, s);
 	spooling_stop(s);
 	atomic_store(&held, -1);
 	close(gate[1]);
@@ -695,7 +743,7 @@ int main(void)
 		TEST(many_series), TEST(disk_full), TEST(disk_full_and_away),
 		TEST(read_only),   TEST(blocked),   TEST(blocked_end),
 		TEST(damaged),	   TEST(torn),	    TEST(foreign_files),
-		TEST(two_agents),  TEST(no_memory),
+		TEST(two_agents),  TEST(no_memory), TEST(sync_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

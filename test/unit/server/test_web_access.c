@@ -2,6 +2,7 @@
 /* The server over TLS and with users, against OpenSSL's client. */
 #include "support/test.h"
 
+#include <dirent.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "server/basic_auth.h"
 #include "server/httpd.h"
 #include "server/server.h"
+#include "server/tls_context.h"
 #include "server/tls_front.h"
 #include "server/web_access.h"
 #include "support/certificate.h"
@@ -201,6 +203,9 @@ static const struct client_row client_rows[] = {
 	 ", client_auth_type: VerifyClientCertIfGiven, client_ca_file: ca.crt}\n", 200, 200, 0},
 	{"verified", ", client_auth_type: RequireAndVerifyClientCert, client_ca_file: ca.crt}\n", 0,
 	 200, 0},
+	{"verified, without the issuer of the file's",
+	 ", client_auth_type: RequireAndVerifyClientCert, client_ca_file: client.crt}\n", 0, 200,
+	 0},
 	{"a name",
 	 ", client_auth_type: RequireAndVerifyClientCert, client_ca_file: ca.crt,"
 	 " client_allowed_sans: [x, scraper]}\n",
@@ -221,6 +226,24 @@ static const struct client_row client_rows[] = {
 	 0},
 };
 
+/* A client may change its keys between two bytes of a request: SSL_read() then returns without
+ * bytes, and the next ones come with a further event. */
+static void check_key_updates(struct fixture *f, int type)
+{
+	static const char request[] = GET "\r\n";
+	_cleanup_(buf_deinit) struct buf body = BUF_INIT(1u << 20);
+	struct client c;
+
+	assert_true(client_open(f, NULL, &c));
+	for (size_t i = 0; i + 1 < sizeof(request) - 1; i++) {
+		assert_int_equal(SSL_write(c.ssl, request + i, 1), 1);
+		assert_int_equal(SSL_key_update(c.ssl, type), 1);
+		assert_int_equal(SSL_do_handshake(c.ssl), 1);
+	}
+	assert_int_equal(client_ask(&c, "\n", &body), 200);
+	client_close(&c);
+}
+
 static void test_clients(void **state)
 {
 	_cleanup_(buf_deinit) struct buf body = BUF_INIT(1u << 20);
@@ -238,6 +261,10 @@ static void test_clients(void **state)
 		assert_int_equal(get(f, &f->stranger, GET "\r\n", &body), row->other);
 		stop(f);
 	}
+	start(f, TLS "}\n");
+	check_key_updates(f, SSL_KEY_UPDATE_NOT_REQUESTED);
+	check_key_updates(f, SSL_KEY_UPDATE_REQUESTED);
+	stop(f);
 }
 
 static void test_plain_text(void **state)
@@ -415,6 +442,72 @@ static void test_large(void **state)
 	served_deinit(&f->served);
 }
 
+/* Descriptors of this process, the server's and the clients'. */
+static size_t n_open(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void front_new(struct fixture *f, struct tls_front **ret)
+{
+	const struct tls_front_opts opts = {.loop = f->served.loop, .closing_max_ns = RELOAD_NS};
+	struct tls_settings settings = {.ctx = NULL};
+	struct web_config config;
+	char path[128], error[WEB_ERROR_MAX];
+
+	write_config(f, TLS "}\n");
+	snprintf(path, sizeof(path), "%s/web.yml", f->dir.path);
+	assert_int_equal(web_config_read(path, &config, error), 0);
+	assert_int_equal(tls_context_new(&config, &settings.ctx, error), 0);
+	web_config_deinit(&config);
+	assert_int_equal(tls_front_new(&opts, &settings, ret), 0);
+}
+
+/* The server gives up a client that does not read its answer. The front does, too, although it
+ * waits for room in the client's socket and cannot read the end of the server's bytes. */
+static void test_unread(void **state)
+{
+	static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	struct fixture *f = *state;
+	struct listen_address address;
+	struct tls_front *front;
+	struct httpd *httpd;
+	struct client c;
+	size_t n;
+
+	served_init(&f->served);
+	front_new(f, &front);
+	assert_true(listen_parse("127.0.0.1:0", &address));
+	/* the second is the interval of looking at answers */
+	assert_int_equal(httpd_new(&(struct httpd_opts){.loop = f->served.loop,
+							.address = &address,
+							.handler = give_large,
+							.tls = front,
+							.header_max_ns = NSEC_PER_SEC,
+							.answer_max_ns = 1},
+				   &httpd),
+			 0);
+	served_start(&f->served);
+	n = n_open();
+	assert_true(client_open_at(f, httpd_address(httpd), NULL, &c));
+	(void)SSL_write(c.ssl, request, sizeof(request) - 1);
+	for (int i = 0; i < WAIT_MS && n_open() > n + 1; i++)
+		(void)poll(NULL, 0, 1);
+	assert_int_equal(n_open(), n + 1);
+	client_close(&c);
+	served_stop(&f->served);
+	tls_front_free(front);
+	httpd_free(httpd);
+	served_deinit(&f->served);
+}
+
 /* ---------------------------------------------------------------- users */
 
 struct auth_row {
@@ -472,6 +565,27 @@ static void check_auth(struct fixture *f, bool is_tls)
 	}
 }
 
+/* A right password whose check is under way at the end of the server. */
+static void check_end(struct fixture *f)
+{
+	/* cost 12: the check is not over yet */
+	static const char request[] = GET "Authorization: Basic b3RoZXI6c2VjcmV0\r\n\r\n";
+	static const char healthy[] =
+		"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+	_cleanup_(buf_deinit) struct buf body = BUF_INIT(1u << 20);
+	int fd;
+
+	start(f, "basic_auth_users: {other: "
+		 "$2y$12$abcdefghijklmnopqrstuuT1Iwu6o8Wx7BoOyIMHfgVJq6JO/IJhW}\n");
+	fd = served_connect(server_address(f->http));
+	assert_int_equal(send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL), sizeof(request) - 1);
+	/* the loop reads the requests in their order */
+	served_exchange(server_address(f->http), healthy, sizeof(healthy) - 1, &body);
+	assert_memory_equal(body.data, "HTTP/1.1 200", 12);
+	stop(f);
+	close(fd);
+}
+
 static void test_users(void **state)
 {
 	struct fixture *f = *state;
@@ -482,6 +596,7 @@ static void test_users(void **state)
 		check_auth(f, is_tls);
 		stop(f);
 	}
+	check_end(f);
 }
 
 static void test_users_reload(void **state)
@@ -624,7 +739,7 @@ int main(void)
 		cmocka_unit_test(test_crowd),	     cmocka_unit_test(test_reload),
 		cmocka_unit_test(test_large),	     cmocka_unit_test(test_users),
 		cmocka_unit_test(test_users_reload), cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_bad_files),
+		cmocka_unit_test(test_bad_files),    cmocka_unit_test(test_unread),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN); /* a refused client notices at its first write */

@@ -339,6 +339,31 @@ static void test_asks_again(void **state)
 	debuginfod_unref(d);
 }
 
+/* A build id that has waited while no server was reached: its request does not need a new one. */
+static void test_waiting_goes_on(void **state)
+{
+	_cleanup_(tree_deinit) struct tree t = {0};
+	const char *const url = "http://127.0.0.1:1"; /* refused */
+	const uint64_t until = nsec_monotonic() + WAIT_SECONDS * NSEC_PER_SEC;
+	struct debuginfod *d;
+	char id[48];
+	int fd;
+
+	(void)state;
+	tree_init(&t);
+	d = start(&t, &url, 1);
+	for (size_t i = 0; i <= DEBUGINFOD_RUNNING_MAX; i++) {
+		snprintf(id, sizeof(id), "%040zx", i + 1);
+		assert_int_equal(debuginfod_get(d, id, &fd), DEBUGINFOD_LATER);
+	}
+	while (count(d, DEBUGINFOD_END_FAILED) <= DEBUGINFOD_RUNNING_MAX) {
+		assert_true(nsec_monotonic() < until);
+		assert_int_equal(debuginfod_get(d, id, &fd), DEBUGINFOD_LATER);
+		usleep(1000);
+	}
+	debuginfod_unref(d);
+}
+
 /* A build id is a part of a path and of a URL. */
 static void test_strange_ids(void **state)
 {
@@ -425,10 +450,10 @@ static void test_ceiling(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),	      cmocka_unit_test(test_silent_server),
-		cmocka_unit_test(test_asks_for_news), cmocka_unit_test(test_asks_again),
-		cmocka_unit_test(test_strange_ids),   cmocka_unit_test(test_ceiling),
-		cmocka_unit_test(test_real_server),
+		cmocka_unit_test(test_answers),		cmocka_unit_test(test_silent_server),
+		cmocka_unit_test(test_asks_for_news),	cmocka_unit_test(test_asks_again),
+		cmocka_unit_test(test_waiting_goes_on), cmocka_unit_test(test_strange_ids),
+		cmocka_unit_test(test_ceiling),		cmocka_unit_test(test_real_server),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
