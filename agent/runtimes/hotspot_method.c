@@ -193,6 +193,16 @@ static int read_texts(const struct reading *r, const struct method *method,
 	return result;
 }
 
+/* Gives back what was read behind the table: the reader counts @n_lines bytes. A table has at least
+ * the byte of its end. */
+static void shrink_lines(struct hotspot_function *f)
+{
+	uint8_t *lines = realloc(f->lines, f->n_lines);
+
+	if (lines)
+		f->lines = lines;
+}
+
 /* The line table is behind the bytecodes, up to the end of the ConstMethod at most. */
 static int read_lines(const struct reading *r, const struct method *method,
 		      struct hotspot_function *ret)
@@ -214,6 +224,7 @@ static int read_lines(const struct reading *r, const struct method *method,
 		return result;
 	ret->no_zero = r->target->version[0] >= VERSION_NO_ZERO;
 	(void)hotspot_line(ret->lines, n, ret->no_zero, 0, &ret->n_lines, &ret->first_line);
+	shrink_lines(ret);
 	return 0;
 }
 

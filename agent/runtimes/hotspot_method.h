@@ -14,8 +14,9 @@
 
 struct memory;
 
-/* Bytes of a line table: 1 or 2 for each line. Reached: the function has no lines. */
-#define HOTSPOT_LINES_BYTES_MAX (128u << 10)
+/* Bytes of a line table: 1 or 2 for each line. The loop reads the whole table for each frame.
+ * Reached: the lines behind are not known. */
+#define HOTSPOT_LINES_BYTES_MAX (16u << 10)
 
 /* {0} is empty. A blob of code that is no method has its own name, and nothing else. */
 struct hotspot_function {

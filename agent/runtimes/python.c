@@ -34,6 +34,11 @@ static void cache_free(void *cache)
 	runtime_files_free(cache);
 }
 
+static bool lacks(void *cache, const struct file_id *file)
+{
+	return runtime_files_lack(cache, file);
+}
+
 static int find(void *cache, const struct root *proc, const struct pid_id *id, void *ret)
 {
 	struct process_memory memory = {.fd = -1};
@@ -100,6 +105,7 @@ static const struct runtime_reader_kind kind = {
 	.may_change = may_change,
 	.cache_new = cache_new,
 	.cache_free = cache_free,
+	.lacks = lacks,
 	.target_bytes = sizeof(struct python_target),
 	.find = find,
 	.record = record,

@@ -273,6 +273,14 @@ void runtime_files_free(struct runtime_files *files)
 	free(files);
 }
 
+bool runtime_files_lack(const struct runtime_files *files, const struct file_id *id)
+{
+	const struct entry *e;
+
+	HASH_FIND(hh, files->by_id, id, sizeof(*id), e);
+	return e && e->outcome == RUNTIME_FILES_ABSENT;
+}
+
 uint64_t runtime_files_probed(const struct runtime_files *files)
 {
 	return files->n_probed;

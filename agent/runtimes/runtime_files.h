@@ -8,6 +8,7 @@
  * have no runtime; nothing else is remembered of these files. For one thread.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@
 #include "discovery/pid.h"
 
 struct elffile;
+struct file_id;
 struct maps_entry;
 struct root;
 struct runtime_files;
@@ -79,6 +81,9 @@ typedef int (*runtime_file_fn)(void *ctx, const struct runtime_file *file);
 int runtime_files_search(struct runtime_files *files, const struct root *proc,
 			 const struct pid_id *id, runtime_file_fn fn, void *ctx);
 
+/* Whether a search has looked into the file and has not found the runtime. False if it is not
+ * known, or not any more. */
+bool runtime_files_lack(const struct runtime_files *files, const struct file_id *id);
 /* Files probed since the beginning. */
 uint64_t runtime_files_probed(const struct runtime_files *files);
 

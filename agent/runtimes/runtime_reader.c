@@ -39,6 +39,9 @@
 #define READER_NAMES_BYTES   ((size_t)32 << 20)
 /* Functions of one job: some milliseconds. Reached: the next job reads the others. */
 #define READER_BATCH_MAX     256
+/* Nanoseconds of one job: a process can make each read slow, and others wait behind it. Reached:
+ * the next job reads the others. */
+#define READER_BATCH_NS	     NSEC_PER_SEC
 /* Functions of a process that wait for the thread. Reached: a frame is "[RUNTIME: gone]". */
 #define READER_WANTED_MAX    8192
 /* Jobs that wait for the thread. Reached: tried again within a second. */
@@ -138,12 +141,14 @@ struct job {
 	int outcome;
 
 	uint64_t version;
-	struct image **files; /* @n_files references */
+	struct image **files; /* @n_files references; the first @n_lacking lack the runtime */
 	size_t n_files;
+	size_t n_lacking;
 	void *target; /* owned */
 
 	struct named *functions; /* @n */
 	size_t n;
+	size_t n_read; /* of these, from the first on */
 };
 
 static void value_free(const struct runtime_reader_kind *kind, void *value)
@@ -305,6 +310,20 @@ static void process_drop(struct runtime_reader *r, struct process *p)
 
 /* ---------------------------------------------------------------- probing */
 
+/* Puts the files that were looked into, in vain, first. Not all of a process's: the search has
+ * ceilings, files cannot always be opened, and a mapping may be gone by now. */
+static void find_lacking(struct job *job)
+{
+	for (size_t i = 0; i < job->n_files; i++) {
+		struct image *file = job->files[i];
+
+		if (!job->kind->lacks(job->cache, &file->id))
+			continue;
+		job->files[i] = job->files[job->n_lacking];
+		job->files[job->n_lacking++] = file;
+	}
+}
+
 static void probe_run(struct work *work)
 {
 	struct job *job = container_of(work, struct job, work);
@@ -312,6 +331,8 @@ static void probe_run(struct work *work)
 	job->cache = job->reader->cache;
 	job->outcome = job->cache ? job->kind->find(job->cache, job->proc, &job->pid, job->target)
 				  : job->kind->gone; /* at the end */
+	if (job->outcome == job->kind->absent)
+		find_lacking(job);
 }
 
 static void retry_later(struct runtime_reader *r, struct process *p)
@@ -334,6 +355,21 @@ static void keep_target(struct runtime_reader *r, struct process *p, struct job 
 	r->n_records += has_record(p);
 }
 
+/* Marks the images that lack the runtime. With others, the process stays, so that they are not
+ * looked for again before its mappings change. */
+static void take_absence(struct runtime_reader *r, struct process *p, const struct job *job)
+{
+	for (size_t i = 0; i < job->n_lacking; i++)
+		job->files[i]->no_runtimes |= 1u << r->kind->runtime;
+	if (job->n_lacking == job->n_files) {
+		process_drop(r, p);
+		return;
+	}
+	free(p->target);
+	p->target = NULL;
+	p->outcome = job->outcome;
+}
+
 static void probe_done(struct work *work)
 {
 	struct job *job = container_of(work, struct job, work);
@@ -344,9 +380,7 @@ static void probe_done(struct work *work)
 		p->is_probing = false;
 		p->version = job->version;
 		if (job->outcome == r->kind->absent) {
-			for (size_t i = 0; i < job->n_files; i++)
-				job->files[i]->no_runtimes |= 1u << r->kind->runtime;
-			process_drop(r, p);
+			take_absence(r, p, job);
 		} else if (job->outcome == r->kind->gone) {
 			process_drop(r, p);
 		} else {
@@ -553,12 +587,13 @@ static int read_one(const struct job *job, struct memory *m, const struct functi
 static void names_run(struct work *work)
 {
 	struct job *job = container_of(work, struct job, work);
+	const uint64_t end_ns = nsec_monotonic() + READER_BATCH_NS;
 	struct process_memory memory = {.fd = -1};
 
 	job->cache = job->reader->cache;
 	job->outcome = process_memory_init(&memory, job->proc, &job->pid);
-	for (size_t i = 0; i < job->n; i++) {
-		struct named *f = &job->functions[i];
+	while (job->n_read < job->n && (!job->n_read || nsec_monotonic() < end_ns)) {
+		struct named *f = &job->functions[job->n_read++];
 
 		f->outcome = job->outcome ? job->kind->gone
 					  : read_one(job, &memory.memory, &f->key, &f->value);
@@ -597,7 +632,7 @@ static void names_done(struct work *work)
 
 	if (!work->cancelled && !r->ends && p) {
 		p->is_naming = false;
-		for (size_t i = 0; i < job->n; i++)
+		for (size_t i = 0; i < job->n_read; i++)
 			take_function(r, p, &job->functions[i], job->outcome);
 		read_names(r, p);
 		r->host.named(r->host.ctx, p->pid.pid);

@@ -15,6 +15,7 @@
 
 #include "runtimes/runtimes.h"
 
+struct file_id;
 struct memory;
 struct pid_id;
 struct runtime_reader;
@@ -36,6 +37,7 @@ struct root;
  * @may_change: whether a process with this outcome is tried again. Loop
  * @cache_new:  what the thread remembers between processes; 0 or -errno. Loop
  * @cache_free: loop
+ * @lacks:      whether @find has looked into the file with this identity, in vain
  * @target_bytes: of a target: what the runtime knows of a process; copied with memcpy()
  * @find:       look for the runtime in a process. @ret has @target_bytes zeros before. An outcome,
  *              -errno
@@ -60,6 +62,7 @@ struct runtime_reader_kind {
 	bool (*may_change)(int outcome);
 	int (*cache_new)(void **ret);
 	void (*cache_free)(void *cache);
+	bool (*lacks)(void *cache, const struct file_id *file);
 	size_t target_bytes;
 	int (*find)(void *cache, const struct root *proc, const struct pid_id *id, void *ret);
 	const void *(*record)(const void *target);

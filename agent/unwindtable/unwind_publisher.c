@@ -181,6 +181,7 @@ static void publish(struct unwind_publisher *u, const struct sample *sample, uin
 		.exec_id = sample->exec_id,
 		.version = address_space_version(space),
 	};
+	bool failed;
 
 	if (!id.version || address_space_gone(space))
 		return;
@@ -199,9 +200,9 @@ static void publish(struct unwind_publisher *u, const struct sample *sample, uin
 	if (!write_runtime(u, id.runtime, &who))
 		id.runtime = FRAME_RUNTIME_NONE;
 	/* processes_publish() counts a failure; the next sample retries */
-	if (!processes_publish(u->processes, &id, u->maps, u->n_maps, nsec_monotonic()) &&
-	    known.runtime != id.runtime)
-		remove_runtime(u, known.runtime, id.tgid);
+	failed = processes_publish(u->processes, &id, u->maps, u->n_maps, nsec_monotonic());
+	if (known.runtime != id.runtime)
+		remove_runtime(u, failed ? id.runtime : known.runtime, id.tgid);
 }
 
 void unwind_publisher_runtime(struct unwind_publisher *u, uint32_t runtime,
@@ -209,11 +210,15 @@ void unwind_publisher_runtime(struct unwind_publisher *u, uint32_t runtime,
 {
 	const uint32_t tgid = (uint32_t)who->pid.pid;
 	struct processes_id known;
+	bool is_set;
 
-	if (processes_find(u->processes, tgid, &known) &&
-	    known.start_boottime_ns == who->start_ns && known.exec_id == who->exec_id &&
-	    write_runtime(u, runtime, who))
-		(void)processes_set_runtime(u->processes, tgid, runtime);
+	if (!processes_find(u->processes, tgid, &known) ||
+	    known.start_boottime_ns != who->start_ns || known.exec_id != who->exec_id ||
+	    !write_runtime(u, runtime, who))
+		return;
+	is_set = processes_set_runtime(u->processes, tgid, runtime);
+	if (known.runtime != runtime)
+		remove_runtime(u, is_set ? known.runtime : runtime, tgid);
 }
 
 void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sample,

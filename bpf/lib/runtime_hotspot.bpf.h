@@ -55,6 +55,8 @@ enum {
 
 /* Bytes of code that are searched for the end of the prologue. */
 #define HOTSPOT_PROLOGUE 32
+/* Beside the bytes of a frame, which are a multiple of 8. */
+#define HOTSPOT_FP_KEPT	 4
 
 _Static_assert(HOTSPOT_BLOB_BYTES <= WINDOW_BYTES, "a blob fits");
 
@@ -126,6 +128,13 @@ WALK_INLINE __u32 hotspot_planned(struct walk *w)
 	return (__u32)w->cause;
 }
 
+/* The same for a frame with a frame pointer, which is in the frame. */
+WALK_INLINE __u32 hotspot_planned_by_fp(struct walk *w)
+{
+	w->cause = SAMPLE_END_FP_LOW;
+	return w->fp < w->sp ? SAMPLE_END_FP_LOW : hotspot_planned(w);
+}
+
 /* A frame of @bytes up to the caller's, with the frame pointer @fp_at; 0: in its register. */
 WALK_INLINE __u32 hotspot_by_sp(struct walk *w, __u64 bytes, __u64 fp_at)
 {
@@ -140,7 +149,7 @@ WALK_INLINE __u32 hotspot_by_fp(struct walk *w)
 	w->cfa = w->fp + 16;
 	w->ra_at = w->fp + 8;
 	w->fp_at = w->fp;
-	return w->fp < w->sp ? SAMPLE_END_FP_LOW : hotspot_planned(w);
+	return hotspot_planned_by_fp(w);
 }
 
 /* Code that makes no frame of a known size. */
@@ -165,9 +174,10 @@ WALK_INLINE __u32 hotspot_unsized(const struct walk_ctx *c, const struct hotspot
  *	push %rbp; [mov %rsp,%rbp;] sub $n,%rsp; [a check of some bytes]
  *
  * or, in small methods, sub $n,%rsp; mov %rbp,m(%rsp). Returns the frame's bytes at w->pc: 0 if the
- * frame is whole.
+ * frame of @n_words words is whole; HOTSPOT_FP_KEPT more if it is but for the frame pointer, which
+ * is in its register all that time.
  */
-WALK_INLINE __u64 hotspot_in_prologue(const struct walk_ctx *c, __u64 complete)
+WALK_INLINE __u64 hotspot_in_prologue(const struct walk_ctx *c, __u64 n_words, __u64 complete)
 {
 	const __u64 *words = hotspot_words(c);
 	__u64 sub = 0, push = 0, at;
@@ -188,7 +198,9 @@ WALK_INLINE __u64 hotspot_in_prologue(const struct walk_ctx *c, __u64 complete)
 	}
 	if (!sub || c->w->pc <= sub - push)
 		return 8;
-	return c->w->pc <= sub ? 16 : 0;
+	if (c->w->pc <= sub)
+		return 16;
+	return push ? 0 : n_words * 8 + HOTSPOT_FP_KEPT;
 }
 
 /* In an epilogue: the frame's bytes at w->pc, 0 if the frame is whole.
@@ -220,7 +232,7 @@ WALK_INLINE __u32 hotspot_sized(const struct walk_ctx *c, __u64 words, __u64 com
 
 	if (hotspot_interrupted(w)) {
 		if (w->pc < complete) {
-			bytes = hotspot_in_prologue(c, complete);
+			bytes = hotspot_in_prologue(c, words, complete);
 		} else if (!window_read(c->space, code, 8, w->pc)) {
 			bytes = hotspot_in_epilogue(code[0]);
 			words += hotspot_in_copy(code[0]);
@@ -229,7 +241,7 @@ WALK_INLINE __u32 hotspot_sized(const struct walk_ctx *c, __u64 words, __u64 com
 	}
 	if (!bytes)
 		return hotspot_by_sp(w, words * 8, w->sp + words * 8 - 16);
-	return hotspot_by_sp(w, bytes, bytes == 16 ? w->sp : 0);
+	return hotspot_by_sp(w, bytes & ~(__u64)HOTSPOT_FP_KEPT, bytes == 16 ? w->sp : 0);
 }
 
 /* ---------------------------------------------------------------- compiled code */
@@ -390,7 +402,7 @@ WALK_INLINE __u32 hotspot_interpreted(const struct walk_ctx *c, const struct hot
 	w->fp_at = w->fp;
 	if (w->cfa < w->fp + 16)
 		w->cfa = w->fp + 16;
-	return w->fp < w->sp ? SAMPLE_END_FP_LOW : hotspot_planned(w);
+	return hotspot_planned_by_fp(w);
 }
 
 /* ---------------------------------------------------------------- the step */

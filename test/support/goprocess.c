@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,6 +50,8 @@ static void run_child(const char *path, const char *const *args, const char *env
 
 	for (size_t i = 0; i < ARGS_MAX && args[i]; i++)
 		argv[i + 1] = (char *)args[i];
+	/* a test that fails leaves no program behind, and Java's would run for ever */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* the leak checker's and the fuzzer's settings are no business of a Go program */
 	unsetenv("GODEBUG");
 	unsetenv("GOGC");

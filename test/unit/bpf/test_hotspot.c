@@ -393,6 +393,32 @@ static void put_interpreted(uint64_t fp, uint64_t sender, uint64_t next_fp, uint
 
 #define BODY (INTERPRETER + CODE + 0x400)
 
+/* A small method stores the frame pointer after it has made the frame; its caller is interpreted
+ * and needs the frame pointer. */
+static void check_small(void)
+{
+	static const uint8_t small[] = {
+		0x48, 0x83, 0xec, 0x28,	      /* 0: sub $0x28,%rsp */
+		0x48, 0x89, 0x6c, 0x24, 0x20, /* 4: mov %rbp,0x20(%rsp) */
+	};
+	const struct at at = {.pc = COMPILED + CODE + 4, .sp = STACK, .fp = STACK + 0x80};
+	struct walked w;
+	char got[64];
+
+	build();
+	put_blob(COMPILED, WORDS, sizeof(small), 1);
+	put(COMPILED + CODE, small, sizeof(small));
+	put_word(STACK + 32, 1); /* not stored yet */
+	put_word(STACK + 40, BODY + 1);
+	put_interpreted(STACK + 0x80, STACK + 0x90, 1, CALLER + CODE + 13);
+	put_word(STACK + 0x90 + 32 - 8, NATIVE + 1);
+	put_word(STACK + 0x90 + 32 - 16, RECORD);
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "CIcn");
+	assert_int_equal(w.walk.end, SAMPLE_END_COMPLETE);
+}
+
 static void test_interpreted(void **state)
 {
 	const struct at at = {.pc = BODY, .sp = STACK, .fp = STACK + 0x80};
@@ -405,6 +431,7 @@ static void test_interpreted(void **state)
 	char got[64];
 
 	(void)state;
+	check_small();
 	build();
 	/* interpreted, interpreted, compiled with arguments in between, native */
 	put_interpreted(STACK + 0x80, STACK + 0x90, STACK + 0x100, BODY + 1);
@@ -438,6 +465,31 @@ static void test_interpreted(void **state)
 	walk_from(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "nunucn");
+}
+
+/* The frame pointer of the second frame is below the frame. */
+static void test_low(void **state)
+{
+	const struct at at = {.pc = BODY, .sp = STACK, .fp = STACK + 0x80};
+	struct walked w;
+	char got[SAMPLE_USER_FRAMES_MAX + 1];
+
+	(void)state;
+	build();
+	put_interpreted(STACK + 0x40, STACK + 0x140, 1, CALLER + CODE + 13);
+	put_interpreted(STACK + 0x80, STACK + 0x90, STACK + 0x40, BODY + 1);
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "II");
+	assert_int_equal(w.walk.end, SAMPLE_END_FP_LOW);
+
+	/* a stub: the frame pointer is neither sp's nor above */
+	put_word(STACK + 0x88, STUB + CODE + 1);
+	put_word(STACK + 0x80, STACK + 0x40);
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "IS");
+	assert_int_equal(w.walk.end, SAMPLE_END_FP_LOW);
 }
 
 /* ---------------------------------------------------------------- anything */
@@ -484,9 +536,8 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_compiled),
-		cmocka_unit_test(test_odd),
-		cmocka_unit_test(test_interpreted),
+		cmocka_unit_test(test_compiled),    cmocka_unit_test(test_odd),
+		cmocka_unit_test(test_interpreted), cmocka_unit_test(test_low),
 		cmocka_unit_test(test_random),
 	};
 

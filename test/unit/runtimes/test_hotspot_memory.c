@@ -9,6 +9,7 @@
  */
 #include "support/test.h"
 
+#include <malloc.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -262,6 +263,24 @@ static void no_lines(void **state)
 	}
 }
 
+/* A line table of a few bytes in a ConstMethod of 4 KB: no more is kept than is counted. */
+static void short_lines(void **state)
+{
+	_cleanup_(hotspot_function_deinit) struct hotspot_function f = {0};
+	struct subject s;
+
+	(void)state;
+	subject_init(&s);
+	assert_int_equal(attach(&s), HOTSPOT_OK);
+	put(&s, CONST + 16, 0x0000000100000200ull);
+	assert_int_equal(hotspot_function_read(&s.fm.memory, &s.target,
+					       (uint64_t[]){METHOD, check_of_method(&s)}, &f),
+			 0);
+	assert_int_equal(hotspot_function_line(&f, 5), 8);
+	assert_true(f.n_lines < 16);
+	assert_true(malloc_usable_size(f.lines) < 64);
+}
+
 /* ---------------------------------------------------------------- names */
 
 static void names(void **state)
@@ -341,9 +360,10 @@ static void lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole),    cmocka_unit_test(odd_processes),
-		cmocka_unit_test(no_lines), cmocka_unit_test(odd_functions),
-		cmocka_unit_test(names),    cmocka_unit_test(lines),
+		cmocka_unit_test(whole),       cmocka_unit_test(odd_processes),
+		cmocka_unit_test(no_lines),    cmocka_unit_test(odd_functions),
+		cmocka_unit_test(names),       cmocka_unit_test(lines),
+		cmocka_unit_test(short_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
