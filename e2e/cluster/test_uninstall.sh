@@ -24,7 +24,7 @@ podprof_install --set config.cpu-rate=19
 one=$(podprof_pod)
 podprof_install --set config.cpu-rate=49
 [ "$(podprof_pod)" != "$one" ] || fail "the pod is the same after an upgrade"
-kubectl -n podprof get configmap podprof -o jsonpath='{.data.config\.json}' | jq -e '."cpu-rate" == 49' >/dev/null || fail "the settings are not new"
+kubectl -n podprof get configmap -l app.kubernetes.io/name=podprof -o jsonpath='{.items[0].data.config\.json}' | jq -e '."cpu-rate" == 49' >/dev/null || fail "the settings are not new"
 [ "$(left | wc -l)" -ge 5 ] || fail "what was installed has no label: $(left)"
 programs=$(bpf_programs)
 [ -n "$programs" ] || fail "the agent has no BPF programs"

@@ -50,3 +50,45 @@ httpGet: { path: {{ .path }}, port: http, scheme: HTTPS }
 httpGet: { path: {{ .path }}, port: http }
 {{- end }}
 {{- end }}
+
+{{- define "podprof.config" -}}
+{{- $own := dict
+    "listen" (printf "0.0.0.0:%d" (int .Values.port))
+    "cgroupfs-root" "/host/sys/fs/cgroup"
+    "metadata" .Values.metadata.source
+    "kubelet-verify" .Values.metadata.kubeletVerify }}
+{{- if .Values.destinations }}
+{{- $_ := set $own "destination" .Values.destinations }}
+{{- end }}
+{{- if .Values.relabelConfigs }}
+{{- $_ := set $own "relabel_configs" .Values.relabelConfigs }}
+{{- end }}
+{{- if .Values.debuginfod.servers }}
+{{- $_ := set $own "debuginfod" .Values.debuginfod.servers }}
+{{- end }}
+{{- if .Values.store.enabled }}
+{{- $_ := set $own "store-dir" "/var/lib/podprof/store" }}
+{{- end }}
+{{- if .Values.spool.enabled }}
+{{- $_ := set $own "spool-dir" "/var/spool/podprof/queue" }}
+{{- end }}
+{{- if .Values.web.secret }}
+{{- $_ := set $own "web-config" "/etc/podprof-web/web.yml" }}
+{{- end }}
+{{- merge $own .Values.config | toPrettyJson }}
+{{- end }}
+
+{{- /* With the settings in its name: the kubelet may start a pod with an older content of a ConfigMap that it knows. */ -}}
+{{- define "podprof.configName" -}}
+{{- printf "%s-%s" (include "podprof.fullname" .) (include "podprof.config" . | sha256sum | trunc 10) }}
+{{- end }}
+
+{{- define "podprof.podAnnotations" -}}
+{{- if and .Values.appArmorUnconfined (semverCompare "<1.30-0" .Capabilities.KubeVersion.Version) }}
+# Kubernetes before 1.30 has no field for AppArmor.
+container.apparmor.security.beta.kubernetes.io/podprof: unconfined
+{{- end }}
+{{- with .Values.podAnnotations }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
