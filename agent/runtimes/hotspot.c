@@ -20,32 +20,14 @@ static bool may_change(int outcome)
 	       outcome == HOTSPOT_UNREADABLE;
 }
 
-static int cache_new(void **ret)
-{
-	struct runtime_files *files;
-	int r = runtime_files_new(&hotspot_probe, &files);
-
-	*ret = files;
-	return r;
-}
-
-static void cache_free(void *cache)
-{
-	runtime_files_free(cache);
-}
-
-static bool lacks(void *cache, const struct file_id *file)
-{
-	return runtime_files_lack(cache, file);
-}
-
-static int find(void *cache, const struct root *proc, const struct pid_id *id, void *ret)
+static int find(struct runtime_files *files, const struct root *proc, const struct pid_id *id,
+		void *ret)
 {
 	struct process_memory memory = {.fd = -1};
 	int r = hotspot_outcome_of_memory(process_memory_init(&memory, proc, id));
 
 	if (!r)
-		r = hotspot_target_find(cache, proc, id, &memory.memory, ret);
+		r = hotspot_target_find(files, proc, id, &memory.memory, ret);
 	process_memory_deinit(&memory);
 	return r;
 }
@@ -93,14 +75,10 @@ static const struct runtime_reader_kind kind = {
 	.runtime = FRAME_RUNTIME_HOTSPOT,
 	.records = HOTSPOT_PROCESSES_MAX,
 	.states = HOTSPOT_OUTCOME_MAX,
-	.absent = HOTSPOT_ABSENT,
-	.gone = HOTSPOT_GONE,
 	.unreadable = HOTSPOT_UNREADABLE,
 	.state_name = hotspot_outcome_name,
 	.may_change = may_change,
-	.cache_new = cache_new,
-	.cache_free = cache_free,
-	.lacks = lacks,
+	.probe = &hotspot_probe,
 	.target_bytes = sizeof(struct hotspot_target),
 	.find = find,
 	.record = record,

@@ -20,32 +20,14 @@ static bool may_change(int outcome)
 	       outcome == PYTHON_UNREADABLE;
 }
 
-static int cache_new(void **ret)
-{
-	struct runtime_files *files;
-	int r = runtime_files_new(&python_probe, &files);
-
-	*ret = files;
-	return r;
-}
-
-static void cache_free(void *cache)
-{
-	runtime_files_free(cache);
-}
-
-static bool lacks(void *cache, const struct file_id *file)
-{
-	return runtime_files_lack(cache, file);
-}
-
-static int find(void *cache, const struct root *proc, const struct pid_id *id, void *ret)
+static int find(struct runtime_files *files, const struct root *proc, const struct pid_id *id,
+		void *ret)
 {
 	struct process_memory memory = {.fd = -1};
 	int r = python_outcome_of_memory(process_memory_init(&memory, proc, id));
 
 	if (!r)
-		r = python_target_find(cache, proc, id, &memory.memory, ret, NULL);
+		r = python_target_find(files, proc, id, &memory.memory, ret, NULL);
 	process_memory_deinit(&memory);
 	return r;
 }
@@ -98,14 +80,10 @@ static const struct runtime_reader_kind kind = {
 	.runtime = FRAME_RUNTIME_PYTHON,
 	.records = PYTHON_PROCESSES_MAX,
 	.states = PYTHON_OUTCOME_MAX,
-	.absent = PYTHON_ABSENT,
-	.gone = PYTHON_GONE,
 	.unreadable = PYTHON_UNREADABLE,
 	.state_name = python_outcome_name,
 	.may_change = may_change,
-	.cache_new = cache_new,
-	.cache_free = cache_free,
-	.lacks = lacks,
+	.probe = &python_probe,
 	.target_bytes = sizeof(struct python_target),
 	.find = find,
 	.record = record,

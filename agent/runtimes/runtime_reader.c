@@ -30,6 +30,7 @@
 #include "procmap/address_space.h"
 #include "procmap/memory.h"
 #include "procmap/share.h"
+#include "runtimes/runtime_files.h"
 
 /* Processes of a runtime to probe or with the runtime, 3 KB each. An owner has a share of the free
  * ones (procmap/share.h). Reached: a further process has native frames only;
@@ -111,8 +112,8 @@ struct runtime_reader {
 	struct loop_source *retry;
 	struct loop_source *sweep;
 	struct process_key swept_next;
-	void *cache; /* of the thread */
-	void *next;
+	struct runtime_files *files; /* of the thread */
+	struct runtime_files *next;
 	struct process *processes;
 	struct process_queue unread;  /* functions are wanted, and no job reads them */
 	struct share_holder *owners;  /* of @processes */
@@ -134,7 +135,8 @@ struct job {
 	struct work work;
 	struct runtime_reader *reader;
 	const struct runtime_reader_kind *kind;
-	void *cache; /* the thread's while the job runs; the job's if abandoned */
+	struct runtime_files
+		*searched; /* the thread's while the job runs; the job's if abandoned */
 	const struct root *proc;
 	struct process_key key;
 	struct pid_id pid;
@@ -174,7 +176,7 @@ static void job_drop(struct work *work)
 {
 	struct job *job = container_of(work, struct job, work);
 
-	job->kind->cache_free(job->cache);
+	runtime_files_free(job->searched);
 	job_free(job);
 }
 
@@ -317,7 +319,7 @@ static void find_lacking(struct job *job)
 	for (size_t i = 0; i < job->n_files; i++) {
 		struct image *file = job->files[i];
 
-		if (!job->kind->lacks(job->cache, &file->id))
+		if (!runtime_files_lack(job->searched, &file->id))
 			continue;
 		job->files[i] = job->files[job->n_lacking];
 		job->files[job->n_lacking++] = file;
@@ -328,10 +330,11 @@ static void probe_run(struct work *work)
 {
 	struct job *job = container_of(work, struct job, work);
 
-	job->cache = job->reader->cache;
-	job->outcome = job->cache ? job->kind->find(job->cache, job->proc, &job->pid, job->target)
-				  : job->kind->gone; /* at the end */
-	if (job->outcome == job->kind->absent)
+	job->searched = job->reader->files;
+	job->outcome = job->searched
+			       ? job->kind->find(job->searched, job->proc, &job->pid, job->target)
+			       : job->kind->probe->gone; /* at the end */
+	if (job->outcome == RUNTIME_FILES_ABSENT)
 		find_lacking(job);
 }
 
@@ -379,9 +382,9 @@ static void probe_done(struct work *work)
 	if (!work->cancelled && !r->ends && p) {
 		p->is_probing = false;
 		p->version = job->version;
-		if (job->outcome == r->kind->absent) {
+		if (job->outcome == RUNTIME_FILES_ABSENT) {
 			take_absence(r, p, job);
-		} else if (job->outcome == r->kind->gone) {
+		} else if (job->outcome == r->kind->probe->gone) {
 			process_drop(r, p);
 		} else {
 			keep_target(r, p, job);
@@ -590,12 +593,12 @@ static void names_run(struct work *work)
 	const uint64_t end_ns = nsec_monotonic() + READER_BATCH_NS;
 	struct process_memory memory = {.fd = -1};
 
-	job->cache = job->reader->cache;
+	job->searched = job->reader->files;
 	job->outcome = process_memory_init(&memory, job->proc, &job->pid);
 	while (job->n_read < job->n && (!job->n_read || nsec_monotonic() < end_ns)) {
 		struct named *f = &job->functions[job->n_read++];
 
-		f->outcome = job->outcome ? job->kind->gone
+		f->outcome = job->outcome ? job->kind->probe->gone
 					  : read_one(job, &memory.memory, &f->key, &f->value);
 		work_alive(work);
 	}
@@ -870,14 +873,14 @@ static int make_next(void *ctx, unsigned int n_blocked)
 	struct runtime_reader *r = ctx;
 
 	(void)n_blocked;
-	return r->kind->cache_new(&r->next);
+	return runtime_files_new(r->kind->probe, &r->next);
 }
 
 static void drop_next(void *ctx)
 {
 	struct runtime_reader *r = ctx;
 
-	r->kind->cache_free(r->next);
+	runtime_files_free(r->next);
 	r->next = NULL;
 }
 
@@ -888,7 +891,7 @@ static void on_abandoned(void *ctx, struct work *work)
 	struct runtime_reader *r = ctx;
 	struct process *p = process_find(r, &job->key);
 
-	r->cache = take_ptr(r->next);
+	r->files = take_ptr(r->next);
 	if (!p || r->ends)
 		return;
 	p->is_hung = true;
@@ -910,7 +913,7 @@ void runtime_reader_free(void *reader)
 	loop_remove(r->sweep);
 	HASH_ITER(hh, r->processes, p, next)
 		process_drop(r, p);
-	r->kind->cache_free(r->cache);
+	runtime_files_free(r->files);
 	free(r);
 }
 
@@ -934,7 +937,7 @@ int runtime_reader_new(const struct runtime_reader_kind *kind, const struct runt
 	r->kind = kind;
 	r->host = *host;
 	TAILQ_INIT(&r->unread);
-	result = kind->cache_new(&r->cache);
+	result = runtime_files_new(kind->probe, &r->files);
 	if (!result)
 		result = loop_add_timer(host->loop, on_retry, r, &r->retry);
 	if (!result)

@@ -15,11 +15,12 @@
 
 #include "runtimes/runtimes.h"
 
-struct file_id;
 struct memory;
 struct pid_id;
-struct runtime_reader;
 struct root;
+struct runtime_files;
+struct runtime_probe;
+struct runtime_reader;
 
 /* Bytes of a release as text, for metrics. Reached: cut. */
 #define RUNTIME_VERSION_BYTES 16
@@ -30,17 +31,13 @@ struct root;
  * @runtime:    enum frame_runtime
  * @records:    entries of the walker's map
  * @states:     number of outcomes; 0 is success
- * @absent:     the outcome of a process without the runtime
- * @gone:       the outcome of a process that has ended
  * @unreadable: the outcome for an error of our side
  * @state_name: of an outcome, for metrics. Loop
  * @may_change: whether a process with this outcome is tried again. Loop
- * @cache_new:  what the thread remembers between processes; 0 or -errno. Loop
- * @cache_free: loop
- * @lacks:      whether @find has looked into the file with this identity, in vain
+ * @probe:      of the files in a process; its outcome of an ended process is the runtime's
  * @target_bytes: of a target: what the runtime knows of a process; copied with memcpy()
- * @find:       look for the runtime in a process. @ret has @target_bytes zeros before. An outcome,
- *              -errno
+ * @find:       look for the runtime in a process. @files are the thread's, made with @probe. @ret
+ *              has @target_bytes zeros before. An outcome, -errno
  * @record:     the walker's record in a target, for a process with outcome 0. Loop
  * @version:    release of a target as text; "": not known. Loop
  * @function_bytes: of a function; all zeros is empty
@@ -55,16 +52,13 @@ struct runtime_reader_kind {
 	uint32_t runtime;
 	size_t records;
 	int states;
-	int absent;
-	int gone;
 	int unreadable;
 	const char *(*state_name)(int outcome);
 	bool (*may_change)(int outcome);
-	int (*cache_new)(void **ret);
-	void (*cache_free)(void *cache);
-	bool (*lacks)(void *cache, const struct file_id *file);
+	const struct runtime_probe *probe;
 	size_t target_bytes;
-	int (*find)(void *cache, const struct root *proc, const struct pid_id *id, void *ret);
+	int (*find)(struct runtime_files *files, const struct root *proc, const struct pid_id *id,
+		    void *ret);
 	const void *(*record)(const void *target);
 	void (*version)(const void *target, char ret[RUNTIME_VERSION_BYTES]);
 	size_t function_bytes;

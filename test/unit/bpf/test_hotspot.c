@@ -6,8 +6,7 @@
 #include <string.h>
 
 #define WALK_RUNTIMES
-#include "lib/table_host.h"
-#include "lib/walk.bpf.h"
+#include "support/walkbuilt.h"
 
 #define STACK	 0x7ffc00000000ull
 #define HEAP	 0x600000000000ull
@@ -48,6 +47,9 @@ static const uint8_t code[] = {
 #define COMPLETE 12
 #define WORDS	 6 /* of a frame */
 
+/* Of each walk. */
+#define STEP .step = &hotspot_walk, .mode = SETTINGS_UNWIND_AUTO
+
 #define REGION_WORDS 0x12000
 static struct region {
 	uint64_t start;
@@ -80,7 +82,6 @@ static const struct hotspot_process whole = {
 	.code_is_distance = 1,
 };
 static struct hotspot_process process;
-static struct walk_room room;
 
 WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
 {
@@ -107,32 +108,6 @@ static void put(uint64_t address, const void *bytes, size_t n)
 static void put_word(uint64_t address, uint64_t word)
 {
 	put(address, &word, sizeof(word));
-}
-
-WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
-{
-	(void)space;
-	return 0;
-}
-
-WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
-{
-	(void)space;
-	(void)exe;
-	return NULL;
-}
-
-WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
-{
-	(void)space;
-	(void)exe;
-	(void)n_frames;
-}
-
-WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
-{
-	(void)c;
-	return &room;
 }
 
 WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_ctx *c)
@@ -197,43 +172,6 @@ static void build(void)
  *	sp + @bytes - 8	return address into CALLER, whose frame has 4 words
  *	behind it	the return address into native code, whose frame pointer ends
  */
-struct walked {
-	struct walk walk;
-	__u64 frames[WALK_SLOTS];
-};
-
-struct at {
-	uint64_t pc;
-	uint64_t sp;
-	uint64_t fp;
-	uint64_t rbx;
-	uint64_t r13;
-};
-
-static void walk_from(const struct at *at, struct walked *ret)
-{
-	struct window win;
-	struct regs regs = {0};
-	const struct walk_ctx c = {.w = &ret->walk,
-				   .regs = &regs,
-				   .win = &win,
-				   .frames = ret->frames,
-				   .mode = SETTINGS_UNWIND_AUTO};
-
-#ifdef __x86_64__
-	regs.ip = at->pc, regs.sp = at->sp, regs.bp = at->fp, regs.orig_ax = (__u64)-1;
-	regs.bx = at->rbx, regs.r13 = at->r13;
-#else
-	regs.pc = at->pc, regs.sp = at->sp, regs.x[29] = at->fp;
-#endif
-	*ret = (struct walked){0};
-	walk_begin(&c, 0, 0);
-	for (int i = 0; i < WALK_PROGRAMS && ret->walk.end == WALK_ON; i++)
-		walk_on(&c, &hotspot_walk);
-	if (ret->walk.end == WALK_ON)
-		ret->walk.end = SAMPLE_END_MAX_FRAMES;
-}
-
 static uint32_t mix(uint64_t a, uint64_t b, uint64_t c)
 {
 	return (uint32_t)(walk_hash(walk_hash(walk_hash(0, a), b), c) >> 32);
@@ -314,9 +252,8 @@ static void test_compiled(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < array_size(rows); i++) {
-		const struct at at = {.pc = COMPILED + CODE + rows[i].off,
-				      .sp = STACK,
-				      .fp = rows[i].fp_saved ? 1 : RECORD};
+		const struct walk_start at = {STEP, .pc = COMPILED + CODE + rows[i].off,
+					      .sp = STACK, .fp = rows[i].fp_saved ? 1 : RECORD};
 
 		row_begin(rows[i].name);
 		build();
@@ -364,7 +301,7 @@ static void test_odd(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(odd_rows); i++) {
 		const struct odd_row *row = &odd_rows[i];
-		const struct at at = {.pc = row->pc, .sp = STACK, .fp = RECORD};
+		const struct walk_start at = {STEP, .pc = row->pc, .sp = STACK, .fp = RECORD};
 
 		row_begin(row->name);
 		build();
@@ -401,7 +338,8 @@ static void check_small(void)
 		0x48, 0x83, 0xec, 0x28,	      /* 0: sub $0x28,%rsp */
 		0x48, 0x89, 0x6c, 0x24, 0x20, /* 4: mov %rbp,0x20(%rsp) */
 	};
-	const struct at at = {.pc = COMPILED + CODE + 4, .sp = STACK, .fp = STACK + 0x80};
+	const struct walk_start at = {STEP, .pc = COMPILED + CODE + 4, .sp = STACK,
+				      .fp = STACK + 0x80};
 	struct walked w;
 	char got[64];
 
@@ -421,12 +359,10 @@ static void check_small(void)
 
 static void test_interpreted(void **state)
 {
-	const struct at at = {.pc = BODY, .sp = STACK, .fp = STACK + 0x80};
-	const struct at entered = {.pc = INTERPRETER + CODE + 0x110,
-				   .sp = STACK,
-				   .fp = STACK + 0x80,
-				   .rbx = METHOD,
-				   .r13 = STACK + 0x10};
+	const struct walk_start at = {STEP, .pc = BODY, .sp = STACK, .fp = STACK + 0x80};
+	const struct walk_start entered = {STEP,	  .pc = INTERPRETER + CODE + 0x110,
+					   .sp = STACK,	  .fp = STACK + 0x80,
+					   .rbx = METHOD, .r13 = STACK + 0x10};
 	struct walked w;
 	char got[64];
 
@@ -470,7 +406,7 @@ static void test_interpreted(void **state)
 /* The frame pointer of the second frame is below the frame. */
 static void test_low(void **state)
 {
-	const struct at at = {.pc = BODY, .sp = STACK, .fp = STACK + 0x80};
+	const struct walk_start at = {STEP, .pc = BODY, .sp = STACK, .fp = STACK + 0x80};
 	struct walked w;
 	char got[SAMPLE_USER_FRAMES_MAX + 1];
 
@@ -503,11 +439,9 @@ static void test_random(void **state)
 
 	(void)state;
 	for (size_t round = 0; round < 2000; round++) {
-		const struct at at = {.pc = pcs[round % array_size(pcs)],
-				      .sp = STACK,
-				      .fp = STACK + 0x80,
-				      .rbx = METHOD,
-				      .r13 = STACK + 0x10};
+		const struct walk_start at = {STEP,	     .pc = pcs[round % array_size(pcs)],
+					      .sp = STACK,   .fp = STACK + 0x80,
+					      .rbx = METHOD, .r13 = STACK + 0x10};
 		struct frame_record frame;
 		struct walked w;
 
@@ -549,7 +483,7 @@ int main(void)
 /* The walk by frame pointers of another machine, with the step: as without. */
 static void test_other(void **state)
 {
-	const struct at at = {.pc = NATIVE, .sp = STACK};
+	const struct walk_start at = {STEP, .pc = NATIVE, .sp = STACK};
 	struct walked w;
 	char got[64];
 
