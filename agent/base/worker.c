@@ -2,15 +2,12 @@
 #include "base/worker.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +16,9 @@
 #include "base/nsec.h"
 
 #define STOP_PAUSE_NS NSEC_PER_MSEC
+/* Delay of a finished job while other jobs wait. One turn of the loop then takes many short jobs: a
+ * turn for each job costs more than a short job. */
+#define GATHER_NS     (2 * NSEC_PER_MSEC)
 
 struct work_list {
 	struct work *first;
@@ -48,7 +48,8 @@ struct worker {
 	struct worker_thread *thread;
 	const char *name;
 	pthread_mutex_t lock; /* guards todo, finished and stop */
-	pthread_cond_t wake;
+	pthread_cond_t wake;  /* a job in todo, or stop */
+	pthread_cond_t ended; /* a job in finished */
 	struct work_list todo;
 	struct work_list finished;
 	bool stop;
@@ -57,8 +58,7 @@ struct worker {
 	size_t n_pending; /* this and the next two: loop's thread only */
 	void (*busy)(void *ctx);
 	void *busy_ctx;
-	int event_fd;
-	struct loop_source *source;
+	struct loop_source *source; /* steps; armed by the thread */
 };
 
 static void work_list_init(struct work_list *list)
@@ -86,15 +86,19 @@ static struct work *work_list_pop(struct work_list *list)
 	return work;
 }
 
+/* The timer of the first finished job also fires if the next job blocks. */
 static void worker_finish(struct worker *w, struct work *work)
 {
-	uint64_t one = 1;
+	bool is_first, is_last;
 
 	pthread_mutex_lock(&w->lock);
+	is_first = !w->finished.first;
+	is_last = !w->todo.first;
 	work_list_push(&w->finished, work);
+	pthread_cond_signal(&w->ended);
 	pthread_mutex_unlock(&w->lock);
-	/* cannot fail: the counter would have to reach 2^64-1 */
-	(void)!write(w->event_fd, &one, sizeof(one));
+	if (is_first || is_last) /* cannot fail: the timer is the worker's */
+		(void)loop_arm(w->source, is_last ? 0 : GATHER_NS, 0);
 }
 
 /* The next job, or NULL when there will be none. The job counts as running before the lock is
@@ -193,13 +197,9 @@ static bool worker_deliver(struct worker *w)
 	return true;
 }
 
-static void on_finished(void *ctx, int fd, uint32_t events)
+static bool on_finished(void *ctx)
 {
-	uint64_t one;
-
-	(void)events;
-	if (read(fd, &one, sizeof(one)) == sizeof(one))
-		(void)worker_deliver(ctx);
+	return worker_deliver(ctx);
 }
 
 /* The thread blocks all signals, which belong to the loop. */
@@ -249,23 +249,23 @@ int worker_abandon(struct worker *w, const struct worker_left *left)
 int worker_new(struct loop *loop, const char *name, size_t queue_max, struct worker **ret)
 {
 	_cleanup_(freep) struct worker *w = calloc(1, sizeof(*w));
-	/* as a semaphore it is readable once for each finished job, one a turn of the loop: any
-	 * number may finish together, such as the reports of a window */
-	_cleanup_(close_fdp) int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
+	pthread_condattr_t monotonic;
 	int r;
 
 	if (!w)
 		return -ENOMEM;
-	if (fd < 0)
-		return -errno;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->ended, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	work_list_init(&w->todo);
 	work_list_init(&w->finished);
 	w->name = name;
 	w->queue_max = queue_max;
-	w->event_fd = fd;
-	r = loop_add_fd_as(loop, name, fd, EPOLLIN, on_finished, w, &w->source);
+	/* steps: any number of jobs may finish together, such as the reports of a window */
+	r = loop_add_steps_as(loop, name, on_finished, w, &w->source);
 	if (r)
 		return r;
 	r = worker_start(w);
@@ -273,7 +273,6 @@ int worker_new(struct loop *loop, const char *name, size_t queue_max, struct wor
 		loop_remove(w->source);
 		return r;
 	}
-	(void)take_fd(fd);
 	*ret = take_ptr(w);
 	return 0;
 }
@@ -308,8 +307,8 @@ void worker_free(struct worker *w)
 		work->done(work);
 	}
 	loop_remove(w->source);
-	close(w->event_fd);
 	pthread_cond_destroy(&w->wake);
+	pthread_cond_destroy(&w->ended);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
 }
@@ -355,12 +354,18 @@ int worker_submit_first(struct worker *w, struct work *work)
 
 bool worker_wait(struct worker *w, uint64_t timeout_ns)
 {
-	struct pollfd ended = {.fd = w->event_fd, .events = POLLIN};
+	const uint64_t end_ns = nsec_monotonic() + timeout_ns;
+	const struct timespec end = {.tv_sec = (time_t)(end_ns / NSEC_PER_SEC),
+				     .tv_nsec = (long)(end_ns % NSEC_PER_SEC)};
+	int r = 0;
 
-	if (!w->n_pending || poll(&ended, 1, (int)(timeout_ns / NSEC_PER_MSEC)) <= 0)
+	if (!w->n_pending)
 		return false;
-	on_finished(w, w->event_fd, EPOLLIN);
-	return true;
+	pthread_mutex_lock(&w->lock);
+	while (!w->finished.first && !r)
+		r = pthread_cond_timedwait(&w->ended, &w->lock, &end);
+	pthread_mutex_unlock(&w->lock);
+	return worker_deliver(w);
 }
 
 size_t worker_pending(const struct worker *w)

@@ -213,16 +213,16 @@ static void on_turn(void *ctx, int fd, uint32_t events)
 	t->n_last = t->bench->done;
 }
 
-/* Jobs that finish together are done in as many turns of the loop. */
-static void test_one_a_turn(void **state)
+/* Jobs that finish together take one turn of the loop, or as many as the slice requires. */
+static void finish_together(uint64_t slice_ns, int most)
 {
 	int fd = eventfd(1, EFD_CLOEXEC);
 	struct loop_source *turn;
 	struct bench bench;
 	struct turns turns = {.bench = &bench};
 
-	(void)state;
 	bench_init(&bench, 10);
+	loop_set_slice(bench.loop, slice_ns);
 	bench.stop_after = 5;
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(submit(&bench, i, false), 0);
@@ -232,9 +232,37 @@ static void test_one_a_turn(void **state)
 		usleep(1000);
 	assert_int_equal(loop_add_fd(bench.loop, fd, EPOLLIN, on_turn, &turns, &turn), 0);
 	assert_int_equal(loop_run(bench.loop), 0);
-	assert_int_equal(turns.most, 1);
+	on_turn(&turns, fd, EPOLLIN); /* the last one has stopped the loop */
+	assert_int_equal(turns.most, most);
 	bench_deinit(&bench);
 	close(fd);
+}
+
+static void test_finish_together(void **state)
+{
+	(void)state;
+	finish_together(0, 1);
+	finish_together(60 * NSEC_PER_SEC, 5);
+}
+
+/* A finished job does not wait for the end of the next one. */
+static void test_next_blocks(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	bench_init(&bench, 10);
+	assert_int_equal(submit(&bench, 0, true), 0);
+	assert_int_equal(submit(&bench, 1, true), 0);
+	sem_wait(&bench.started);
+	sem_post(&bench.gate);
+	sem_wait(&bench.started); /* the second one runs */
+	bench.stop_after = 1;
+	assert_int_equal(loop_run(bench.loop), 0);
+	assert_int_equal(bench.done, 1);
+	sem_post(&bench.gate);
+	bench_deinit(&bench);
+	assert_int_equal(bench.done, 2);
 }
 
 /* Without the loop: the waiting thread calls each done(). */
@@ -389,15 +417,11 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_first),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_cancel),
-		cmocka_unit_test(test_wait),
-		cmocka_unit_test(test_one_a_turn),
-		cmocka_unit_test(test_abandon),
-		cmocka_unit_test(test_stop),
-		cmocka_unit_test(test_stop_before_run),
+		cmocka_unit_test(test_order),	    cmocka_unit_test(test_first),
+		cmocka_unit_test(test_full),	    cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_wait),	    cmocka_unit_test(test_finish_together),
+		cmocka_unit_test(test_next_blocks), cmocka_unit_test(test_abandon),
+		cmocka_unit_test(test_stop),	    cmocka_unit_test(test_stop_before_run),
 		cmocka_unit_test(test_no_memory),
 	};
 
