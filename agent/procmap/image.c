@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/nsec.h"
 
 /* Bytes of a vDSO: 4 to 12 KiB in today's kernels. A larger one is not read. There is no outcome,
  * because the kernel is trusted. Reached: its frames have no name. */
@@ -120,8 +121,21 @@ bool image_bias(const struct image *image, uint64_t start, uint64_t length, uint
 	return false;
 }
 
-enum image_change image_change(const struct image *image)
+void image_set_checked(struct image *image, uint64_t at_ns)
 {
+	__atomic_store_n(&image->checked_ns, at_ns, __ATOMIC_RELAXED);
+}
+
+bool image_checked_since(const struct image *image, uint64_t since_ns)
+{
+	uint64_t at_ns = __atomic_load_n(&image->checked_ns, __ATOMIC_RELAXED);
+
+	return at_ns && at_ns >= since_ns;
+}
+
+enum image_change image_change(struct image *image)
+{
+	const uint64_t at_ns = nsec_boot();
 	struct file_id now;
 	struct stat st;
 
@@ -130,7 +144,10 @@ enum image_change image_change(const struct image *image)
 	now = file_id_of_stat(&st);
 	if (now.size != image->id.size || now.mtime_ns != image->id.mtime_ns)
 		return IMAGE_WRITTEN;
-	return now.ctime_ns == image->id.ctime_ns ? IMAGE_SAME : IMAGE_TOUCHED;
+	if (now.ctime_ns != image->id.ctime_ns)
+		return IMAGE_TOUCHED;
+	image_set_checked(image, at_ns);
+	return IMAGE_SAME;
 }
 
 int image_new(enum image_kind kind, const char *path, struct image **ret)

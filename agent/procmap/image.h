@@ -83,6 +83,7 @@ struct image_opening {
  * @perf_map: of IMAGE_ANON: the process's perf map, opened while it lived; -1: not seen. Atomic,
  * set once; reading it may block
  * @function: of IMAGE_RUNTIME and IMAGE_BROKEN; else all NULL
+ * @checked_ns: of IMAGE_FILE, atomic: boot clock, when the file was last seen unchanged; 0: never
  * @no_runtimes: of IMAGE_FILE: bits by enum frame_runtime: this runtime is not in the file; 0: not
  *            known. The loop's
  * @opening:  NULL, except for a file that is opened on another thread. Such an image has a path and
@@ -105,6 +106,7 @@ struct image {
 	struct image_function function;
 	uint64_t slow_until_ns; /* atomic; see image_set_slow() */
 	unsigned int n_slow;	/* atomic */
+	uint64_t checked_ns;
 	uint32_t no_runtimes;
 	struct image_opening *opening;
 	int refs;
@@ -161,7 +163,11 @@ enum image_change {
 	IMAGE_TOUCHED, /* unlinked, renamed or chmod; or written to, and its time set back */
 	IMAGE_WRITTEN, /* or not readable any more */
 };
-enum image_change image_change(const struct image *image);
+enum image_change image_change(struct image *image);
+/* At @at_ns (boot clock) the file was the one of the image. */
+void image_set_checked(struct image *image, uint64_t at_ns);
+/* Whether the file was last seen unchanged at @since_ns (boot clock) or later. */
+bool image_checked_since(const struct image *image, uint64_t since_ns);
 
 /* One place in a program, resolved from a pc and the mappings of its time, or from a language
  * runtime's frame while the process lives. The holder says whether the reference is borrowed or

@@ -27,6 +27,7 @@
 #include "base/file_id.h"
 #include "base/hash.h"
 #include "base/metric.h"
+#include "base/nsec.h"
 #include "base/root.h"
 #include "procmap/mapped.h"
 #include "procmap/perf_map_file.h"
@@ -337,6 +338,7 @@ static int make(struct images *t, const struct image_key *key, const struct imag
 static int of_found(struct images *t, int path_fd, const struct images_way *way,
 		    const struct maps_entry *entry, struct image **ret)
 {
+	const uint64_t at_ns = nsec_boot();
 	struct image *known;
 	struct image_key key;
 	struct stat st;
@@ -347,13 +349,16 @@ static int of_found(struct images *t, int path_fd, const struct images_way *way,
 	key = (struct image_key){.id = file_id_of_stat(&st), .opened = 1};
 	known = known_image(t, &key, entry);
 	if (known) {
+		image_set_checked(known, at_ns);
 		*ret = known;
 		return 0;
 	}
 	r = mapped_open(path_fd, &fd);
-	if (r)
-		return r;
-	return make(t, &key, way, entry, fd, ret);
+	if (!r)
+		r = make(t, &key, way, entry, fd, ret);
+	if (!r)
+		image_set_checked(*ret, at_ns);
+	return r;
 }
 
 /* A file without permission to open still has a name and an offset. */

@@ -539,7 +539,12 @@ static size_t queue_max(const struct opener_opts *opts)
 
 bool opener_has_room(const struct opener *o)
 {
-	return worker_pending(o->worker) < queue_max(&o->opts);
+	const struct open_batch *b;
+	size_t n_files = 0;
+
+	for (b = o->first; b; b = b->next)
+		n_files += b->n;
+	return worker_pending(o->worker) < queue_max(&o->opts) && n_files < OPENER_FILES_MAX;
 }
 
 int opener_submit(struct opener *o, struct open_batch *b)

@@ -28,9 +28,11 @@ struct opener;
 #define OPENER_BATCH_MAX	64
 /* Nanoseconds of one batch, between two files. Reached: the others come with a later batch. */
 #define OPENER_BATCH_NS		(50 * 1000000ull)
-/* Batches of files with the thread: one runs, one waits, so the thread does not wait for the loop.
- * Reached: the owners' queues hold the others. */
-#define OPENER_QUEUE_MAX	2
+/* Batches of files with the thread, shared by owner: one runs, the others wait, so the thread does
+ * not wait for the loop. Reached: the owners' queues hold the others. */
+#define OPENER_QUEUE_MAX	8
+/* Files of these batches before another one is added. Reached: as above. */
+#define OPENER_FILES_MAX	64
 /* The same for mapping lists, shared by owner: a list takes 100 us, and a turn of the loop 20 ms.
  * Reached: the owners' queues hold the others. */
 #define OPENER_LISTS_MAX	32

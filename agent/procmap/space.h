@@ -74,6 +74,7 @@ struct space_owner {
 	size_t n_mappings;
 	size_t unopened_bytes;
 	size_t n_lists;		  /* with the thread */
+	size_t n_batches;	  /* the same, of files */
 	struct space_queue queue; /* spaces with wanted files */
 	struct space_queue lists; /* ... whose list is wanted */
 	uint64_t used_ns;	  /* time on the threads; halved in each sweep */
@@ -154,6 +155,7 @@ struct address_space_cache {
 	void (*use_list)(struct address_space_cache *c, struct address_space *s,
 			 struct open_list *list);
 	size_t n_reading;      /* spaces with a list that is read */
+	size_t n_opening;      /* files wanted or asked for, of all spaces */
 	struct pid_id read_of; /* {0}: there is no such list */
 	struct maps read;      /* of this process, by the thread; until it is taken */
 	int read_outcome;
@@ -232,7 +234,7 @@ int space_new(struct address_space_cache *c, const struct address_space_key *key
 	      struct address_space **ret);
 /* Frees @s, and its owner if it has nothing else. */
 void space_drop(struct address_space_cache *c, struct address_space *s);
-/* Frees @owner if it has no spaces, and no lists on the thread. */
+/* Frees @owner if it has no spaces, and nothing with the threads. */
 void space_put_owner(struct address_space_cache *c, struct space_owner *owner);
 /* Replaces the mappings by @maps; space_queue_ahead() is the caller's next step. 0 or -ENOMEM. */
 int space_set_mappings(struct address_space_cache *c, struct address_space *s,
@@ -245,7 +247,7 @@ const struct address_space_mapping *space_find(const struct address_space *s, ui
 /* Puts the opened images in place of the first ones. */
 void space_settle(struct address_space_cache *c, struct address_space *s);
 /* The numbers of @s's images by state. */
-void space_recount(struct address_space *s);
+void space_recount(struct address_space_cache *c, struct address_space *s);
 /* Removes @s from its owner's queue of wanted files. */
 void space_unqueue(struct address_space *s);
 /* No list is read for @s any more. */

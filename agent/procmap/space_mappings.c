@@ -66,8 +66,9 @@ static bool is_awaited(const struct image_opening *opening)
 				   opening->state == IMAGE_WANTED || opening->state == IMAGE_ASKED);
 }
 
-void space_recount(struct address_space *s)
+void space_recount(struct address_space_cache *c, struct address_space *s)
 {
+	c->n_opening -= s->n_wanted + s->n_asked;
 	s->n_wanted = s->n_asked = s->n_slow = s->n_unopened = s->n_unknown = 0;
 	s->unopened_bytes = 0;
 	for (size_t i = 0; i < s->n; i++) {
@@ -82,6 +83,7 @@ void space_recount(struct address_space *s)
 		s->n_unknown += is_awaited(image->opening);
 		s->unopened_bytes += unopened_bytes(image);
 	}
+	c->n_opening += s->n_wanted + s->n_asked;
 }
 
 void space_settle(struct address_space_cache *c, struct address_space *s)
@@ -98,7 +100,7 @@ void space_settle(struct address_space_cache *c, struct address_space *s)
 		s->items[i].image = image_ref(image->opening->opened);
 		image_unref(image);
 	}
-	space_recount(s);
+	space_recount(c, s);
 	charge(c, s, 1);
 	if (changed)
 		s->version = ++c->version;
@@ -140,7 +142,7 @@ static void clear_mappings(struct address_space_cache *c, struct address_space *
 	free_items(s->items, s->n);
 	s->items = NULL;
 	s->n = 0;
-	space_recount(s);
+	space_recount(c, s);
 }
 
 static struct space_owner *get_owner(struct address_space_cache *c, uint64_t id)
@@ -167,7 +169,7 @@ static struct space_owner *get_owner(struct address_space_cache *c, uint64_t id)
 
 void space_put_owner(struct address_space_cache *c, struct space_owner *owner)
 {
-	if (owner->n_spaces || owner->n_lists)
+	if (owner->n_spaces || owner->n_lists || owner->n_batches)
 		return;
 	HASH_DEL(c->owners, owner);
 	free(owner);
@@ -303,6 +305,20 @@ static struct image *kept_image(const struct address_space *s, const struct maps
 	return m->image->file || m->image->opening ? image_ref(m->image) : NULL;
 }
 
+/* The image of a mapping of @s that the kernel reported, if its file was seen unchanged after the
+ * report: then no look at the file is necessary. Most short processes run the files of the ones
+ * before. */
+static struct image *checked_image(const struct address_space_cache *c,
+				   const struct address_space *s, const struct images_way *way,
+				   const struct maps_entry *e)
+{
+	struct image *known = way->via_pid ? NULL : images_guess(c->images, e);
+
+	if (known && !image_checked_since(known, s->events_ns))
+		known = image_unref(known);
+	return known;
+}
+
 /* An image for a file that a thread will open. @bytes: of such images in the space so far. */
 static int unopened_image(const struct address_space_cache *c, const struct address_space *s,
 			  const struct images_way *way, const struct maps_entry *e, size_t *bytes,
@@ -334,8 +350,10 @@ static int find_image(struct address_space_cache *c, const struct address_space 
 		      const struct images_way *way, const struct maps_entry *e, size_t *bytes,
 		      struct image **ret)
 {
-	if (c->opener && images_needs_file(e))
-		return unopened_image(c, s, way, e, bytes, ret);
+	if (c->opener && images_needs_file(e)) {
+		*ret = checked_image(c, s, way, e);
+		return *ret ? 0 : unopened_image(c, s, way, e, bytes, ret);
+	}
 	if (!images_needs_file(e)) {
 		*ret = images_of_memory(c->images, &s->way, e);
 		return 0;
@@ -421,7 +439,7 @@ static void replace_items(struct address_space_cache *c, struct address_space *s
 	clear_mappings(c, s);
 	s->items = items;
 	s->n = n;
-	space_recount(s);
+	space_recount(c, s);
 	charge(c, s, 1);
 	if (!same) {
 		s->version = ++c->version;

@@ -36,13 +36,14 @@
 static struct space_owner *next_owner(const struct address_space_cache *c, bool lists)
 {
 	struct space_owner *owner, *next = NULL;
-	size_t n = lists ? opener_pending(c->lister) : 0;
+	const size_t max = lists ? OPENER_LISTS_MAX : OPENER_QUEUE_MAX;
+	const size_t n = opener_pending(lists ? c->lister : c->opener);
 
 	for (owner = c->owners; owner; owner = owner->hh.next) {
 		if (TAILQ_EMPTY(lists ? &owner->lists : &owner->queue) ||
 		    (next && owner->used_ns >= next->used_ns))
 			continue;
-		if (lists && owner->id && !share_allows(OPENER_LISTS_MAX, n, owner->n_lists))
+		if (owner->id && !share_allows(max, n, lists ? owner->n_lists : owner->n_batches))
 			continue;
 		next = owner;
 	}
@@ -245,7 +246,7 @@ static void fill_batch(struct address_space_cache *c, struct address_space *s,
 		s->n_ahead++;
 		add_request(c, s, &s->items[i], batch);
 	}
-	space_recount(s);
+	space_recount(c, s);
 }
 
 static void submit_batches(struct address_space_cache *c)
@@ -267,6 +268,8 @@ static void submit_batches(struct address_space_cache *c)
 		/* with requests there is room for it */
 		if (!batch->n || opener_submit(c->opener, batch))
 			open_batch_free(batch);
+		else
+			owner->n_batches++;
 	}
 }
 
@@ -299,6 +302,7 @@ bool space_want_file(struct address_space_cache *c, struct address_space *s,
 		opening->state = IMAGE_WANTED;
 		s->n_unopened--;
 		s->n_wanted++;
+		c->n_opening++;
 		enqueue(c, s);
 	}
 	return opening->state == IMAGE_WANTED || opening->state == IMAGE_ASKED;
@@ -324,14 +328,18 @@ static void on_batch(void *ctx, struct open_batch *batch)
 			request->image->opening->state = IMAGE_WANTED;
 	}
 	HASH_FIND(hh, c->owners, &batch->way.owner, sizeof(batch->way.owner), owner);
-	if (owner)
+	if (owner) { /* always: it stays as long as it has batches */
 		owner->used_ns += batch->took_ns;
+		owner->n_batches--;
+	}
 	HASH_FIND(hh, c->spaces, &key, sizeof(key), s);
 	if (s) {
 		space_settle(c, s);
 		space_queue_ahead(c, s);
 	}
 	open_batch_free(batch);
+	if (owner)
+		space_put_owner(c, owner);
 	submit_batches(c);
 	if (c->opener)
 		tell(c, key.pid.pid);
@@ -360,12 +368,7 @@ int address_space_cache_open_behind(struct address_space_cache *c,
 
 size_t address_space_cache_opening(const struct address_space_cache *c)
 {
-	const struct address_space *s;
-	size_t n = c->n_reading;
-
-	for (s = c->spaces; c->opener && s; s = s->hh.next)
-		n += s->n_wanted + s->n_asked;
-	return n;
+	return c->n_reading + (c->opener ? c->n_opening : 0);
 }
 
 void address_space_cache_wait(struct address_space_cache *c, uint64_t timeout_ns)

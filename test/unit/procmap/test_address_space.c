@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
 #include "procmap/address_space.h"
@@ -25,6 +26,7 @@ struct fixture {
 	struct root proc;
 	struct address_space_cache *cache;
 	struct pid_id self;
+	struct loop *loop; /* NULL: files are opened on this thread */
 };
 
 static int setup(void **state)
@@ -44,6 +46,7 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	address_space_cache_free(f->cache);
+	loop_free(f->loop);
 	root_deinit(&f->proc);
 	free(f);
 	return 0;
@@ -817,6 +820,67 @@ static void test_touched(void **state)
 		image_unref(images[i]);
 }
 
+/* Of the file that test_checked() runs. */
+static const char checked_path[] = "/tmp/podprof-test-checked";
+static _Atomic unsigned int n_opens;
+
+static void count_open(void *ctx, uint64_t pid, const struct maps_entry *entry)
+{
+	(void)ctx;
+	(void)pid;
+	n_opens += entry && strcmp(entry->path, checked_path) == 0;
+}
+
+/* The image of a program's code; whether its file was opened for it. */
+static bool is_opened_for(struct fixture *f, const struct pid_id *id, const void *code,
+			  struct image **ret)
+{
+	const unsigned int before = n_opens;
+	struct frame frame, settled;
+
+	image_unref(resolve_exec(f, id, 1, code).image);
+	while (address_space_cache_opening(f->cache))
+		address_space_cache_wait(f->cache, NSEC_PER_SEC);
+	frame = resolve_exec(f, id, 1, code);
+	settled = frame_settle(&frame);
+	assert_string_equal(settled.image->path, checked_path);
+	*ret = image_ref(settled.image);
+	image_unref(frame.image);
+	return n_opens > before;
+}
+
+/* A file that was seen unchanged after a process had mapped it is not looked at again. */
+static void test_checked(void **state)
+{
+	struct address_space_files files = {.hook = count_open};
+	const char *copy = checked_path;
+	char path[FIXTURE_PATH_MAX];
+	struct image *images[4];
+	struct fixture *f = *state;
+	const void *code[4];
+	struct pid_id ids[4];
+
+	assert_int_equal(loop_new(&f->loop), 0);
+	files.loop = f->loop;
+	assert_int_equal(address_space_cache_open_behind(f->cache, &files), 0);
+	copy_file(fixture_path("plain-fixed", path), copy);
+	code[0] = run(f, copy, &ids[0]);
+	code[1] = run(f, copy, &ids[1]);
+	assert_true(is_opened_for(f, &ids[0], code[0], &images[0]));
+	assert_false(is_opened_for(f, &ids[1], code[1], &images[1]));
+	assert_ptr_equal(images[1], images[0]);
+	code[2] = run(f, copy, &ids[2]);
+	assert_true(is_opened_for(f, &ids[2], code[2], &images[2]));
+	assert_ptr_equal(images[2], images[0]);
+	overwrite(copy, images[0]);
+	code[3] = run(f, copy, &ids[3]);
+	assert_true(is_opened_for(f, &ids[3], code[3], &images[3]));
+	assert_string_not_equal(images[3]->build_id, images[0]->build_id);
+	unlink(copy);
+	for (size_t i = 0; i < array_size(images); i++)
+		image_unref(images[i]);
+}
+
 /* An unlink changes the time of the last status change, and leaves the content. */
 static void test_unlinked(void **state)
 {
@@ -903,6 +967,7 @@ int main(void)
 		TEST(test_left_by_exec),
 		TEST(test_late_samples),
 		TEST(test_touched),
+		TEST(test_checked),
 		TEST(test_unlinked),
 		TEST(test_sweep),
 		TEST(test_out_of_memory),
