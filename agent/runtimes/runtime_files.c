@@ -62,19 +62,29 @@ static void forget_all(struct runtime_files *files)
 
 /* ---------------------------------------------------------------- one file */
 
-/* An outcome of the probe; files of another kind than ELFFILE_OK have no runtime. -errno. */
-static int probe(const struct runtime_probe *by, int path_fd, struct work_budget *job, void *ret)
+/* *@ret is NULL for files of another kind than ELFFILE_OK. 0 or -errno. */
+static int open_elf(int path_fd, struct elffile **ret)
 {
-	_cleanup_(elffile_freep) struct elffile *file = NULL, *of_job = NULL, *limited = NULL;
 	_cleanup_(close_fdp) int fd = -1;
-	struct work_budget work;
 	int r = mapped_open(path_fd, &fd);
 
 	if (!r)
-		r = elffile_open(fd, &file);
-	if (r)
-		return r < 0 ? r : RUNTIME_FILES_ABSENT;
-	fd = -1; /* taken */
+		r = elffile_open(fd, ret);
+	if (!r)
+		fd = -1; /* taken */
+	return r < 0 ? r : 0;
+}
+
+/* An outcome of the probe; without @file there is no runtime. -errno. */
+static int probe(const struct runtime_probe *by, const struct elffile *file,
+		 struct work_budget *job, void *ret)
+{
+	_cleanup_(elffile_freep) struct elffile *of_job = NULL, *limited = NULL;
+	struct work_budget work;
+	int r;
+
+	if (!file)
+		return RUNTIME_FILES_ABSENT;
 	work_budget_init(&work, PROBE_UNITS, PROBE_CPU_NS, NULL);
 	r = elffile_budgeted(file, job, &of_job);
 	if (!r)
@@ -82,8 +92,8 @@ static int probe(const struct runtime_probe *by, int path_fd, struct work_budget
 	return r ? r : by->probe(limited, ret);
 }
 
-static int entry_new(const struct runtime_probe *by, const struct file_id *id, int path_fd,
-		     struct work_budget *job, struct entry **ret)
+static int entry_new(const struct runtime_probe *by, const struct file_id *id,
+		     const struct elffile *file, struct work_budget *job, struct entry **ret)
 {
 	_cleanup_(entry_freep) struct entry *e = calloc(1, sizeof(*e));
 
@@ -92,7 +102,7 @@ static int entry_new(const struct runtime_probe *by, const struct file_id *id, i
 	if (!e || !e->image)
 		return -ENOMEM;
 	e->id = *id;
-	e->outcome = probe(by, path_fd, job, e->image);
+	e->outcome = probe(by, file, job, e->image);
 	if (e->outcome < 0 || job->end)
 		return e->outcome < 0 ? e->outcome : by->malformed;
 	if (e->outcome == RUNTIME_FILES_ABSENT) {
@@ -103,7 +113,7 @@ static int entry_new(const struct runtime_probe *by, const struct file_id *id, i
 	return 0;
 }
 
-static int add(struct runtime_files *files, const struct file_id *id, int path_fd,
+static int add(struct runtime_files *files, const struct file_id *id, const struct elffile *file,
 	       struct work_budget *job, struct entry **ret)
 {
 	_cleanup_(entry_freep) struct entry *e = NULL;
@@ -111,7 +121,7 @@ static int add(struct runtime_files *files, const struct file_id *id, int path_f
 	int r;
 
 	files->n_probed++;
-	r = entry_new(files->probe, id, path_fd, job, &e);
+	r = entry_new(files->probe, id, file, job, &e);
 	if (r)
 		return r;
 	if (HASH_COUNT(files->by_id) >= RUNTIME_FILES_MAX)
@@ -127,6 +137,7 @@ static int add(struct runtime_files *files, const struct file_id *id, int path_f
 static int get(struct runtime_files *files, int path_fd, struct work_budget *job,
 	       const void **ret_image)
 {
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
 	struct file_id id;
 	struct entry *e;
 	struct stat st;
@@ -137,7 +148,9 @@ static int get(struct runtime_files *files, int path_fd, struct work_budget *job
 	id = file_id_of_stat(&st);
 	HASH_FIND(hh, files->by_id, &id, sizeof(id), e);
 	if (!e) {
-		r = add(files, &id, path_fd, job, &e);
+		r = open_elf(path_fd, &file);
+		if (!r)
+			r = add(files, &id, file, job, &e);
 		if (r)
 			return r == -ENOMEM ? r : RUNTIME_FILES_ABSENT;
 	}
@@ -271,6 +284,21 @@ void runtime_files_free(struct runtime_files *files)
 		return;
 	forget_all(files);
 	free(files);
+}
+
+bool runtime_files_examine(struct runtime_files *files, struct image *const *images, size_t n)
+{
+	struct work_budget work;
+	size_t n_lacking = 0;
+	struct entry *e;
+
+	work_budget_init(&work, SEARCH_UNITS, SEARCH_CPU_NS, NULL);
+	for (size_t i = 0; i < n && !work.end; i++) {
+		HASH_FIND(hh, files->by_id, &images[i]->id, sizeof(images[i]->id), e);
+		if (e || !add(files, &images[i]->id, images[i]->file, &work, &e))
+			n_lacking += e->outcome == RUNTIME_FILES_ABSENT;
+	}
+	return n && n_lacking == n;
 }
 
 bool runtime_files_lack(const struct runtime_files *files, const struct file_id *id)

@@ -17,6 +17,7 @@
 
 struct elffile;
 struct file_id;
+struct image;
 struct maps_entry;
 struct root;
 struct runtime_files;
@@ -81,6 +82,9 @@ typedef int (*runtime_file_fn)(void *ctx, const struct runtime_file *file);
 int runtime_files_search(struct runtime_files *files, const struct root *proc,
 			 const struct pid_id *id, runtime_file_fn fn, void *ctx);
 
+/* Probes the opened files of @images. Needs no process: most processes end soon, and most files
+ * have no runtime. True if none of these files has the runtime. */
+bool runtime_files_examine(struct runtime_files *files, struct image *const *images, size_t n);
 /* Whether a search has looked into the file and has not found the runtime. False if it is not
  * known, or not any more. */
 bool runtime_files_lack(const struct runtime_files *files, const struct file_id *id);

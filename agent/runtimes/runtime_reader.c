@@ -331,9 +331,12 @@ static void probe_run(struct work *work)
 	struct job *job = container_of(work, struct job, work);
 
 	job->searched = job->reader->files;
-	job->outcome = job->searched
-			       ? job->kind->find(job->searched, job->proc, &job->pid, job->target)
-			       : job->kind->probe->gone; /* at the end */
+	if (!job->searched)
+		job->outcome = job->kind->probe->gone; /* at the end */
+	else if (runtime_files_examine(job->searched, job->files, job->n_files))
+		job->outcome = RUNTIME_FILES_ABSENT;
+	else
+		job->outcome = job->kind->find(job->searched, job->proc, &job->pid, job->target);
 	if (job->outcome == RUNTIME_FILES_ABSENT)
 		find_lacking(job);
 }

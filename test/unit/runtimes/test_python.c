@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "procmap/image.h"
 #include "procmap/memory.h"
 #include "runtimes/python_code.h"
 #include "runtimes/python_frames.h"
 #include "runtimes/runtime_files.h"
 #include "runtimes/python_line.h"
 #include "runtimes/python_target.h"
+#include "support/fixture.h"
 #include "support/pythons.h"
 
 #define FRAMES_MAX 1024
@@ -148,6 +150,26 @@ static void no_python(void **state)
 		python_target_find(images, &proc, &id, &s->pm.memory, &s->target, &s->threads),
 		PYTHON_ABSENT);
 	process_memory_deinit(&s->pm);
+}
+
+/* Files tell without their processes whether they lack Python. */
+static void files_alone(void **state)
+{
+	_cleanup_(runtime_files_freep) struct runtime_files *files = NULL;
+	struct image *images[] = {fixture_image("plain-fixed"),
+				  fixture_image_at("/usr/bin/python3")};
+
+	(void)state;
+	assert_int_equal(runtime_files_new(&python_probe, &files), 0);
+	assert_false(runtime_files_examine(files, images, 0));
+	assert_false(runtime_files_lack(files, &images[0]->id));
+	assert_true(runtime_files_examine(files, images, 1));
+	assert_true(runtime_files_lack(files, &images[0]->id));
+	assert_false(runtime_files_examine(files, images, 2));
+	assert_false(runtime_files_lack(files, &images[1]->id));
+	assert_int_equal(runtime_files_probed(files), 2);
+	for (size_t i = 0; i < array_size(images); i++)
+		image_unref(images[i]);
 }
 
 /* A process of 3.11 whose list of interpreters is forged (test/data/python/hostile.py). */
@@ -304,9 +326,9 @@ static void odd_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_frames),	cmocka_unit_test(no_python),
-		cmocka_unit_test(forged_lists), cmocka_unit_test(all_lines),
-		cmocka_unit_test(odd_lines),
+		cmocka_unit_test(all_frames),  cmocka_unit_test(no_python),
+		cmocka_unit_test(files_alone), cmocka_unit_test(forged_lists),
+		cmocka_unit_test(all_lines),   cmocka_unit_test(odd_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
