@@ -10,8 +10,8 @@
  *	  id (ADDRESS_SPACE_EXEC_ANY) compare /proc/PID/exe. Programs linked to a fixed address all
  *	  have their code there, so a pc need not be outside.
  *	- A window has passed (address_space_cache_sweep()): a mapping may have replaced another.
- *Events tell of that, too, except where memory is made executable later (mprotect()) or moved
- *	  (mremap()). So while all events arrive, more and more windows pass between two reads.
+ *	  Events tell of that, too, except of memory that moved (mremap()). So while all events
+ *	  arrive, more and more windows pass between two reads.
  *
  * Each read without a change doubles the delay before the next read for such a reason.
  *
