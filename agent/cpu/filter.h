@@ -17,7 +17,7 @@ struct entity;
  * test of these rules. */
 unsigned int cpu_filter_rate(const struct entity *entity, unsigned int rate_hz);
 
-/* Write the present rates of all entities to the map, once a second. 0, or -errno after an
+/* Write the present rates of all entities to the map, after changes of these. 0, or -errno after an
  * incomplete update. */
 int cpu_filter_apply(struct discovery *discovery, unsigned int rate_hz,
 		     struct cgroup_sampling *cgroup_sampling);

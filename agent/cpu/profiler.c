@@ -47,11 +47,15 @@ _Static_assert(FOLD_STACKS_MAX >= PROFILE_SAMPLES_MAX, "one fold can fill a prof
 /* Time that the report of a profile waits for DWARF. The answers of the other files come with a
  * later profile. */
 #define CPU_PROFILER_DWARF_NS	(2 * NSEC_PER_SEC)
-/* Interval of updates of the filter: a new container below an excluded cgroup is excluded until
- * then, whether other samples come or not. */
+/* From a change of containers or their labels to the update of the filter: a new container below an
+ * excluded cgroup is excluded until then. Further changes in this time belong to the same update.
+ */
 #define CPU_PROFILER_FILTER_NS	NSEC_PER_SEC
-/* Longest time between two ticks while nothing is sampled: the process events of a quiet node wait
- * so long. */
+/* Updates after a change: the second one tells the kernel which cgroups are new
+ * (cgroup_sampling_know()). */
+#define CPU_PROFILER_UPDATES	2
+/* Time between two ticks while nothing is sampled, rounded up to a look of the drain thread: the
+ * process events of a quiet node wait so long. */
 #define CPU_PROFILER_IDLE_NS	(3 * NSEC_PER_SEC)
 
 /* The longest wait of an ended window for files that are being opened: a file may block the thread
@@ -78,6 +82,7 @@ struct cpu_profiler {
 	struct symbolizer *symbolizer; /* the worker's */
 	struct cpu_http *http;	       /* NULL: no profiles on demand */
 	struct loop_source *filter;
+	unsigned int n_updates; /* of the filter, still to come */
 	struct log_limit filter_log;
 	uint64_t outcomes[CPU_OUTCOME_MAX];
 	uint64_t n_places;
@@ -420,6 +425,7 @@ static void on_drained(void *ctx, bool off_cpu, uint64_t until_ns)
 {
 	struct cpu_profiler *p = ctx;
 
+	read_ahead(p);
 	if (p->http)
 		cpu_http_drained(p->http, off_cpu, until_ns);
 }
@@ -448,7 +454,12 @@ static int start_http(struct cpu_profiler *p)
 	return p->opts.pull ? cpu_http_new(&opts, &p->http) : 0;
 }
 
-/* Each second: update the sampling rates of entities. */
+static void arm_filter(struct cpu_profiler *p)
+{
+	(void)loop_arm(p->filter, CPU_PROFILER_FILTER_NS, 0); /* fails only for an invalid delay */
+}
+
+/* Update the sampling rates of entities. */
 static void on_filter(void *ctx)
 {
 	struct cpu_profiler *p = ctx;
@@ -456,18 +467,33 @@ static void on_filter(void *ctx)
 	int r = cpu_filter_apply(p->opts.discovery, p->opts.rate_hz, oncpu_cgroup_sampling(oncpu));
 	uint64_t suppressed;
 
-	read_ahead(p);
+	p->n_updates = r < 0 ? CPU_PROFILER_UPDATES : p->n_updates - 1;
+	if (p->n_updates)
+		arm_filter(p);
 	if (r < 0 && log_limit_ok(&p->filter_log, &suppressed))
 		log_warn("cannot update cgroup sampling in the kernel, retrying", log_err(r),
 			 log_uint("suppressed", suppressed));
+}
+
+static void on_change(void *ctx)
+{
+	struct cpu_profiler *p = ctx;
+
+	if (!p->n_updates)
+		arm_filter(p);
+	p->n_updates = CPU_PROFILER_UPDATES;
 }
 
 static int start_filter(struct cpu_profiler *p)
 {
 	int r = loop_add_timer(p->opts.loop, on_filter, p, &p->filter);
 
+	if (r)
+		return r;
 	p->filter_log.interval_ns = 60 * NSEC_PER_SEC;
-	return r ? r : loop_arm(p->filter, CPU_PROFILER_FILTER_NS, CPU_PROFILER_FILTER_NS);
+	discovery_watch(p->opts.discovery, on_change, p);
+	on_change(p);
+	return 0;
 }
 
 void cpu_profiler_finish(struct cpu_profiler *p, uint64_t wait_ns)
@@ -553,6 +579,7 @@ void cpu_profiler_free(struct cpu_profiler *p)
 	if (!p)
 		return;
 	loop_remove(p->filter);
+	discovery_watch(p->opts.discovery, NULL, NULL);
 	discovery_ask(p->opts.discovery, NULL, NULL);
 	cpu_sampler_free(p->sampler);
 	if (p->symbolizer)

@@ -34,6 +34,8 @@
  * samples are taken in any case. */
 #define CPU_SAMPLER_EVENTS	4096
 #define CPU_SAMPLER_EVENT_TURNS 20
+/* Sweeps from one look for ended processes in /proc to the next, while events tell of all. */
+#define CPU_SAMPLER_CHECK	16
 
 struct cpu_sampler {
 	struct cpu_sampler_opts opts;
@@ -56,7 +58,9 @@ struct cpu_sampler {
 	struct log_limit tick_log;
 	uint64_t n_drains;
 	unsigned int event_turns; /* without samples, so far */
-	bool caught_up;		  /* of the next samples; all earlier events are in the history */
+	unsigned int n_sweeps;
+	bool lost;	/* events since the last check of ended processes */
+	bool caught_up; /* of the next samples; all earlier events are in the history */
 };
 
 void cpu_stack_deinit(struct cpu_stack *stack)
@@ -181,6 +185,7 @@ static void on_record(void *ctx, const struct sideband_record *record)
 	};
 
 	if (record->kind == SIDEBAND_LOST) {
+		s->lost = true;
 		address_space_cache_lost(s->spaces, record->since_ns); /* counted already */
 		return;
 	}
@@ -380,12 +385,18 @@ static void tick(struct cpu_sampler *s)
 		unwind_publisher_tick(s->publisher);
 }
 
+static bool has_samples(const struct cpu_sampler *s)
+{
+	return stacks_next_since_ns(oncpu_stacks(s->oncpu)) != UINT64_MAX ||
+	       (s->offcpu && stacks_next_since_ns(offcpu_stacks(s->offcpu)) != UINT64_MAX);
+}
+
 /* One drain of each kind a turn: the loop has other things to do. */
 static void on_drained(void *ctx, int fd, uint32_t events)
 {
 	struct cpu_sampler *s = ctx;
-	bool more;
 	uint64_t n;
+	bool more;
 
 	(void)events;
 	(void)!read(fd, &n, sizeof(n));
@@ -395,11 +406,11 @@ static void on_drained(void *ctx, int fd, uint32_t events)
 		return;
 	}
 	waiting_samples_retry(s->waiting, false);
-	more = take_samples(s, oncpu_stacks(s->oncpu), on_sample);
-	if (more)
+	if (take_samples(s, oncpu_stacks(s->oncpu), on_sample))
 		tick(s);
 	if (s->offcpu)
-		more = take_samples(s, offcpu_stacks(s->offcpu), on_wait) || more;
+		(void)take_samples(s, offcpu_stacks(s->offcpu), on_wait);
+	more = has_samples(s);
 	if (more)
 		drain_again(s->drain);
 	drain_set_busy(s->drain, more || cpu_sampler_pending(s) ||
@@ -560,10 +571,13 @@ static uint64_t oldest_ns(const struct cpu_sampler *s)
 
 void cpu_sampler_sweep(struct cpu_sampler *s)
 {
+	const bool check = !s->sideband || s->lost || ++s->n_sweeps % CPU_SAMPLER_CHECK == 0;
+
+	s->lost = false;
 	address_space_cache_sweep(s->spaces, oldest_ns(s));
 	runtimes_sweep(s->runtimes);
 	if (s->publisher)
-		unwind_publisher_sweep(s->publisher);
+		unwind_publisher_sweep(s->publisher, check);
 }
 
 void cpu_sampler_child(struct cpu_sampler *s, const struct pid_id *child)
@@ -701,9 +715,9 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 	if (!r)
 		r = runtimes_new(&runtimes_opts, &s->runtimes);
 	if (!r)
-		address_space_cache_follow(s->spaces, catch_up, s);
-	if (!r)
 		r = start_events(s);
+	if (!r && s->sideband)
+		address_space_cache_follow(s->spaces, catch_up, s);
 	if (!r)
 		r = oncpu_new(&oncpu_opts, ret_why, &s->oncpu);
 	if (!r)

@@ -386,6 +386,11 @@ void discovery_listen(struct discovery *d, entity_fn fn, void *ctx)
 	entity_table_listen(d->resolver.entities, fn, ctx);
 }
 
+void discovery_watch(struct discovery *d, entity_change_fn fn, void *ctx)
+{
+	entity_table_watch(d->resolver.entities, fn, ctx);
+}
+
 enum discovery_find discovery_find_container(struct discovery *d, const char *id, char *ret_id)
 {
 	const struct entity *entity = NULL, *found = NULL;

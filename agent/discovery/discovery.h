@@ -82,6 +82,9 @@ struct entity *discovery_next_entity(struct discovery *d, const struct entity *e
 
 /* entity_table_listen(), for all entities. @fn must not call back into discovery. */
 void discovery_listen(struct discovery *d, entity_fn fn, void *ctx);
+/* entity_table_watch(): @fn is called after each change of what the iterations of this header show,
+ * except of processes. The same restriction. */
+void discovery_watch(struct discovery *d, entity_change_fn fn, void *ctx);
 
 enum discovery_find {
 	DISCOVERY_FOUND = 0,

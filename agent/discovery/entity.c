@@ -119,6 +119,8 @@ struct entity_table {
 	char *node;
 	entity_fn listener;
 	void *listener_ctx;
+	entity_change_fn watcher;
+	void *watcher_ctx;
 };
 
 const char *entity_kind_name(enum entity_kind kind)
@@ -240,10 +242,17 @@ int entity_identity(const struct entity *entity, struct labels *ret)
 	return 0;
 }
 
+void entity_table_changed(struct entity_table *table)
+{
+	if (table->watcher)
+		table->watcher(table->watcher_ctx);
+}
+
 void entity_set_labels(struct entity *entity, struct labels *labels, struct labels *settings)
 {
 	labels_swap(&entity->labels, labels);
 	labels_swap(&entity->settings, settings);
+	entity_table_changed(entity->table);
 }
 
 /* ---- the table ---- */
@@ -303,6 +312,7 @@ static int entity_add(struct entity_table *table, enum entity_kind kind, const c
 		return -ENOMEM;
 	table->n[kind]++;
 	entity_tell(table, entity);
+	entity_table_changed(table);
 	*ret = take_ptr(entity);
 	return 0;
 }
@@ -326,6 +336,7 @@ int entity_leave_out(struct entity *entity, const char *why)
 	}
 	free(entity->left_out);
 	entity->left_out = take_ptr(copy);
+	entity_table_changed(entity->table);
 	return 0;
 }
 
@@ -346,6 +357,7 @@ static int entity_enrich(struct entity *entity, const struct cgroup_id *id)
 		labels_swap(&entity->labels, &labels);
 	entity->stamp = 0;
 	entity_tell(entity->table, entity);
+	entity_table_changed(entity->table);
 	return 0;
 }
 
@@ -491,6 +503,7 @@ void entity_unref(struct entity *entity)
 	table->n_inner -= entity->inner;
 	entity_group_leave(&table->groups, entity->group);
 	entity_destroy(entity);
+	entity_table_changed(table);
 }
 
 bool entity_alive(const struct entity *entity)
@@ -534,6 +547,12 @@ void entity_table_listen(struct entity_table *table, entity_fn fn, void *ctx)
 	table->listener_ctx = ctx;
 	for (struct entity *entity = table->entities; fn && entity; entity = entity->hh.next)
 		fn(ctx, entity);
+}
+
+void entity_table_watch(struct entity_table *table, entity_change_fn fn, void *ctx)
+{
+	table->watcher = fn;
+	table->watcher_ctx = ctx;
 }
 
 void entity_table_free(struct entity_table *table)

@@ -104,6 +104,14 @@ enum entity_outcome {
 typedef void (*entity_fn)(void *ctx, struct entity *entity);
 void entity_table_listen(struct entity_table *table, entity_fn fn, void *ctx);
 
+/* Calls @fn after each change of the entities: a new one, its end, labels, settings, an exclusion,
+ * and each entity_table_changed(). Many calls may follow each other, so @fn should only take a
+ * note. There is one watcher; NULL: none. */
+typedef void (*entity_change_fn)(void *ctx);
+void entity_table_watch(struct entity_table *table, entity_change_fn fn, void *ctx);
+/* A change of what belongs to the entities: a cgroup directory has come or gone. */
+void entity_table_changed(struct entity_table *table);
+
 /* The entity of a container (of a pod if @id->kind is CGROUP_KIND_POD), a unit, a process name;
  * made on first use. *@ret: an owned reference. 0, ENTITY_TOO_MANY, -ENOMEM. */
 int entity_container(struct entity_table *table, const struct cgroup_id *id, struct entity **ret);

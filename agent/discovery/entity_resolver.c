@@ -29,17 +29,21 @@ static void give_entity(struct entity_resolver *resolver, struct cgroupdir *dir,
 
 static void dir_added(void *ctx, struct cgroupdir *dir, const struct cgroup_id *id)
 {
+	struct entity_resolver *resolver = ctx;
+
 	if (cgroup_in_container(id->kind))
-		give_entity(ctx, dir, id);
+		give_entity(resolver, dir, id);
+	entity_table_changed(resolver->entities);
 }
 
 static void dir_removed(void *ctx, struct cgroupdir *dir)
 {
+	const struct entity_resolver *resolver = ctx;
 	struct entity *entity = dir->data;
 
-	(void)ctx;
 	if (entity)
 		entity->n_live--;
+	entity_table_changed(resolver->entities);
 }
 
 static void dir_forgotten(void *ctx, struct cgroupdir *dir)

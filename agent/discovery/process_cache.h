@@ -22,6 +22,8 @@ struct process_cache;
  * @used_ns:     monotonic; time of the last lookup or listing
  * @list_number: number of the last listing with this process
  * @inode:       pid_inode() at that time; 0 if unknown
+ * @program:     hash of the path of its program at that time, for a process outside of containers;
+ *               else 0
  */
 struct cached_process {
 	struct pid_id id;
@@ -31,6 +33,7 @@ struct cached_process {
 	uint64_t used_ns;
 	uint32_t list_number;
 	uint64_t inode;
+	uint64_t program;
 	UT_hash_handle hh;
 	UT_hash_handle by_pid; /* of several entries with the same pid, the newest */
 };

@@ -23,6 +23,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
@@ -38,6 +39,9 @@
 /* Processes, half of them kernel threads, whose cgroup file can be read in the time of one
  * directory's cgroup.procs. */
 #define PROCESS_LIST_ASKED_EACH 2
+/* Listings from one read of the name of a process outside of containers to the next, while it has
+ * the same program: the name decides about its entity, and is a file more to be read. */
+#define PROCESS_LIST_NAME_EACH	8
 
 static const char *const listed_names[LISTED_MAX] = {
 	[LISTED_OK] = "ok",
@@ -116,12 +120,14 @@ enum { PROCESS_LIST_STOP = ROOT_OUTCOME_MAX };
  * @inode:   pid_inode(), to recognise the process in the next listing
  * @roll:    its entry there, or NULL
  * @process: its cache entry, or NULL
+ * @program: as in struct cached_process
  */
 struct found {
 	struct pid_id id;
 	uint64_t inode;
 	struct roll *roll;
 	struct cached_process *process;
+	uint64_t program;
 };
 
 /* ---------------------------------------------------------------- who lives */
@@ -180,6 +186,7 @@ static int list_process(struct process_listing *run, const struct found *found,
 	if (!r) {
 		process->list_number = run->number;
 		process->inode = found->inode;
+		process->program = found->program;
 	}
 	if (found->roll)
 		found->roll->listed = true;
@@ -322,14 +329,18 @@ static int next_of_dirs(struct process_listing *run)
 	return read_dir(run);
 }
 
-/* Kernel threads have no program. */
-static bool has_program(const struct root *proc, pid_t pid)
+/* Whether the process has a program, unlike kernel threads; *@ret: the hash of its path, 0 if it is
+ * not readable. The link, not the file: its file system may hang. */
+static bool read_program(const struct root *proc, pid_t pid, uint64_t *ret)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(8192);
 	char path[32];
+	int r;
 
 	snprintf(path, sizeof(path), "%d/exe", (int)pid);
-	return root_read_link(proc, path, &b) != ROOT_GONE;
+	r = root_read_link(proc, path, &b);
+	*ret = r ? 0 : hash_bytes(b.data, b.len);
+	return r != ROOT_GONE;
 }
 
 /* ---------------------------------------------------------------- who was not found */
@@ -376,8 +387,9 @@ static int ask(struct process_listing *run, struct roll *roll)
 	struct cgroupdir *dir = NULL;
 	struct entity *entity;
 	struct found found;
+	uint64_t program;
 
-	roll->bare = !has_program(run->l->resolver->proc, pid);
+	roll->bare = !read_program(run->l->resolver->proc, pid, &program);
 	if (roll->bare || !dir_of_number(run, pid) || !list_identify(run, pid, &found))
 		return 0;
 	if (!pid_read_cgroup(run->l->resolver->proc, &found.id, &b) && b.data)
@@ -420,6 +432,16 @@ static enum hierarchy main_tree(const struct process_listing *run)
 
 /* ---------------------------------------------------------------- the host's */
 
+/* Whether a listing found the process with this program, and its name need not be read again. */
+static bool has_known_name(const struct process_listing *run, const struct found *found)
+{
+	const struct cached_process *process = found->process;
+
+	return process && process->entity && process->program &&
+	       process->program == found->program &&
+	       (run->number + (uint32_t)found->id.pid) % PROCESS_LIST_NAME_EACH != 0;
+}
+
 static int list_host_process(struct process_listing *run, const struct found *found)
 {
 	char comm[PID_COMM_MAX];
@@ -427,6 +449,8 @@ static int list_host_process(struct process_listing *run, const struct found *fo
 	struct cached_process *process;
 	int r;
 
+	if (has_known_name(run, found))
+		return list_process(run, found, found->process->entity, NULL);
 	if (pid_read_comm(run->l->resolver->proc, &found->id, comm))
 		return 0;
 	process = process_cache_find(run->l->processes, &found->id);
@@ -445,10 +469,12 @@ static int list_host_pid(void *ctx, pid_t pid)
 {
 	struct process_listing *run = ctx;
 	struct found found;
+	uint64_t program;
 
-	if (is_out(run, pid) || !has_program(run->l->resolver->proc, pid) ||
+	if (is_out(run, pid) || !read_program(run->l->resolver->proc, pid, &program) ||
 	    !list_identify(run, pid, &found))
 		return 0;
+	found.program = program;
 	return list_host_process(run, &found);
 }
 
@@ -474,15 +500,19 @@ static int list_any_pid(void *ctx, pid_t pid)
 	struct process_listing *run = ctx;
 	struct entity *entity;
 	struct found found;
+	uint64_t program;
 	int r;
 
-	if (!has_program(run->l->resolver->proc, pid) || !list_identify(run, pid, &found))
+	if (!read_program(run->l->resolver->proc, pid, &program) ||
+	    !list_identify(run, pid, &found))
 		return 0;
 	r = entity_by_proc(run, &found.id, &entity);
 	if (r)
 		return r;
-	if (!entity)
+	if (!entity) {
+		found.program = program;
 		return run->host_processes ? list_host_process(run, &found) : 0;
+	}
 	r = list_process(run, &found, entity, NULL);
 	entity_unref(entity);
 	return r;

@@ -108,7 +108,7 @@ void address_space_cache_sweep(struct address_space_cache *c, uint64_t since_ns)
 	struct address_space *s, *next;
 
 	HASH_ITER(hh, c->spaces, s, next) {
-		s->stale = !s->gone;
+		s->stale |= !s->gone && space_is_due(c, s);
 		if (++s->idle > (s->gone ? 1 : ADDRESS_SPACE_IDLE_SWEEPS))
 			space_drop(c, s);
 	}

@@ -102,6 +102,9 @@ struct address_space {
 	unsigned int idle;     /* sweeps since then */
 	bool replaces;	       /* a file was in the place of another one, or is gone */
 	bool stale;	       /* read again before the next use */
+	unsigned int sweeps;   /* since the last list */
+	unsigned int wait;     /* sweeps from a list to the next, while events are complete; 0: no
+				  list yet */
 	bool doubtful;	  /* a mapping changed after the earliest possible time of the samples */
 	bool unsure;	  /* a mapping may have changed unnoticed */
 	bool ended;	  /* the leader has ended */
@@ -183,6 +186,9 @@ static inline bool space_is_reading(const struct address_space *s)
 /* Before samples are resolved: reads again if there is reason to, and decides which mappings are
  * credible. @pc: as in address_space_who. 0 or -ENOMEM. */
 int space_refresh(struct address_space_cache *c, struct address_space *s, uint64_t pc);
+/* Once each window: whether the mappings have to be read again although no event tells of a change.
+ */
+bool space_is_due(const struct address_space_cache *c, struct address_space *s);
 /* Reads again for @pc outside all mappings, if it is time. 0 or -ENOMEM. */
 int space_seek(struct address_space_cache *c, struct address_space *s, uint64_t pc);
 /* Repeats the read of @s, with the list; takes the mappings of @list. */

@@ -10,6 +10,8 @@
  *	  id (ADDRESS_SPACE_EXEC_ANY) compare /proc/PID/exe. Programs linked to a fixed address all
  *	  have their code there, so a pc need not be outside.
  *	- A window has passed (address_space_cache_sweep()): a mapping may have replaced another.
+ *	  Events tell of that, too, except of memory that moved (mremap()). So while all events
+ *	  arrive, more and more windows pass between two reads.
  *
  * Each read without a change doubles the delay before the next read for such a reason.
  *
@@ -44,6 +46,11 @@
 /* After a loss of events, in a process that replaces mappings: a mapping younger than this may have
  * replaced another one meanwhile. */
 #define ADDRESS_SPACE_YOUNG_NS	      (20 * NSEC_PER_SEC)
+
+/* Windows from the first read of a process's mappings to the next one without a reason, and at
+ * most; twice as many after each read without a change, one after a change. */
+#define ADDRESS_SPACE_SWEEPS	  4
+#define ADDRESS_SPACE_SWEEPS_LONG 32
 
 /* Without the right to read the link, only pcs reveal an exec. */
 static bool exe_changed(const struct address_space_cache *c, const struct address_space *s)
@@ -132,11 +139,32 @@ static void note_listed(struct address_space *s, const struct maps *maps)
 		s->listed_ns = nsec_boot();
 }
 
+/* Before the mappings of @maps replace those of @s. */
+static void plan_next_list(struct address_space *s, const struct maps *maps)
+{
+	if (!s->wait)
+		s->wait = ADDRESS_SPACE_SWEEPS;
+	else if (maps->n != s->n || !is_still_there(s, maps))
+		s->wait = 1;
+	else if (s->wait < ADDRESS_SPACE_SWEEPS_LONG)
+		s->wait *= 2;
+	s->sweeps = 0;
+}
+
+bool space_is_due(const struct address_space_cache *c, struct address_space *s)
+{
+	if (!c->catch_up || space_is_any(s) || s->epoch_ns != c->lost_ns)
+		return true;
+	return ++s->sweeps >= s->wait;
+}
+
 static int set_list(struct address_space_cache *c, struct address_space *s,
 		    const struct images_way *way, const struct maps *maps)
 {
-	int r = space_set_mappings(c, s, way, maps);
+	int r;
 
+	plan_next_list(s, maps);
+	r = space_set_mappings(c, s, way, maps);
 	if (!r) {
 		space_queue_ahead(c, s);
 		note_listed(s, maps);

@@ -4,9 +4,9 @@
  * in the agent also costs a walked stack and room in the maps. So the kernel's table lists the
  * directories with a reduced share.
  *
- * Once a second the caller (cpu/filter.c) sets the whole table. A copy in the agent reduces system
- * calls to the differences. A directory created or removed in between costs a second of samples,
- * and their consumer drops them: nothing depends on an exact table.
+ * Within a second of a change the caller (cpu/profiler.c) sets the whole table. A copy in the agent
+ * reduces system calls to the differences. A new directory costs a second of samples, and their
+ * consumer drops them: nothing depends on an exact table.
  */
 #include "profile/cgroup_sampling.h"
 

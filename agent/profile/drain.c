@@ -31,6 +31,13 @@
 /* The scheduler's slice, ns: the smallest that Linux accepts. Its usual slice is 3 ms. */
 #define DRAIN_SLICE_NS 100000
 
+/* The longest sleep, in ns: without kinds of samples, the dumps alone are due after it. */
+#define DRAIN_SLEEP_NS (2 * NSEC_PER_SEC)
+
+/* Intervals from a look at maps without samples to the next. The maps hold the samples of two
+ * intervals, if all of these are distinct. */
+#define DRAIN_IDLE_INTERVALS 2
+
 /* The kernel's struct sched_attr in its first size. Older C libraries have none, and the kernel's
  * header does not go with theirs. */
 struct slice_attr {
@@ -50,6 +57,8 @@ struct drain {
 	struct drain_opts opts;
 	uint64_t due_ns[DRAIN_KINDS];	  /* monotonic; the thread's */
 	uint64_t fetched_ns[DRAIN_KINDS]; /* the last drain; monotonic; the thread's */
+	bool idle[DRAIN_KINDS];		  /* no sample was stored at the last look; the thread's */
+	bool dumped;			  /* there were dumps at the last look; the thread's */
 	_Atomic bool busy;
 	_Atomic bool now;
 	pthread_t thread;
@@ -79,37 +88,51 @@ static void note(struct drain *d, int r)
 		d->error = r;
 }
 
-/* True if the drain can wait: nothing is stored, and nobody waits for it. */
-static bool may_wait(struct drain *d, size_t i)
+/* One kind of samples: a half of a drain, or nothing while no sample is stored. As stacks_fetch().
+ */
+static int fetch_stacks(struct drain *d, size_t i, bool now)
 {
-	return !d->busy && nsec_monotonic() - d->fetched_ns[i] < d->opts.idle_ns &&
-	       stacks_idle(d->opts.stacks[i]);
+	struct stacks *stacks = d->opts.stacks[i];
+
+	d->idle[i] = !now && !d->busy && !d->dumped && d->opts.idle_ns && stacks_idle(stacks);
+	if (!d->idle[i])
+		return stacks_fetch(stacks);
+	if (nsec_monotonic() - d->fetched_ns[i] < d->opts.idle_ns)
+		return 0;
+	return stacks_fetch_none(stacks);
+}
+
+static void set_due(struct drain *d, size_t i)
+{
+	const uint64_t n = d->idle[i] && !d->dumped ? DRAIN_IDLE_INTERVALS : 1;
+
+	d->due_ns[i] = nsec_monotonic() + n * stacks_interval_ns(d->opts.stacks[i]);
 }
 
 /* Dumps come after the stacks: an off-CPU sample and its dump are in both, and the dump is older.
  */
 static void fetch(struct drain *d, bool woken)
 {
-	bool fetched = woken, now = atomic_exchange(&d->now, false);
+	bool fetched = woken, now = atomic_exchange(&d->now, false), looked[DRAIN_KINDS] = {false};
 
 	for (size_t i = 0; i < d->opts.n; i++) {
-		int r = 0;
+		int r;
 
-		if (!now && nsec_monotonic() < d->due_ns[i])
-			continue;
-		if (now || !may_wait(d, i))
-			r = stacks_fetch(d->opts.stacks[i]);
+		looked[i] = now || nsec_monotonic() >= d->due_ns[i];
+		r = looked[i] ? fetch_stacks(d, i, now) : 0;
 		note(d, r);
 		fetched = fetched || r; /* an error is for the loop, too */
 		if (r)
 			d->fetched_ns[i] = nsec_monotonic();
-		d->due_ns[i] = nsec_monotonic() + stacks_interval_ns(d->opts.stacks[i]);
 	}
 	if (d->opts.dumps) {
 		note(d, stack_dumps_fetch(d->opts.dumps));
-		fetched = fetched || stack_dumps_waiting(d->opts.dumps);
+		d->dumped = stack_dumps_waiting(d->opts.dumps);
 	}
-	if (fetched)
+	for (size_t i = 0; i < d->opts.n; i++)
+		if (looked[i])
+			set_due(d, i);
+	if (fetched || d->dumped)
 		drain_again(d);
 }
 
@@ -125,7 +148,7 @@ static bool wait_for_work(struct drain *d, bool ret_woken[WAIT_MAX])
 		[WAIT_DUMPS] = {.fd = -1, .events = POLLIN},
 		[WAIT_SIDEBAND] = {.fd = -1, .events = POLLIN},
 	};
-	uint64_t now_ns = nsec_monotonic(), next_ns = now_ns + NSEC_PER_SEC, count;
+	uint64_t now_ns = nsec_monotonic(), next_ns = now_ns + DRAIN_SLEEP_NS, count;
 
 	for (size_t i = 0; i < d->opts.n; i++)
 		if (d->due_ns[i] < next_ns)

@@ -26,7 +26,8 @@ struct sideband;
  * @stacks: the first @n are drained; nobody else may call stacks_fetch()
  * @dumps:  NULL: none
  * @sideband: its full rings are fetched; NULL: none
- * @idle_ns: longest time between two drains while no sample is stored; 0: always an interval
+ * @idle_ns: longest time between two drains while no sample is stored. Until then the thread only
+ *           looks, every other interval. 0: always drains, each interval
  */
 struct drain_opts {
 	struct stacks *stacks[DRAIN_KINDS];

@@ -370,6 +370,16 @@ static bool is_full(struct stacks *s)
 	return full;
 }
 
+/* Takes the copy. */
+static void queue_batch(struct stacks *s, struct batch *batch)
+{
+	adapt_interval(s, batch);
+	pthread_mutex_lock(&s->lock);
+	s->fetched_bytes += batch->bytes;
+	STAILQ_INSERT_TAIL(&s->fetched, batch, in_list);
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* Copy a generation and queue the copy. After an error the partial copy stays, and the next call
  * continues. */
 static int fetch_generation(struct stacks *s, unsigned int generation)
@@ -383,12 +393,7 @@ static int fetch_generation(struct stacks *s, unsigned int generation)
 	r = copy_generation(s, generation, s->copying);
 	if (r < 0)
 		return r;
-	adapt_interval(s, s->copying);
-	pthread_mutex_lock(&s->lock);
-	s->fetched_bytes += s->copying->bytes;
-	STAILQ_INSERT_TAIL(&s->fetched, s->copying, in_list);
-	pthread_mutex_unlock(&s->lock);
-	s->copying = NULL;
+	queue_batch(s, take_ptr(s->copying));
 	return 0;
 }
 
@@ -406,6 +411,17 @@ bool stacks_idle(struct stacks *s)
 			return false; /* stacks_fetch() returns the reason of a failure */
 	s->begun_ns[active] = now_ns;
 	return true;
+}
+
+int stacks_fetch_none(struct stacks *s)
+{
+	const unsigned int active = !inactive_generation(s);
+	struct batch *batch = batch_new(since_of(s, active), s->begun_ns[active]);
+
+	if (!batch)
+		return -ENOMEM;
+	queue_batch(s, batch);
+	return STACKS_FETCHED;
 }
 
 int stacks_fetch(struct stacks *s)

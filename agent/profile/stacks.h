@@ -56,6 +56,9 @@ int stacks_fetch(struct stacks *s);
 /* True between two drains while no sample is stored: a drain would find nothing. The span of the
  * next samples then begins now. On the thread that fetches. */
 bool stacks_idle(struct stacks *s);
+/* After stacks_idle() said so: a drain without samples, for the thread that takes. Costs nothing in
+ * the kernel. STACKS_FETCHED or -ENOMEM. */
+int stacks_fetch_none(struct stacks *s);
 /* Time from this stacks_fetch() or stacks_tick() to the next, in ns; on the same thread. */
 uint64_t stacks_interval_ns(const struct stacks *s);
 

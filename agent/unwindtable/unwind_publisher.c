@@ -319,11 +319,12 @@ static void withdraw_if_gone(void *ctx, const struct processes_id *id)
 		processes_withdraw(u->processes, id->tgid, nsec_monotonic());
 }
 
-void unwind_publisher_sweep(struct unwind_publisher *u)
+void unwind_publisher_sweep(struct unwind_publisher *u, bool check)
 {
 	bool *used = calloc(TABLE_EXES, sizeof(*used));
 
-	processes_for_each(u->processes, withdraw_if_gone, u);
+	if (check)
+		processes_for_each(u->processes, withdraw_if_gone, u);
 	if (!used)
 		return;
 	u->maps_version = 0; /* other images may get its numbers after this */

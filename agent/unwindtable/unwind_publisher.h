@@ -86,8 +86,9 @@ void unwind_publisher_runtime(struct unwind_publisher *u, uint32_t runtime,
 void unwind_publisher_exit(struct unwind_publisher *u, uint32_t tgid);
 /* After samples were handed over, every second or so. */
 void unwind_publisher_tick(struct unwind_publisher *u);
-/* Every minute or so: drops ended processes and unused numbers. */
-void unwind_publisher_sweep(struct unwind_publisher *u);
+/* Every minute or so: drops unused numbers. @check: also looks in /proc for ended processes, for
+ * those without an unwind_publisher_exit(). */
+void unwind_publisher_sweep(struct unwind_publisher *u, bool check);
 
 /* Count of wanted tables that are not in place. */
 size_t unwind_publisher_pending(const struct unwind_publisher *u);

@@ -143,7 +143,7 @@ static __always_inline void stack_dump_describe(struct stack_dump_record *c, con
 	bpf_probe_read_kernel(c->data, SAMPLE_KERNEL_FRAMES_MAX * 8, s->value.frames);
 }
 
-/* Wake the agent when a quarter of the ring is full; the agent also looks every second. */
+/* Wake the agent when a quarter of the ring is full; the agent also looks every second or two. */
 static __always_inline int stack_dump_send(struct stack_dump_record *c)
 {
 	__u64 size = sizeof(c->head) + stack_dump_bytes_off(c) + c->head.n_bytes, flags;

@@ -232,6 +232,48 @@ static void test_idle(void **state)
 	assert_all_taken(b);
 }
 
+/* A drain without samples ends a span and begins the next one, and needs no other generation. */
+static void test_none(void **state)
+{
+	struct bench *b = *state;
+	const uint32_t generation = b->generation;
+	uint64_t until_ns;
+
+	start(b, SMALL, NSEC_PER_SEC);
+	assert_true(stacks_idle(b->stacks));
+	assert_int_equal(stacks_fetch_none(b->stacks), STACKS_FETCHED);
+	assert_int_equal(b->generation, generation);
+	inject(b, 1);
+	assert_true(fetch(b));
+	assert_true(stacks_next(b->stacks));
+	until_ns = stacks_until_ns(b->stacks);
+	stacks_deliver(b->stacks, take, b);
+	assert_int_equal(b->n_taken, 0);
+	assert_true(stacks_next(b->stacks));
+	assert_true(stacks_since_ns(b->stacks) <= until_ns);
+	stacks_deliver(b->stacks, take, b);
+	assert_all_taken(b);
+}
+
+/* The owner hears of idle time, too. */
+static void test_idle_span(void **state)
+{
+	struct bench *b = *state;
+	struct drain_opts opts = {.n = 1, .idle_ns = 1};
+	struct pollfd ready = {.events = POLLIN};
+	struct drain *drain = NULL;
+
+	start(b, SMALL, STACKS_INTERVAL_MIN_NS);
+	opts.stacks[0] = b->stacks;
+	assert_int_equal(drain_new(&opts, &drain), 0);
+	ready.fd = drain_fd(drain);
+	assert_int_equal(poll(&ready, 1, -1), 1);
+	assert_true(stacks_next(b->stacks));
+	stacks_deliver(b->stacks, take, b);
+	assert_int_equal(b->n_taken, 0);
+	drain_free(drain);
+}
+
 /* However long the idle time is: a sample is fetched, and a caller that waits gets its drain. */
 static void test_idle_thread(void **state)
 {
@@ -290,6 +332,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ceiling, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interval, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_idle_span, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_thread, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_thread, setup, teardown),
 	};

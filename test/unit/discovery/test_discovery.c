@@ -631,6 +631,55 @@ static void test_slices(void **state)
 	cgroups_remove(&cgroups, &cgroup);
 }
 
+static void write_stat(const struct tree *tree, const char *name)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "7 (%s) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 8 9\n", name);
+	tree_write(tree->fd, "7/stat", text);
+}
+
+static void assert_listed_as(struct discovery *d, const char *name)
+{
+	struct listing l = {.wanted = {.pid = 7, .start_ticks = 8}};
+
+	assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
+	assert_int_equal(l.n_wanted, 1);
+	assert_label(l.entity, "comm", name);
+}
+
+/* The name of a host process is read again after each exec of another program, and now and then. */
+static void test_names(void **state)
+{
+	struct root false_proc;
+	struct discovery *d;
+	struct tree tree;
+
+	(void)state;
+	tree_init(&tree);
+	tree_mkdir(tree.fd, "7");
+	tree_write(tree.fd, "7/cgroup", "0::/\n");
+	write_stat(&tree, "first");
+	assert_int_equal(symlinkat("/bin/a", tree.fd, "7/exe"), 0);
+	false_proc.fd = tree.fd;
+	d = start(&false_proc, true);
+	assert_listed_as(d, "first");
+	assert_listed_as(d, "first");
+	write_stat(&tree, "second");
+	for (int i = 0; i < 8; i++) {
+		struct listing l = {0};
+
+		assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
+	}
+	assert_listed_as(d, "second");
+	write_stat(&tree, "third");
+	assert_int_equal(unlinkat(tree.fd, "7/exe", 0), 0);
+	assert_int_equal(symlinkat("/bin/b", tree.fd, "7/exe"), 0);
+	assert_listed_as(d, "third");
+	discovery_free(d);
+	tree_deinit(&tree);
+}
+
 static void test_processes(void **state)
 {
 	struct listing l = {0};
@@ -987,6 +1036,7 @@ int main(void)
 		cmocka_unit_test(test_processes_of_many),
 		cmocka_unit_test(test_without_numbers),
 		cmocka_unit_test(test_host_processes),
+		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_number_again),
 		cmocka_unit_test(test_without_memory),
 		cmocka_unit_test(test_no_cgroups),

@@ -222,6 +222,47 @@ static void test_left_out(void **state)
 	entity_table_free(entities);
 }
 
+static void note_change(void *ctx)
+{
+	unsigned int *n = ctx;
+
+	*n += 1;
+}
+
+/* Each change is told; a look is not a change. */
+static void test_changes(void **state)
+{
+	struct labels labels = {0}, settings = {0};
+	struct entity_table *table;
+	struct entity *unit, *same;
+	unsigned int n = 0;
+
+	(void)state;
+	assert_int_equal(entity_table_new("n1", &table), 0);
+	entity_table_watch(table, note_change, &n);
+	assert_int_equal(unit_named(table, "u.service", &unit), ENTITY_OK);
+	assert_int_equal(n, 1);
+	assert_int_equal(unit_named(table, "u.service", &same), ENTITY_OK);
+	assert_non_null(entity_next(table, NULL));
+	entity_unref(same);
+	assert_int_equal(n, 1);
+	assert_int_equal(entity_leave_out(unit, "rule 1"), 0);
+	assert_int_equal(n, 2);
+	entity_set_labels(unit, &labels, &settings);
+	assert_int_equal(n, 3);
+	entity_table_changed(table);
+	assert_int_equal(n, 4);
+	entity_unref(unit);
+	assert_int_equal(n, 5);
+	entity_table_watch(table, NULL, NULL);
+	assert_int_equal(unit_named(table, "u.service", &unit), ENTITY_OK);
+	assert_int_equal(n, 5);
+	entity_unref(unit);
+	labels_deinit(&labels);
+	labels_deinit(&settings);
+	entity_table_free(table);
+}
+
 static void test_same_and_other(void **state)
 {
 	struct entity_table *table;
@@ -485,6 +526,7 @@ int main(void)
 		cmocka_unit_test(test_same_and_other), cmocka_unit_test(test_listener),
 		cmocka_unit_test(test_ceilings),       cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_targets),	       cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_changes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

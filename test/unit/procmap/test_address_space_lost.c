@@ -317,6 +317,61 @@ static void test_left_by_exec(void **state)
 	expect(f, NOTHING);
 }
 
+static void no_events(void *ctx)
+{
+	(void)ctx;
+}
+
+static void sweep(struct fixture *f)
+{
+	address_space_cache_sweep(f->cache, nsec_boot());
+	begin(f);
+}
+
+/* While all events arrive, mappings without a change are read more and more seldom. A change that
+ * no event told of is found late, the next one soon. */
+static void test_seldom(void **state)
+{
+	struct fixture *f = *state;
+
+	address_space_cache_follow(f->cache, no_events, NULL);
+	change(f, ANT);
+	begin(f);
+	expect(f, ANT);
+	change(f, BEE);
+	for (int i = 0; i < 3; i++) {
+		sweep(f);
+		expect(f, ANT);
+	}
+	sweep(f);
+	expect(f, BEE);
+	change(f, ANT);
+	sweep(f);
+	expect(f, ANT);
+	sweep(f); /* no change: two windows now */
+	expect(f, ANT);
+	change(f, BEE);
+	sweep(f);
+	expect(f, ANT);
+	sweep(f);
+	expect(f, BEE);
+}
+
+/* After a loss of events, the next sweep is enough. */
+static void test_seldom_lost(void **state)
+{
+	struct fixture *f = *state;
+
+	address_space_cache_follow(f->cache, no_events, NULL);
+	change(f, ANT);
+	begin(f);
+	expect(f, ANT);
+	change(f, BEE);
+	lose(f);
+	sweep(f);
+	expect(f, BEE);
+}
+
 /* No loss, and the process ends: its data stays. */
 static void test_nothing_lost(void **state)
 {
@@ -389,6 +444,8 @@ int main(void)
 		TEST(test_zombie),
 		TEST(test_pid_taken),
 		TEST(test_left_by_exec),
+		TEST(test_seldom),
+		TEST(test_seldom_lost),
 		TEST(test_nothing_lost),
 		TEST(test_leader_ended),
 		TEST(test_late_event),
