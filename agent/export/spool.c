@@ -152,10 +152,21 @@ static int spool_submit(struct spool *s, struct job *job, void (*run)(struct wor
 	return worker_submit(s->worker, &job->work);
 }
 
+static uint64_t feed_unread(const struct feed *feed)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < feed->s->index.n; i++)
+		n += feed->s->index.segments[i]->shares[feed->number].n_unread;
+	return n;
+}
+
 /* After a job: the disk answers. */
 static void spool_answered(struct spool *s)
 {
 	s->blocked = false;
+	for (unsigned int d = 0; d < s->opts.n_destinations; d++)
+		s->feeds[d].box->n_on_disk = feed_unread(&s->feeds[d]);
 	spool_go_on(s);
 	if (spool_is_idle(s) && s->opts.idle)
 		s->opts.idle(s->opts.ctx);
