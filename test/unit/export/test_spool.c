@@ -119,6 +119,31 @@ static bool opened(void *ctx)
 	return spooling_metric(ctx, "podprof_spool_recovered", "") > 0;
 }
 
+static bool sent_some(void *ctx)
+{
+	return spooling_outcome(ctx, "pyroscope", "sent") > 0;
+}
+
+/* Many profiles wait on disk for the pace, not in memory; the end of the run sends them. */
+static void test_paced(void **state)
+{
+	struct spooling *s = *state;
+	struct sink *sink = sink_new(&ok, 1, NULL);
+
+	s->window_ns = 24 * 3600 * NSEC_PER_SEC;
+	start(s, sink);
+	spooling_submit(s, 3000, 100, nsec_wall());
+	loop_until(s->loop, all_written, s);
+	loop_until(s->loop, sent_some, s);
+	assert_true(spooling_outcome(s, "pyroscope", "sent") <= 256);
+	assert_true(spooling_metric(s, PENDING, "pyroscope") >= 3000 - 256);
+	spooling_flush(s, LONG_NS);
+	assert_int_equal(spooling_outcome(s, "pyroscope", "sent"), 3000);
+	assert_each_once(sink, 3000);
+	spooling_stop(s);
+	sink_free(sink);
+}
+
 /* ---- the usual way */
 
 static void test_sent(void **state)
@@ -794,7 +819,7 @@ int main(void)
 		TEST(read_only),      TEST(blocked),   TEST(blocked_end),
 		TEST(damaged),	      TEST(torn),      TEST(foreign_files),
 		TEST(two_agents),     TEST(no_memory), TEST(sync_fails),
-		TEST(no_descriptors),
+		TEST(no_descriptors), TEST(paced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
