@@ -228,6 +228,7 @@ static void on_stop(void *ctx, int signo)
 	a->stopping = true;
 	log_info("ending after sending the last window", log_str("signal", strsignal(signo)));
 	a->flush_deadline_ns = nsec_monotonic() + AGENT_FLUSH_NS;
+	export_hurry(a->export);
 	(void)loop_disarm(a->window);
 	if (a->cpu)
 		cpu_profiler_finish(a->cpu, AGENT_NAMES_NS);
@@ -431,6 +432,7 @@ static int start_export(struct agent *a)
 		.spool_dir = c->spool_dir,
 		.spool_bytes = c->spool_bytes,
 		.queue_bytes = c->memory_budget / BUDGET_QUEUE,
+		.window_ns = c->window_ns,
 	};
 	_cleanup_(freep) char *error = NULL;
 	int r = export_new(&opts, &a->export, &error);

@@ -27,22 +27,10 @@
 #include "discovery/discovery.h"
 #include "discovery/selection.h"
 #include "server/httpd.h"
+#include "server/pull_answer.h"
 
-/* Seconds of Retry-After. */
-#define CPU_HTTP_RETRY_S     5
 /* The longest wait for a drain: the loop is late on a busy node. */
 #define CPU_HTTP_PATIENCE_NS (5 * NSEC_PER_SEC)
-
-enum pull_outcome {
-	PULL_MADE,
-	PULL_NOTHING,  /* no such entity, no off-CPU samples */
-	PULL_REFUSED,  /* all selected entities are excluded from profiling */
-	PULL_BUSY,     /* other requests, or the share of CPU time */
-	PULL_GONE,     /* the client left before the end */
-	PULL_FAILED,   /* no drain, no memory, too large, the end of the agent */
-	PULL_LEFT_OUT, /* samples left out of answers */
-	PULL_OUTCOME_MAX,
-};
 
 /**
  * struct pull - a request
@@ -70,7 +58,7 @@ struct cpu_http {
 	struct pull *pulls;
 	size_t n; /* requests, also those with the worker */
 	struct pull_source source;
-	uint64_t outcomes[PULL_OUTCOME_MAX];
+	struct pull_counts counts;
 };
 
 /* ---------------------------------------------------------------- answers */
@@ -83,44 +71,21 @@ static void pull_free(struct pull *pull)
 	free(pull);
 }
 
-static void fail(struct cpu_http *h, struct httpd_later *later, enum pull_outcome outcome,
-		 unsigned int status, const char *why)
-{
-	struct httpd_response response = {.body = BUF_INIT(HTTPD_BODY_MAX)};
-
-	h->outcomes[outcome]++;
-	httpd_fail(&response, status, why);
-	if (outcome == PULL_BUSY)
-		response.retry_after_s = CPU_HTTP_RETRY_S;
-	httpd_later_answer(later, &response);
-}
-
 /* The end of a request, out of the list, with a reason. */
 static void pull_fail(struct pull *pull, enum pull_outcome outcome, unsigned int status,
 		      const char *why)
 {
-	httpd_later_on_gone(pull->later, NULL, NULL);
-	fail(pull->http, pull->later, outcome, status, why);
+	pull_refuse(&pull->http->counts, pull->later, outcome, status, why);
 	pull->http->n--;
 	pull_free(pull);
 }
 
 static void pull_answer(struct pull *pull)
 {
-	struct httpd_response response = {
-		.status = 200,
-		.content_type = "application/octet-stream",
-		.body = pull->pprof,
-	};
 	struct cpu_http *h = pull->http;
 
-	pull->pprof = (struct buf)BUF_INIT(0);
-	snprintf(response.filename, sizeof(response.filename), "%s.pb.gz",
-		 pull->off_cpu ? "offcpu" : "profile");
-	h->outcomes[PULL_MADE]++;
-	h->outcomes[PULL_LEFT_OUT] += pull->stats.n_left_out + pull->captured.n_lost;
-	httpd_later_on_gone(pull->later, NULL, NULL);
-	httpd_later_answer(pull->later, &response);
+	pull_send(&h->counts, pull->later, pull->off_cpu ? "offcpu" : "profile", &pull->pprof,
+		  pull->stats.n_left_out + pull->captured.n_lost);
 	h->n--;
 	pull_free(pull);
 }
@@ -206,10 +171,11 @@ static enum look look(struct cpu_http *h, const struct selection *s, bool may)
 static void tell_nothing(struct cpu_http *h, struct httpd_later *later, enum look found)
 {
 	if (found == LOOK_EXCLUDED)
-		fail(h, later, PULL_REFUSED, 404,
-		     "not to be profiled: its pod, or a setting of the agent, says so");
+		pull_refuse(&h->counts, later, PULL_REFUSED, 404,
+			    "not to be profiled: its pod, or a setting of the agent, says so");
 	else
-		fail(h, later, PULL_NOTHING, 404, "no such container, pod or service here");
+		pull_refuse(&h->counts, later, PULL_NOTHING, 404,
+			    "no such container, pod or service here");
 }
 
 /* ---------------------------------------------------------------- the span */
@@ -229,7 +195,6 @@ static void pull_ended(struct pull *pull)
 	found = pull->captured.n_parts ? LOOK_FOUND
 				       : look(h, capture_selection(pull->capture), false);
 	if (found) { /* the names have arrived, and do not match */
-		httpd_later_on_gone(pull->later, NULL, NULL);
 		tell_nothing(h, pull->later, found);
 		h->n--;
 		pull_free(pull);
@@ -336,7 +301,7 @@ static void pull_begin(struct cpu_http *h, const struct pull_ask *ask, struct se
 	struct pull *pull;
 
 	if (pull_new(h, ask, selection, later, &pull)) {
-		fail(h, later, PULL_FAILED, 500, "out of memory");
+		pull_refuse(&h->counts, later, PULL_FAILED, 500, "out of memory");
 		return;
 	}
 	h->n++;
@@ -362,20 +327,23 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 	int r;
 
 	if (ask->what == PULL_OFF_CPU && !h->opts.off_cpu) {
-		fail(h, later, PULL_NOTHING, 404, "off-CPU profiling is off: --off-cpu");
+		pull_refuse(&h->counts, later, PULL_NOTHING, 404,
+			    "off-CPU profiling is off: --off-cpu");
 		return;
 	}
 	if (is_busy(h)) {
-		fail(h, later, PULL_BUSY, 429, "other requests are under way; retry later");
+		pull_refuse(&h->counts, later, PULL_BUSY, 429,
+			    "other requests are under way; retry later");
 		return;
 	}
 	r = selection_init(&selection, h->opts.discovery, &words);
 	if (r > 0) {
-		fail(h, later, PULL_NOTHING, 400, "more than one container's id begins like that");
+		pull_refuse(&h->counts, later, PULL_NOTHING, 400,
+			    "more than one container's id begins like that");
 		return;
 	}
 	if (r) {
-		fail(h, later, PULL_FAILED, 500, "out of memory");
+		pull_refuse(&h->counts, later, PULL_FAILED, 500, "out of memory");
 		return;
 	}
 	found = look(h, &selection, true);
@@ -427,12 +395,7 @@ void cpu_http_collect(void *ctx, struct metric_sink *sink)
 		"podprof_cpu_pulls", METRIC_COUNTER,
 		"Requests for CPU and off-CPU profiles, and the samples left out of the answers.",
 		NULL};
-	static const char *const names[PULL_OUTCOME_MAX] = {
-		[PULL_MADE] = "ok",	     [PULL_NOTHING] = "empty",	[PULL_REFUSED] = "excluded",
-		[PULL_BUSY] = "busy",	     [PULL_GONE] = "abandoned", [PULL_FAILED] = "failed",
-		[PULL_LEFT_OUT] = "dropped",
-	};
 	const struct cpu_http *h = ctx;
 
-	metric_by_name(sink, &pulls, "outcome", h->outcomes, names, PULL_OUTCOME_MAX);
+	pull_collect(&h->counts, &pulls, PULL_STUCK, sink);
 }

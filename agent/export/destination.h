@@ -50,6 +50,17 @@ struct destination_limits {
 	uint64_t ahead_ns;
 };
 
+/* For .limits of a backend without own limits; .profiles and .request follow. */
+#define DESTINATION_NO_LIMITS                                                         \
+	.profile = {SIZE_MAX, SIZE_MAX}, .labels = SIZE_MAX, .label_bytes = SIZE_MAX, \
+	.age_ns = UINT64_MAX, .ahead_ns = UINT64_MAX
+
+/* For .types of a backend that forms a type's name from this name and the types inside the pprof,
+ * as Go programs and Grafana's and Parca's agents name their profiles. */
+#define DESTINATION_GO_NAMES                                                                       \
+	[PROFILE_CPU] = "process_cpu", [PROFILE_OFF_CPU] = "offcpu", [PROFILE_GO_HEAP] = "memory", \
+	[PROFILE_GO_MUTEX] = "mutex", [PROFILE_GO_BLOCK] = "block"
+
 /**
  * struct destination_profile - one profile for a kind's encoder; borrowed
  * @pprof: gzip, cumulative or with differences, as the kind requires

@@ -65,6 +65,7 @@ struct export
 	struct http *http;
 	struct worker *encoder; /* of all senders */
 	struct outbox_budget budget;
+	uint64_t window_ns;
 	struct route *routes;
 	size_t n_routes;
 	struct keeper keeper;
@@ -108,15 +109,20 @@ static void route_idle(void *ctx)
 		(void)loop_arm(e->flush_timer, 0, 0);
 }
 
+void export_hurry(struct export *e)
+{
+	for (size_t i = 0; i < e->n_routes; i++)
+		if (e->routes[i].sender)
+			sender_hurry(e->routes[i].sender);
+}
+
 void export_flush(struct export *e, uint64_t timeout_ns, void (*done)(void *ctx), void *ctx)
 {
 	e->flushed = done;
 	e->flush_ctx = ctx;
 	if (e->spool)
 		spool_flush(e->spool);
-	for (size_t i = 0; i < e->n_routes; i++)
-		if (e->routes[i].sender)
-			sender_hurry(e->routes[i].sender);
+	export_hurry(e);
 	(void)loop_arm(e->flush_timer, export_is_idle(e) ? 0 : timeout_ns, 0);
 }
 
@@ -167,6 +173,7 @@ static int route_start(struct export *e, struct route *route)
 		.destination = route->destination,
 		.box = &route->box,
 		.encoder = e->encoder,
+		.window_ns = e->window_ns,
 		.idle = route_idle,
 		.name = route->name,
 		.ctx = e,
@@ -425,6 +432,7 @@ int export_new(const struct export_opts *opts, struct export **ret, char **ret_e
 		return -ENOMEM;
 	e->loop = opts->loop;
 	e->budget.max_bytes = opts->queue_bytes;
+	e->window_ns = opts->window_ns;
 	r = export_read_destinations(e, opts, ret_error);
 	if (!r)
 		r = http_new(opts->loop, &e->http);
@@ -484,6 +492,14 @@ static bool route_takes(const struct route *route, const struct profile *profile
 	return route->destination->kind->types[profile->kind] != NULL;
 }
 
+/* Places in the queue. */
+static size_t route_parts(const struct route *route, const struct profile *profile)
+{
+	const size_t parts = route->destination->kind->parts[profile->kind];
+
+	return parts ? parts : 1;
+}
+
 static bool export_spool(struct export *e, struct queued_profile *queued)
 {
 	uint8_t mask = 0;
@@ -500,8 +516,10 @@ static void export_queue(struct export *e, struct queued_profile *queued, bool o
 	for (size_t i = 0; i < e->n_routes; i++) {
 		struct route *route = &e->routes[i];
 
-		if (!route_takes(route, queued->profile) || !route->sender ||
-		    (on_disk && route->spooled))
+		if (!route_takes(route, queued->profile) || !route->sender)
+			continue;
+		sender_expect(route->sender, route_parts(route, queued->profile));
+		if (on_disk && route->spooled)
 			continue;
 		outbox_push(&route->box, queued, nsec_wall());
 		sender_wake(route->sender);

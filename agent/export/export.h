@@ -28,6 +28,7 @@ struct export_opts {
 	uint64_t spool_bytes;
 	uint64_t spool_blocked_ns; /* time without an answer of the disk; 0: the spool's own */
 	uint64_t queue_bytes;	   /* ceiling of all outboxes together */
+	uint64_t window_ns;	   /* many profiles are spread over a window; 0: never */
 };
 
 /* With a result of 1 (a wrong destination, an unusable store), *@ret_error is a sentence for the
@@ -40,6 +41,8 @@ struct profile_limits export_limits(const struct export *e);
 /* Takes @profile (from malloc, with everything below), on every path. A destination whose kind has
  * no name for the profile's kind is skipped. */
 void export_submit(struct export *e, struct profile *profile);
+/* From now on profiles leave as fast as possible. For the end of the run. */
+void export_hurry(struct export *e);
 /* Write or send the remaining profiles, for at most @timeout_ns, then call @done. For the end of
  * the run. Profiles in the spool stay there if they cannot be sent. */
 void export_flush(struct export *e, uint64_t timeout_ns, void (*done)(void *ctx), void *ctx);

@@ -11,10 +11,5 @@ const struct destination_kind destination_file = {
 		  [PROFILE_GO_HEAP] = "go_heap",
 		  [PROFILE_GO_MUTEX] = "go_mutex",
 		  [PROFILE_GO_BLOCK] = "go_block"},
-	.limits = {.profile = {SIZE_MAX, SIZE_MAX},
-		   .profiles = 1,
-		   .labels = SIZE_MAX,
-		   .label_bytes = SIZE_MAX,
-		   .age_ns = UINT64_MAX,
-		   .ahead_ns = UINT64_MAX},
+	.limits = {DESTINATION_NO_LIMITS, .profiles = 1},
 };

@@ -113,6 +113,7 @@ struct outbox_list {
 /**
  * struct outbox - the queue of one destination
  * @waiting:  profiles to send
+ * @n_on_disk: profiles that the spool has for this outbox besides; the spool sets this
  * @on_the_way: bytes taken, and neither ended nor put back
  * @flying:   the taken profiles, by series
  * @quarantine: a ring of outbox_item.series, 0 for none; @n_quarantined: entries ever made
@@ -125,6 +126,7 @@ struct outbox {
 	struct outbox_budget *budget;
 	const struct destination_kind *kind;
 	struct outbox_list waiting;
+	uint64_t n_on_disk;
 	uint64_t on_the_way;
 	struct outbox_item *flying[OUTBOX_FLYING_CHAINS];
 	uint64_t quarantine[OUTBOX_QUARANTINE_MAX];

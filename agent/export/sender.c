@@ -6,7 +6,8 @@
  *
  * The timer has two uses:
  *
- *	gathering	waits a moment for more profiles, to send all in one request
+ *	gathering	waits a moment for more profiles, to send all in one request, or for the
+ *			pace (pace.h)
  *	backing off	a request failed for a reason that may pass; no other starts meanwhile
  *
  * The destination's kind encodes each request and evaluates each reply (destination.h); the sender
@@ -47,6 +48,7 @@
 #include "base/worker.h"
 #include "export/destination.h"
 #include "export/outbox.h"
+#include "export/pace.h"
 #include "export/push.h"
 
 #define SENDER_CONNECT_NS	  (5 * NSEC_PER_SEC)
@@ -54,6 +56,8 @@
 /* The profiles of one window arrive one after the other; the first waits this long for the others.
  */
 #define SENDER_GATHER_NS	  (200 * NSEC_PER_MSEC)
+/* The pace depends on the load: longest wait before it is asked again. */
+#define SENDER_PACE_NS		  NSEC_PER_SEC
 /* Bytes of pprof in all requests under way, and in one: servers accept 64 MiB and more, proxies far
  * less, and the bodies are a second copy in memory. A larger profile goes alone. */
 #define SENDER_BATCH_BYTES	  (4ull << 20)
@@ -106,6 +110,7 @@ struct flight {
  * @max_n:     profiles in a batch
  * @max_bytes: bytes of pprof in a batch; lowered by replies with 413
  * @told:      the log has reported a failure
+ * @hurries:   the end of the run: no pace
  */
 struct sender {
 	struct sender_opts opts;
@@ -117,8 +122,10 @@ struct sender {
 	size_t max_n;
 	uint64_t max_bytes;
 	struct flight flights[SENDER_FLIGHTS_MAX];
+	struct pace pace;
 	enum sender_health health;
 	bool told;
+	bool hurries;
 	struct log_limit log_limit;
 };
 
@@ -483,6 +490,7 @@ static bool flight_start(struct flight *f, uint64_t room)
 		    &f->rest);
 	if (!f->rest.n)
 		return false;
+	pace_taken(&s->pace, f->rest.n, nsec_monotonic());
 	f->busy = true;
 	f->payload = list_payload(s, &f->rest);
 	f->suspects = 0;
@@ -499,6 +507,26 @@ static struct flight *sender_free_flight(struct sender *s)
 	return NULL;
 }
 
+/* Whether the pace puts the next request off; the timer is armed then. */
+static bool sender_pauses(struct sender *s)
+{
+	const struct outbox *box = s->opts.box;
+	const struct pace_load load = {
+		.n = box->waiting.n + box->n_on_disk,
+		.used_bytes = box->budget->used_bytes,
+		.max_bytes = box->budget->max_bytes,
+	};
+	uint64_t wait_ns;
+
+	if (s->hurries || !box->waiting.first)
+		return false;
+	wait_ns = pace_wait_ns(&s->pace, &load, nsec_monotonic());
+	if (!wait_ns)
+		return false;
+	sender_arm(s, SENDER_GATHERING, wait_ns < SENDER_PACE_NS ? wait_ns : SENDER_PACE_NS);
+	return true;
+}
+
 static void sender_due(void *ctx)
 {
 	struct sender *s = ctx;
@@ -509,7 +537,7 @@ static void sender_due(void *ctx)
 		uint64_t payload;
 		size_t n = sender_n_flights(s, &payload);
 
-		more = n < (s->backoff.failures ? 1 : SENDER_FLIGHTS_MAX) &&
+		more = n < (s->backoff.failures ? 1 : SENDER_FLIGHTS_MAX) && !sender_pauses(s) &&
 		       flight_start(sender_free_flight(s), SENDER_BATCH_BYTES > payload
 								   ? SENDER_BATCH_BYTES - payload
 								   : 0);
@@ -535,6 +563,7 @@ int sender_new(const struct sender_opts *opts, struct sender **ret)
 		s->opts.connect_ns = SENDER_CONNECT_NS;
 	if (!s->opts.total_ns)
 		s->opts.total_ns = SENDER_TOTAL_NS;
+	s->pace.window_ns = opts->window_ns;
 	s->max_n = opts->destination->kind->limits.profiles;
 	s->max_bytes = SENDER_BATCH_BYTES;
 	if (opts->destination->kind->limits.request)
@@ -566,6 +595,11 @@ void sender_free(struct sender *s)
 	free(s);
 }
 
+void sender_expect(struct sender *s, size_t n)
+{
+	pace_arrived(&s->pace, n, nsec_monotonic());
+}
+
 void sender_wake(struct sender *s)
 {
 	if (s->timer_for == SENDER_OFF && s->opts.box->waiting.first)
@@ -574,6 +608,7 @@ void sender_wake(struct sender *s)
 
 void sender_hurry(struct sender *s)
 {
+	s->hurries = true;
 	if (s->timer_for != SENDER_OFF) {
 		backoff_reset(&s->backoff);
 		sender_arm(s, SENDER_GATHERING, 0);

@@ -5,6 +5,7 @@
 /* Empties one outbox into one destination, by a few requests at a time. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct destination;
@@ -24,6 +25,7 @@ struct worker;
  * @name:       for log lines
  * @connect_ns: time to a connection; 0: SENDER_CONNECT_NS
  * @total_ns:   time for a request; 0: SENDER_TOTAL_NS
+ * @window_ns:  of the profiles, for the pace (pace.h); 0: everything is sent at once
  * @idle:       called when nothing waits and nothing is on the way any more; may be NULL
  */
 struct sender_opts {
@@ -35,6 +37,7 @@ struct sender_opts {
 	const char *name;
 	uint64_t connect_ns;
 	uint64_t total_ns;
+	uint64_t window_ns;
 	void (*idle)(void *ctx);
 	void *ctx;
 };
@@ -43,9 +46,11 @@ int sender_new(const struct sender_opts *opts, struct sender **ret);
 /* Requests under way end as "stopped"; waiting profiles stay in the outbox. NULL is allowed. */
 void sender_free(struct sender *s);
 
+/* @n new profiles come to the outbox, at once or over the disk: for the pace. */
+void sender_expect(struct sender *s, size_t n);
 /* The outbox has a new profile: send soon, together with the following profiles. */
 void sender_wake(struct sender *s);
-/* Send now, and end a running backoff. */
+/* Send now, without a pace from now on, and end a running backoff. For the end of the run. */
 void sender_hurry(struct sender *s);
 bool sender_is_idle(const struct sender *s);
 

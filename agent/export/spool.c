@@ -46,6 +46,8 @@
 #define SYNC_NS		    (5 * NSEC_PER_SEC)
 /* Without new profiles, a failed write is repeated after this time. */
 #define RETRY_NS	    (5 * NSEC_PER_SEC)
+/* From a read without memory or descriptors to the next. */
+#define READ_RETRY_NS	    NSEC_PER_SEC
 /* At the end of the run: time for the disk, before the profiles behind a write go the direct way.
  * The blocked time of the watchdog is longer than the whole end. */
 #define FLUSH_WAIT_NS	    (2 * NSEC_PER_SEC)
@@ -70,6 +72,7 @@ struct pending_list {
  * struct feed - a destination
  * @segment, @at: the cursor: the next profile to read
  * @reading:      a job is on the way
+ * @retry_ns:     monotonic; no read before
  * @n_loaded, @loaded_bytes: profiles in memory
  */
 struct feed {
@@ -81,6 +84,7 @@ struct feed {
 	uint64_t segment;
 	size_t at;
 	bool reading;
+	uint64_t retry_ns;
 	size_t n_loaded;
 	uint64_t loaded_bytes;
 };
@@ -148,10 +152,21 @@ static int spool_submit(struct spool *s, struct job *job, void (*run)(struct wor
 	return worker_submit(s->worker, &job->work);
 }
 
+static uint64_t feed_unread(const struct feed *feed)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < feed->s->index.n; i++)
+		n += feed->s->index.segments[i]->shares[feed->number].n_unread;
+	return n;
+}
+
 /* After a job: the disk answers. */
 static void spool_answered(struct spool *s)
 {
 	s->blocked = false;
+	for (unsigned int d = 0; d < s->opts.n_destinations; d++)
+		s->feeds[d].box->n_on_disk = feed_unread(&s->feeds[d]);
 	spool_go_on(s);
 	if (spool_is_idle(s) && s->opts.idle)
 		s->opts.idle(s->opts.ctx);
@@ -646,7 +661,7 @@ static void on_sync(void *ctx)
 
 /* ---- reading for a destination */
 
-/* One profile of a read. @profile: result; NULL: damaged. */
+/* One profile of a read. @r, @profile: result; @r above 0: damaged. */
 struct read_item {
 	uint32_t place;
 	uint32_t off;
@@ -686,8 +701,10 @@ static void read_run(struct work *work)
 {
 	struct read_job *job = container_of(work, struct read_job, job.work);
 
-	for (size_t i = 0; i < job->n; i++) {
-		job->items[i].r = read_item(job, &job->items[i]);
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < job->n; i++) {
+		r = job->items[i].r = read_item(job, &job->items[i]);
 		work_alive(work);
 	}
 }
@@ -701,30 +718,29 @@ static void read_drop(struct job *base)
 	free(job);
 }
 
-static void read_count_lost(struct spool *s, const struct read_job *job,
-			    const struct read_item *item)
+static void read_count(const struct read_job *job, const struct read_item *item,
+		       enum export_outcome outcome)
 {
-	struct outbox *box = job->feed->box;
-	enum export_outcome outcome =
-		item->r == -ENOMEM ? EXPORT_DROPPED_MEMORY : EXPORT_DROPPED_DAMAGED;
-
-	box->profiles[outcome]++;
-	box->payload[outcome] += item->len;
-	s->damaged += outcome == EXPORT_DROPPED_DAMAGED;
-	feed_end(job->feed, job->segment, item->place);
+	job->feed->box->profiles[outcome]++;
+	job->feed->box->payload[outcome] += item->len;
 }
 
-static void read_deliver(struct spool *s, const struct read_job *job, struct read_item *item)
+/* 0, or -errno: the profile is as good as before. */
+static int read_deliver(struct spool *s, const struct read_job *job, struct read_item *item)
 {
 	struct feed *feed = job->feed;
 	struct queued_profile *p;
+	int r = item->r;
 
-	if (!item->r)
-		item->r = queued_profile_new(feed->box->budget, item->profile, &p);
-	if (item->r) {
-		profile_free(take_ptr(item->profile));
-		read_count_lost(s, job, item);
-		return;
+	if (!r)
+		r = queued_profile_new(feed->box->budget, item->profile, &p);
+	if (r < 0)
+		return r;
+	if (r) {
+		read_count(job, item, EXPORT_DROPPED_DAMAGED);
+		s->damaged++;
+		feed_end(feed, job->segment, item->place);
+		return 0;
 	}
 	item->profile = NULL;
 	memcpy(p->id, item->id, sizeof(p->id));
@@ -736,6 +752,26 @@ static void read_deliver(struct spool *s, const struct read_job *job, struct rea
 	feed->loaded_bytes += p->bytes;
 	outbox_push(feed->box, p, nsec_wall());
 	queued_profile_unref(p);
+	return 0;
+}
+
+/* Our side failed at item @from: this profile and the following ones stay on disk, and the cursor
+ * goes back. If the segment has gone meanwhile, they are lost like its other profiles. */
+static void read_again(struct spool *s, struct read_job *job, size_t from)
+{
+	struct spool_segment *segment = spool_index_find(&s->index, job->segment);
+	struct feed *feed = job->feed;
+
+	for (size_t i = from; i < job->n; i++)
+		if (segment)
+			spool_index_unread(&s->index, segment, job->items[i].place, feed->number);
+		else
+			read_count(job, &job->items[i], EXPORT_DROPPED_FULL);
+	if (segment) {
+		feed->segment = job->segment;
+		feed->at = job->items[from].place;
+	}
+	feed->retry_ns = nsec_monotonic() + READ_RETRY_NS;
 }
 
 static void read_done(struct work *work)
@@ -744,15 +780,18 @@ static void read_done(struct work *work)
 	struct spool *s = job->job.s;
 
 	job->feed->reading = false;
-	for (size_t i = 0; i < job->n; i++)
-		if (s->closing)
-			profile_free(job->items[i].profile);
-		else
-			read_deliver(s, job, &job->items[i]);
 	if (!s->closing) {
+		size_t i = 0;
+
+		while (i < job->n && !read_deliver(s, job, &job->items[i]))
+			i++;
+		if (i < job->n)
+			read_again(s, job, i);
 		s->opts.loaded(s->opts.ctx, job->feed->number);
 		spool_answered(s);
 	}
+	for (size_t i = 0; i < job->n; i++)
+		profile_free(job->items[i].profile);
 	free(job);
 }
 
@@ -806,6 +845,7 @@ static void feed_read(struct feed *feed)
 	struct spool *s = feed->s;
 	struct spool_segment *segment;
 	struct read_job *job;
+	uint64_t now_ns;
 
 	if (feed->reading || feed->n_loaded + BATCH_PROFILES > LOADED_PROFILES ||
 	    feed->loaded_bytes >= s->opts.loaded_bytes)
@@ -813,6 +853,11 @@ static void feed_read(struct feed *feed)
 	segment = feed_segment(feed);
 	if (!segment)
 		return;
+	now_ns = nsec_monotonic();
+	if (now_ns < feed->retry_ns) {
+		spool_soon(s, feed->retry_ns - now_ns);
+		return;
+	}
 	job = calloc(1, sizeof(*job));
 	if (!job) {
 		spool_soon(s, NSEC_PER_SEC);

@@ -111,6 +111,15 @@ void spool_index_read(const struct spool_index *x, struct spool_segment *segment
 	share->unread_bytes -= payload(x, &segment->places[i], destination);
 }
 
+void spool_index_unread(const struct spool_index *x, struct spool_segment *segment, size_t i,
+			unsigned int destination)
+{
+	struct spool_share *share = &segment->shares[destination];
+
+	share->n_unread++;
+	share->unread_bytes += payload(x, &segment->places[i], destination);
+}
+
 void spool_index_end(struct spool_segment *segment, size_t i, unsigned int destination)
 {
 	segment->places[i].live &= (uint8_t) ~(1u << destination);

@@ -75,6 +75,9 @@ void spool_index_add_bytes(struct spool_index *x, struct spool_segment *segment,
 /* The profile @i goes to memory, for a destination that waits for the profile. */
 void spool_index_read(const struct spool_index *x, struct spool_segment *segment, size_t i,
 		      unsigned int destination);
+/* The profile does not get to memory after all: undoes spool_index_read(). */
+void spool_index_unread(const struct spool_index *x, struct spool_segment *segment, size_t i,
+			unsigned int destination);
 /* The end of a profile that is in memory. */
 void spool_index_end(struct spool_segment *segment, size_t i, unsigned int destination);
 /* An acknowledgement on disk, of a foreign number; false if there is no such profile. */

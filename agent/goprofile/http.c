@@ -27,20 +27,7 @@
 #include "goprofile/worker.h"
 #include "goprofile/heap.h"
 #include "server/httpd.h"
-
-/* Seconds of Retry-After. */
-#define GO_PROFILE_HTTP_RETRY_S 5
-
-enum pull_outcome {
-	PULL_MADE,
-	PULL_NOTHING, /* no such process or container, no Go program, nothing recorded */
-	PULL_REFUSED, /* excluded from profiling, or its pod refuses */
-	PULL_BUSY,
-	PULL_STUCK,
-	PULL_FAILED,
-	PULL_LEFT_OUT, /* processes and records left out of answers */
-	PULL_OUTCOME_MAX,
-};
+#include "server/pull_answer.h"
 
 struct go_profile_http {
 	struct go_profile_http_opts opts;
@@ -51,7 +38,7 @@ struct go_profile_http {
 	size_t n_deltas;	 /* requests for differences, in any state */
 	bool is_ending;		 /* a first read has no second */
 	struct pull_source source;
-	uint64_t outcomes[PULL_OUTCOME_MAX];
+	struct pull_counts counts;
 };
 
 /**
@@ -198,16 +185,10 @@ static void on_gone(void *ctx)
 		(void)loop_arm(job->timer, 1, 0);
 }
 
-static void fail(struct go_profile_http *p, struct httpd_later *later, enum pull_outcome outcome,
-		 unsigned int status, const char *why)
+static void refuse(struct pull_job *job, enum pull_outcome outcome, unsigned int status,
+		   const char *why)
 {
-	struct httpd_response response = {.body = BUF_INIT(HTTPD_BODY_MAX)};
-
-	p->outcomes[outcome]++;
-	httpd_fail(&response, status, why);
-	if (outcome == PULL_BUSY)
-		response.retry_after_s = GO_PROFILE_HTTP_RETRY_S;
-	httpd_later_answer(later, &response);
+	pull_refuse(&job->pull->counts, job->later, outcome, status, why);
 }
 
 /* The reason for a missing profile; NULL if the state is a failure. */
@@ -231,24 +212,14 @@ static void answer_nothing(struct pull_job *job)
 	char text[96];
 
 	snprintf(text, sizeof(text), "cannot be read: %s", goruntime_state_name(job->state));
-	fail(job->pull, job->later, why ? PULL_NOTHING : PULL_FAILED, why ? 404 : 500,
-	     why ? why : text);
+	refuse(job, why ? PULL_NOTHING : PULL_FAILED, why ? 404 : 500, why ? why : text);
 }
 
 static void answer_profile(struct pull_job *job)
 {
-	struct httpd_response response = {
-		.status = 200,
-		.content_type = "application/octet-stream",
-		.body = job->pprof,
-	};
-
-	job->pprof = (struct buf)BUF_INIT(0);
-	snprintf(response.filename, sizeof(response.filename), "%s.pb.gz",
-		 job->allocs ? "allocs" : go_profile_kind_name(job->kind));
-	job->pull->outcomes[PULL_MADE]++;
-	job->pull->outcomes[PULL_LEFT_OUT] += job->n_left_out;
-	httpd_later_answer(job->later, &response);
+	pull_send(&job->pull->counts, job->later,
+		  job->allocs ? "allocs" : go_profile_kind_name(job->kind), &job->pprof,
+		  job->n_left_out);
 }
 
 /* Between the two reads. */
@@ -261,11 +232,12 @@ static void on_timer(void *ctx)
 	loop_remove(job->timer);
 	job->timer = NULL;
 	job->is_second = true;
-	if (!atomic_load(&job->is_abandoned) &&
-	    go_profile_worker_submit(p->worker, &job->task) == 0)
+	if (atomic_load(&job->is_abandoned))
+		refuse(job, PULL_GONE, 503, "the client has gone");
+	else if (go_profile_worker_submit(p->worker, &job->task) == 0)
 		return;
-	httpd_later_on_gone(job->later, NULL, NULL);
-	fail(p, job->later, PULL_BUSY, 429, "other requests are waiting; retry later");
+	else
+		refuse(job, PULL_BUSY, 429, "other requests are waiting; retry later");
 	pull_job_finish(job);
 }
 
@@ -300,16 +272,17 @@ static void job_done(struct work *work)
 		(void)take_ptr(job);
 		return;
 	}
-	httpd_later_on_gone(job->later, NULL, NULL);
 	if (work->cancelled || (is_first(job) && job->pull->is_ending))
-		fail(job->pull, job->later, PULL_FAILED, 503, "the agent ends");
+		refuse(job, PULL_FAILED, 503, "the agent ends");
+	else if (atomic_load(&job->is_abandoned))
+		refuse(job, PULL_GONE, 503, "the client has gone");
 	else if (job->result)
-		fail(job->pull, job->later, PULL_FAILED, 500,
-		     job->result < 0 ? strerror(-job->result) : "the profile is too large");
+		refuse(job, PULL_FAILED, 500,
+		       job->result < 0 ? strerror(-job->result) : "the profile is too large");
 	else if (!job->n_snaps)
 		answer_nothing(job);
 	else if (is_first(job))
-		fail(job->pull, job->later, PULL_FAILED, 500, "out of memory");
+		refuse(job, PULL_FAILED, 500, "out of memory");
 	else
 		answer_profile(job);
 }
@@ -319,8 +292,8 @@ static void on_stuck(void *ctx, struct go_profile_task *task)
 {
 	struct pull_job *job = container_of(task, struct pull_job, task);
 
-	httpd_later_on_gone(job->later, NULL, NULL);
-	fail(ctx, job->later, PULL_STUCK, 503, "a read of the process blocks");
+	(void)ctx;
+	refuse(job, PULL_STUCK, 503, "a read of the process blocks");
 	pull_job_end(job);
 }
 
@@ -376,18 +349,20 @@ static void search_end(struct search *search, int r)
 	struct pull_job *job = search->job;
 
 	if (r)
-		fail(p, job->later, PULL_FAILED, 500, "out of memory");
+		refuse(job, PULL_FAILED, 500, "out of memory");
+	else if (atomic_load(&job->is_abandoned))
+		refuse(job, PULL_GONE, 503, "the client has gone");
 	else if (job->n_ids && go_profile_worker_submit(p->worker, &job->task) == 0)
 		search->job = NULL;
 	else if (job->n_ids)
-		fail(p, job->later, PULL_BUSY, 429, "other requests are waiting; retry later");
+		refuse(job, PULL_BUSY, 429, "other requests are waiting; retry later");
 	else if (search->is_refused)
-		fail(p, job->later, PULL_REFUSED, 404,
-		     "not to be profiled: its pod, or a setting of the agent, says so");
+		refuse(job, PULL_REFUSED, 404,
+		       "not to be profiled: its pod, or a setting of the agent, says so");
 	else
-		fail(p, job->later, PULL_NOTHING, 404,
-		     search->pid ? "no such process is profiled"
-				 : "no such container, pod or service with a process here");
+		refuse(job, PULL_NOTHING, 404,
+		       search->pid ? "no such process is profiled"
+				   : "no such container, pod or service with a process here");
 	search_free(search);
 }
 
@@ -430,7 +405,7 @@ static void search_begin(struct go_profile_http *p, const struct pull_ask *ask,
 	int r;
 
 	if (!search) {
-		fail(p, job->later, PULL_FAILED, 500, "out of memory");
+		refuse(job, PULL_FAILED, 500, "out of memory");
 		pull_job_finish(job);
 		return;
 	}
@@ -445,10 +420,9 @@ static void search_begin(struct go_profile_http *p, const struct pull_ask *ask,
 		return;
 	}
 	if (r > 0)
-		fail(p, job->later, PULL_NOTHING, 400,
-		     "more than one container's id begins like that");
+		refuse(job, PULL_NOTHING, 400, "more than one container's id begins like that");
 	else
-		fail(p, job->later, PULL_FAILED, 500, "out of memory");
+		refuse(job, PULL_FAILED, 500, "out of memory");
 	search_free(search);
 }
 
@@ -459,14 +433,15 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 	struct go_profile_http *p = ctx;
 
 	if (!job) {
-		fail(p, later, PULL_FAILED, 500, "out of memory");
+		pull_refuse(&p->counts, later, PULL_FAILED, 500, "out of memory");
 		return;
 	}
 	if (n_waiting(p) > GO_PROFILE_HTTP_QUEUE_MAX ||
 	    (ask->seconds && p->n_deltas == GO_PROFILE_HTTP_DELTAS_MAX) ||
 	    (p->opts.share &&
 	     cpu_share_wait_ns(p->opts.share, nsec_monotonic()) > GO_PROFILE_HTTP_DEBT_MAX_NS)) {
-		fail(p, later, PULL_BUSY, 429, "other requests are waiting; retry later");
+		pull_refuse(&p->counts, later, PULL_BUSY, 429,
+			    "other requests are waiting; retry later");
 		free(job);
 		return;
 	}
@@ -521,12 +496,11 @@ void go_profile_http_free(struct go_profile_http *p)
 	p->is_ending = true;
 	DL_FOREACH_SAFE(p->deltas, job, next_job) {
 		DL_DELETE(p->deltas, job);
-		httpd_later_on_gone(job->later, NULL, NULL);
-		fail(p, job->later, PULL_FAILED, 503, "the agent ends");
+		refuse(job, PULL_FAILED, 503, "the agent ends");
 		pull_job_finish(job);
 	}
 	DL_FOREACH_SAFE(p->searches, search, next) {
-		fail(p, search->job->later, PULL_FAILED, 503, "the agent ends");
+		refuse(search->job, PULL_FAILED, 503, "the agent ends");
 		search_free(search);
 	}
 	loop_remove(p->search);
@@ -544,16 +518,7 @@ void go_profile_http_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc pulls = {
 		"podprof_go_pulls", METRIC_COUNTER,
 		"Requests for Go's own profiles, and the parts left out of the answers.", NULL};
-	static const char *const names[PULL_OUTCOME_MAX] = {
-		[PULL_MADE] = "ok",
-		[PULL_NOTHING] = "empty",
-		[PULL_REFUSED] = "excluded",
-		[PULL_BUSY] = "busy",
-		[PULL_STUCK] = "unresponsive",
-		[PULL_FAILED] = "failed",
-		[PULL_LEFT_OUT] = "dropped",
-	};
 	const struct go_profile_http *p = ctx;
 
-	metric_by_name(sink, &pulls, "outcome", p->outcomes, names, PULL_OUTCOME_MAX);
+	pull_collect(&p->counts, &pulls, PULL_OUTCOME_MAX, sink);
 }

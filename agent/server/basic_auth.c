@@ -259,7 +259,6 @@ static void check_done(struct work *work)
 	a->outcomes[outcome]++;
 	if (!work->cancelled && !check->is_late)
 		remember(check->is_right ? &a->right : &a->wrong, &check->tag);
-	httpd_later_on_gone(check->later, NULL, NULL);
 	if (outcome == AUTH_OK) {
 		httpd_later_allow(check->later);
 	} else {

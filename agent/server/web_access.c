@@ -226,6 +226,13 @@ static int read_first(struct reading *rd, const char *path, char error[WEB_ERROR
 		return -ENOMEM;
 	(void)files_changed(&rd->files);
 	r = read_all(rd);
+	if (!r && !rd->config.has_tls && !rd->config.n_users) {
+		/* empty or half written: the user wants a protected server */
+		snprintf(rd->error, sizeof(rd->error),
+			 "%.200s: has neither a certificate nor users, so everything would be open",
+			 path);
+		r = WEB_CONFIG_BAD;
+	}
 	if (r > 0)
 		snprintf(error, WEB_ERROR_MAX, "%s", rd->error);
 	return r;

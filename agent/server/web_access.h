@@ -6,7 +6,8 @@
  * The file of --web-config in force: TLS in front of the server, and the users. A worker looks at
  * the file, and at the certificate, key and authorities that it names, each WEB_RELOAD_NS. Changed
  * files are read again; a file with an error changes nothing. TLS and the users can be exchanged
- * so, but not be turned on or off: an empty file, half written, must not open the server.
+ * so, but not be turned on or off: an empty file, half written, must not open the server. For the
+ * same reason a first file without TLS and without users is an error.
  */
 
 #include <stdbool.h>

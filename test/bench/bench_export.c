@@ -3,6 +3,9 @@
  * How fast a queue empties into a server that answers after 0.5 s, as Pyroscope 2 does when it
  * acknowledges after the flush of a segment: windows of 200 series, for several kinds of failures.
  * Counts requests and stored profiles; "bench_export 1000" makes 1,000 series a window.
+ *
+ * "bench_export burst 10000" has two windows of 20 s in their own time, without and with the pace:
+ * the most bytes that the server got in a second, and the largest queue.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,10 +134,115 @@ static void bench(const struct row *row, size_t n_series)
 	loop_free(run.loop);
 }
 
+/* ---- windows in their own time */
+
+#define BURST_WINDOW_NS	 (20 * NSEC_PER_SEC)
+#define BURST_WINDOWS	 2
+#define BURST_TICK_NS	 (10 * NSEC_PER_MSEC)
+/* Profiles of a tick: reports come one after the other, about as fast as this. */
+#define BURST_TICK_PARTS 25
+
+struct burst {
+	struct run run;
+	struct loop_source *timer;
+	size_t n_series, n_submitted;
+	uint64_t start_ns, max_queue;
+};
+
+static void on_queue_family(struct metric_sink *sink, const struct metric_family_desc *family)
+{
+	struct burst *b = container_of(sink, struct burst, run.sink);
+
+	b->run.inside = strcmp(family->name, "podprof_export_queue_bytes") == 0;
+}
+
+static void on_queue_value(struct metric_sink *sink, const struct metric_value *value)
+{
+	struct burst *b = container_of(sink, struct burst, run.sink);
+
+	if (b->run.inside && value->u > b->max_queue)
+		b->max_queue = value->u;
+}
+
+static void on_tick(void *ctx)
+{
+	struct burst *b = ctx;
+	uint64_t passed_ns = nsec_monotonic() - b->start_ns;
+	size_t due = (passed_ns / BURST_WINDOW_NS + 1) * b->n_series;
+
+	for (size_t i = 0; i < BURST_TICK_PARTS && b->n_submitted < due &&
+			   b->n_submitted < BURST_WINDOWS * b->n_series;
+	     i++, b->n_submitted++) {
+		char service[32];
+
+		snprintf(service, sizeof(service), "s%zu.", b->n_submitted % b->n_series);
+		export_submit(b->run.e,
+			      profile_make(PROFILE_CPU, service, nsec_wall() - BURST_WINDOW_NS, 'p',
+					   PPROF_LEN));
+	}
+	export_collect(b->run.e, &b->run.sink);
+	if (passed_ns > BURST_WINDOWS * BURST_WINDOW_NS)
+		export_flush(b->run.e, LIMIT_NS, on_flushed, &b->run);
+	else
+		(void)loop_arm(b->timer, BURST_TICK_NS, 0);
+}
+
+/* Bytes of requests that ended within a second. */
+static size_t largest_second(struct sink *sink)
+{
+	size_t largest = 0, bytes = 0, from = 0;
+
+	for (size_t i = 0; i < sink_n_requests(sink); i++) {
+		bytes += sink_request(sink, i)->body_len;
+		while (sink_request(sink, i)->time_ns - sink_request(sink, from)->time_ns >
+		       NSEC_PER_SEC)
+			bytes -= sink_request(sink, from++)->body_len;
+		if (bytes > largest)
+			largest = bytes;
+	}
+	return largest;
+}
+
+static void bench_burst(size_t n_series, uint64_t window_ns)
+{
+	static const struct sink_answer ok = {.status = 200, .delay_ns = DELAY_NS};
+	struct burst b = {.n_series = n_series, .run.sink = {on_queue_family, on_queue_value}};
+	struct sink *sink = sink_new(&ok, 1, NULL);
+	char spec[128], *error;
+	const char *destination = spec;
+	struct export_opts opts = {.destinations = &destination,
+				   .n_destinations = 1,
+				   .queue_bytes = 256ull << 20,
+				   .window_ns = window_ns};
+
+	snprintf(spec, sizeof(spec), "pyroscope=%s", sink_url(sink));
+	if (loop_new(&b.run.loop))
+		exit(1);
+	opts.loop = b.run.loop;
+	if (export_new(&opts, &b.run.e, &error) ||
+	    loop_add_timer(b.run.loop, on_tick, &b, &b.timer))
+		exit(1);
+	b.start_ns = nsec_monotonic();
+	(void)loop_arm(b.timer, BURST_TICK_NS, 0);
+	loop_run(b.run.loop);
+	printf("%-30s %6zu requests, largest second %6.2f MB, largest queue %6.2f MB\n",
+	       window_ns ? "with the pace" : "at once", sink_n_requests(sink),
+	       (double)largest_second(sink) / 1e6, (double)b.max_queue / 1e6);
+	loop_remove(b.timer);
+	export_free(b.run.e);
+	sink_free(sink);
+	loop_free(b.run.loop);
+}
+
 int main(int argc, char **argv)
 {
 	size_t n_series = argc > 1 ? strtoul(argv[1], NULL, 10) : 200;
 
+	if (argc > 2 && strcmp(argv[1], "burst") == 0) {
+		bench_burst(strtoul(argv[2], NULL, 10), 0);
+		bench_burst(strtoul(argv[2], NULL, 10), BURST_WINDOW_NS);
+		return 0;
+	}
 	for (size_t i = 0; i < array_size(rows); i++)
 		bench(&rows[i], n_series);
 	return 0;

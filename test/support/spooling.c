@@ -45,6 +45,7 @@ int spooling_start(struct spooling *s)
 		.spool_bytes = s->spool_bytes,
 		.spool_blocked_ns = s->blocked_ns,
 		.queue_bytes = s->queue_bytes,
+		.window_ns = s->window_ns,
 	};
 
 	snprintf(dir, sizeof(dir), "%s/spool", s->tree.path);

@@ -26,6 +26,7 @@ struct spooling {
 	uint64_t spool_bytes;
 	uint64_t queue_bytes;
 	uint64_t blocked_ns;
+	uint64_t window_ns; /* 0: no pace */
 	char *error;
 	struct loop *loop;
 	struct export *e;

@@ -44,13 +44,17 @@ static bool was_idle(void *ctx)
 	return f->n_idle > 0;
 }
 
-static void fixture_init(struct fixture *f, const struct sink_answer *script, size_t n,
-			 uint64_t total_ns)
+static void fixture_init_paced(struct fixture *f, const struct sink_answer *script, size_t n,
+			       uint64_t total_ns, uint64_t window_ns)
 {
 	char spec[128];
 	char *error;
-	struct sender_opts opts = {
-		.box = &f->box, .name = "test", .total_ns = total_ns, .idle = on_idle, .ctx = f};
+	struct sender_opts opts = {.box = &f->box,
+				   .name = "test",
+				   .total_ns = total_ns,
+				   .window_ns = window_ns,
+				   .idle = on_idle,
+				   .ctx = f};
 
 	*f = (struct fixture){.budget.max_bytes = UINT64_MAX};
 	unsetenv("http_proxy");
@@ -68,6 +72,12 @@ static void fixture_init(struct fixture *f, const struct sink_answer *script, si
 	opts.encoder = f->encoder;
 	opts.destination = f->destination;
 	assert_int_equal(sender_new(&opts, &f->sender), 0);
+}
+
+static void fixture_init(struct fixture *f, const struct sink_answer *script, size_t n,
+			 uint64_t total_ns)
+{
+	fixture_init_paced(f, script, n, total_ns, 0);
 }
 
 static void fixture_deinit(struct fixture *f)
@@ -385,13 +395,49 @@ static void test_failures(void **state)
 	fixture_deinit(&f);
 }
 
+static bool sends_paced(void *ctx)
+{
+	const struct fixture *f = ctx;
+
+	return f->box.profiles[EXPORT_SENT] && !f->box.on_the_way;
+}
+
+/* Of a window of many profiles only a part leaves before the end of a long pause; the end of the
+ * run ends the pause. */
+static void test_pace(void **state)
+{
+	static const struct sink_answer ok = {.status = 200};
+	struct fixture f;
+
+	(void)state;
+	fixture_init_paced(&f, &ok, 1, 600 * NSEC_PER_SEC, 24 * 3600 * NSEC_PER_SEC);
+	sender_expect(f.sender, 4000);
+	submit_series(&f, 0, 4000, 'a', "s");
+	loop_until(f.loop, sends_paced, &f);
+	assert_int_equal(f.box.profiles[EXPORT_SENT], 256);
+	assert_int_equal(f.box.waiting.n, 4000 - 256);
+	assert_false(sender_is_idle(f.sender));
+	assert_int_equal(f.n_idle, 0);
+	sender_hurry(f.sender);
+	loop_until(f.loop, was_idle, &f);
+	assert_int_equal(f.box.profiles[EXPORT_SENT], 4000);
+	assert_int_equal(assert_stored_once(&f), 4000);
+	/* and so does what comes afterwards */
+	f.n_idle = 0;
+	sender_expect(f.sender, 10);
+	submit_series(&f, 0, 10, 'b', "s");
+	loop_until(f.loop, was_idle, &f);
+	assert_int_equal(f.box.profiles[EXPORT_SENT], 4010);
+	fixture_deinit(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_time_out),      cmocka_unit_test(test_stopped),
 		cmocka_unit_test(test_backpressure),  cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_refused_again), cmocka_unit_test(test_flights),
-		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_failures),      cmocka_unit_test(test_pace),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

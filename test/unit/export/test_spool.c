@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -57,6 +58,27 @@ int fdatasync(int fildes)
 	return (int)syscall(SYS_fdatasync, fildes);
 }
 
+/* A process without a free descriptor: segments cannot be opened for reading. */
+static _Atomic bool no_descriptors;
+static _Atomic size_t n_refused;
+
+int openat(int fd, const char *file, int oflag, ...)
+{
+	mode_t mode = 0;
+	va_list args;
+
+	va_start(args, oflag);
+	if (oflag & O_CREAT)
+		mode = va_arg(args, mode_t);
+	va_end(args);
+	if (atomic_load(&no_descriptors) && !(oflag & O_CREAT) && strstr(file, ".segment")) {
+		atomic_fetch_add(&n_refused, 1);
+		errno = EMFILE;
+		return -1;
+	}
+	return (int)syscall(SYS_openat, fd, file, oflag, mode);
+}
+
 static int setup(void **state)
 {
 	*state = calloc(1, sizeof(struct spooling));
@@ -95,6 +117,31 @@ static bool all_written(void *ctx)
 static bool opened(void *ctx)
 {
 	return spooling_metric(ctx, "podprof_spool_recovered", "") > 0;
+}
+
+static bool sent_some(void *ctx)
+{
+	return spooling_outcome(ctx, "pyroscope", "sent") > 0;
+}
+
+/* Many profiles wait on disk for the pace, not in memory; the end of the run sends them. */
+static void test_paced(void **state)
+{
+	struct spooling *s = *state;
+	struct sink *sink = sink_new(&ok, 1, NULL);
+
+	s->window_ns = 24 * 3600 * NSEC_PER_SEC;
+	start(s, sink);
+	spooling_submit(s, 3000, 100, nsec_wall());
+	loop_until(s->loop, all_written, s);
+	loop_until(s->loop, sent_some, s);
+	assert_true(spooling_outcome(s, "pyroscope", "sent") <= 256);
+	assert_true(spooling_metric(s, PENDING, "pyroscope") >= 3000 - 256);
+	spooling_flush(s, LONG_NS);
+	assert_int_equal(spooling_outcome(s, "pyroscope", "sent"), 3000);
+	assert_each_once(sink, 3000);
+	spooling_stop(s);
+	sink_free(sink);
 }
 
 /* ---- the usual way */
@@ -619,6 +666,34 @@ static void test_damaged(void **state)
 	sink_free(sink);
 }
 
+static bool refused_twice(void *ctx)
+{
+	(void)ctx;
+	return atomic_load(&n_refused) >= 2;
+}
+
+/* Without descriptors the profiles stay on disk, and are read as soon as there are some. */
+static void test_no_descriptors(void **state)
+{
+	struct spooling *s = *state;
+	struct sink *sink = sink_new(&ok, 1, NULL);
+
+	start(s, sink);
+	atomic_store(&n_refused, 0);
+	atomic_store(&no_descriptors, true);
+	spooling_submit(s, 5, 100, nsec_wall());
+	loop_until(s->loop, refused_twice, s);
+	assert_int_equal(spooling_metric(s, "podprof_spool_damaged", ""), 0);
+	assert_int_equal(spooling_outcome(s, "pyroscope", "dropped_damaged"), 0);
+	assert_int_equal(spooling_metric(s, PENDING, "pyroscope"), 5);
+	atomic_store(&no_descriptors, false);
+	spooling_flush(s, LONG_NS);
+	assert_int_equal(spooling_outcome(s, "pyroscope", "sent"), 5);
+	assert_each_once(sink, 5);
+	spooling_stop(s);
+	sink_free(sink);
+}
+
 /* A segment torn at each of its bytes: the profiles before are sent, no other, and each once. */
 static void test_torn(void **state)
 {
@@ -738,12 +813,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(sent),	   TEST(away),	    TEST(answer_lost),
-		TEST(one_away),	   TEST(too_old),   TEST(ceiling),
-		TEST(many_series), TEST(disk_full), TEST(disk_full_and_away),
-		TEST(read_only),   TEST(blocked),   TEST(blocked_end),
-		TEST(damaged),	   TEST(torn),	    TEST(foreign_files),
-		TEST(two_agents),  TEST(no_memory), TEST(sync_fails),
+		TEST(sent),	      TEST(away),      TEST(answer_lost),
+		TEST(one_away),	      TEST(too_old),   TEST(ceiling),
+		TEST(many_series),    TEST(disk_full), TEST(disk_full_and_away),
+		TEST(read_only),      TEST(blocked),   TEST(blocked_end),
+		TEST(damaged),	      TEST(torn),      TEST(foreign_files),
+		TEST(two_agents),     TEST(no_memory), TEST(sync_fails),
+		TEST(no_descriptors), TEST(paced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,10 +37,34 @@ static void test_acknowledged(void **state)
 	}
 }
 
+/* A profile whose reading fails counts as unread again, for its destination only. */
+static void test_unread(void **state)
+{
+	static const struct spool_place place = {
+		.off = SPOOL_MAGIC_LEN, .pprof_len = 5, .delta_len = 3, .live = 3};
+	struct spool_index x = {.deltas = 2};
+	struct spool_segment *segment;
+
+	(void)state;
+	assert_int_equal(spool_index_add_segment(&x, 1, &segment), 0);
+	assert_int_equal(spool_index_reserve(segment, 1), 0);
+	spool_index_add(&x, segment, &place, 0);
+	spool_index_read(&x, segment, 0, 1);
+	assert_int_equal(segment->shares[1].n_unread, 0);
+	spool_index_unread(&x, segment, 0, 1);
+	assert_int_equal(segment->shares[0].n_unread, 1);
+	assert_int_equal(segment->shares[0].unread_bytes, 5);
+	assert_int_equal(segment->shares[1].n_unread, 1);
+	assert_int_equal(segment->shares[1].unread_bytes, 3);
+	assert_int_equal(segment->shares[1].n_live, 1);
+	spool_index_deinit(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_acknowledged),
+		cmocka_unit_test(test_unread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

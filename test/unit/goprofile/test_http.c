@@ -22,6 +22,7 @@
 #include "support/gofixture.h"
 #include "support/goprocess.h"
 #include "support/samelines.h"
+#include "support/metrics.h"
 #include "support/served.h"
 #include "support/tree.h"
 
@@ -330,6 +331,8 @@ static void differences(void **state)
 	/* the end of the agent ends those that wait */
 	fill_places(&node, fds);
 	served_stop(&node.served);
+	assert_true(metrics_get(go_profile_http_collect, node.pull, "podprof_go_pulls",
+				"abandoned") > 0);
 	go_profile_http_free(node.pull);
 	server_free(node.server);
 	for (size_t i = 0; i < array_size(fds); i++) {

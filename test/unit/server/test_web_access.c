@@ -683,6 +683,9 @@ static const struct file_row file_rows[] = {
 	 "client_ca_file: "},
 	{"tls_server_config: {cert_file: ., key_file: server.key}\n", "not a file"},
 	{"tls_server_config: {cert: x, key: y}\n", "tls_server_config.cert: "},
+	{"", "neither a certificate nor users"},
+	{"tls_server_config:\nbasic_auth_users:\n", "neither a certificate nor users"},
+	{"http_server_config: {http2: false}\n", "neither a certificate nor users"},
 };
 
 static void test_bad_files(void **state)
