@@ -29,8 +29,8 @@ static void image_free(struct image *image)
 	}
 	free(image->opening);
 	elffile_free(image->file);
-	if (image->perf_map >= 0)
-		close(image->perf_map);
+	close_fdp(&image->perf_map);
+	close_fdp(&image->jitdump);
 	free(image->bytes);
 	free((char *)image->function.name);
 	free((char *)image->function.file);
@@ -141,7 +141,7 @@ int image_new(enum image_kind kind, const char *path, struct image **ret)
 		return -ENOMEM;
 	image->kind = kind;
 	image->refs = 1;
-	image->perf_map = -1;
+	image->perf_map = image->jitdump = -1;
 	image->path = strdup(path);
 	if (!image->path)
 		return -ENOMEM;
@@ -193,13 +193,28 @@ void image_set_opened(struct image *image, struct image *opened)
 	__atomic_store_n(&image->opening->opened, opened, __ATOMIC_RELEASE);
 }
 
-void image_set_perf_map(struct image *image, int fd)
+/* The first descriptor stays. */
+static void set_once(int *to, int fd)
 {
 	int none = -1;
 
-	if (!__atomic_compare_exchange_n(&image->perf_map, &none, fd, false, __ATOMIC_RELEASE,
-					 __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(to, &none, fd, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		close(fd);
+}
+
+void image_set_perf_map(struct image *image, int fd)
+{
+	set_once(&image->perf_map, fd);
+}
+
+void image_set_jitdump(struct image *image, int fd)
+{
+	set_once(&image->jitdump, fd);
+}
+
+int image_jitdump(const struct image *image)
+{
+	return __atomic_load_n(&image->jitdump, __ATOMIC_ACQUIRE);
 }
 
 int image_perf_map(const struct image *image)
@@ -210,6 +225,7 @@ int image_perf_map(const struct image *image)
 void image_leave_open(struct image *image)
 {
 	__atomic_store_n(&image->perf_map, -1, __ATOMIC_RELEASE);
+	__atomic_store_n(&image->jitdump, -1, __ATOMIC_RELEASE);
 	if (image->file)
 		elffile_leave_open(image->file);
 }

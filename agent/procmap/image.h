@@ -82,6 +82,7 @@ struct image_opening {
  * @bytes:    of the vDSO, read by @file; else NULL
  * @perf_map: of IMAGE_ANON: the process's perf map, opened while it lived; -1: not seen. Atomic,
  * set once; reading it may block
+ * @jitdump:  the same of the process's jitdump
  * @function: of IMAGE_RUNTIME and IMAGE_BROKEN; else all NULL
  * @no_runtimes: of IMAGE_FILE: bits by enum frame_runtime: this runtime is not in the file; 0: not
  *            known. The loop's
@@ -102,6 +103,7 @@ struct image {
 	struct elffile *file;
 	void *bytes;
 	int perf_map;
+	int jitdump;
 	struct image_function function;
 	uint64_t slow_until_ns; /* atomic; see image_set_slow() */
 	unsigned int n_slow;	/* atomic */
@@ -130,6 +132,9 @@ struct image *image_to_unwind(struct image *image);
 void image_set_perf_map(struct image *image, int fd);
 /* -1: not seen. Borrowed. */
 int image_perf_map(const struct image *image);
+/* The same of the jitdump. */
+void image_set_jitdump(struct image *image, int fd);
+int image_jitdump(const struct image *image);
 /* The file's image is known. Takes @opened. */
 void image_set_opened(struct image *image, struct image *opened);
 /* The process exits: closing the file may block, and is left to the kernel. */

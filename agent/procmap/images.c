@@ -29,6 +29,7 @@
 #include "base/metric.h"
 #include "base/root.h"
 #include "procmap/mapped.h"
+#include "procmap/jitdump_file.h"
 #include "procmap/perf_map_file.h"
 #include "procmap/share.h"
 
@@ -444,6 +445,24 @@ void images_open_memory(struct images *t, const struct images_way *way,
 	    perf_map_file_open(&t->proc, &way->pid, &fd) == 0)
 		image_set_perf_map(image, fd);
 	*ret = image;
+}
+
+void images_open_jitdump(struct images *t, const struct images_way *way, const struct maps *maps,
+			 struct image *const *memory, size_t n)
+{
+	_cleanup_(close_fdp) int fd = -1;
+
+	for (size_t i = 0; i < n; i++) {
+		int copy;
+
+		if (!memory[i]->mapped_by.pid || image_jitdump(memory[i]) >= 0)
+			continue;
+		if (fd < 0 && jitdump_file_open(&t->proc, &way->pid, maps, &fd))
+			return;
+		copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		if (copy >= 0)
+			image_set_jitdump(memory[i], copy);
+	}
 }
 
 /* Through the directory of the process @pid in /proc. */

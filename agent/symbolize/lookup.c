@@ -19,6 +19,7 @@
 #include "symbolize/debugfile.h"
 #include "symbolize/debuginfod.h"
 #include "symbolize/dwarfreader.h"
+#include "symbolize/jitdump.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/source.h"
 
@@ -46,8 +47,8 @@ static const struct symbol_source *const usual_sources[] = {
 	&source_debugdata, &source_plt,	  &source_ehframe,
 };
 
-/* The same for code in memory. */
-static const struct symbol_source *const memory_sources[] = {&source_perf_map};
+/* The same for code in memory. A jitdump has lines. */
+static const struct symbol_source *const memory_sources[] = {&source_jitdump, &source_perf_map};
 
 enum opened_state { SOURCE_UNASKED, SOURCE_OPENED, SOURCE_ABSENT };
 
@@ -71,6 +72,7 @@ struct file_names {
 	struct elffile *file;	 /* owned; with this budget; NULL: the image has none */
 	struct debugfile debug;	 /* of @file */
 	uint64_t perf_map_events[PERF_MAP_EVENT_MAX];
+	uint64_t jitdump_events[JITDUMP_EVENT_MAX];
 	size_t n;
 	struct opened items[];
 };
@@ -199,12 +201,18 @@ bool file_names_any(const struct file_names *names)
 	return false;
 }
 
-void file_names_take_events(struct file_names *names, uint64_t *to)
+static void take_events(uint64_t *from, size_t n, uint64_t *to)
 {
-	for (size_t i = 0; i < PERF_MAP_EVENT_MAX; i++) {
-		to[i] += names->perf_map_events[i];
-		names->perf_map_events[i] = 0;
+	for (size_t i = 0; i < n; i++) {
+		to[i] += from[i];
+		from[i] = 0;
 	}
+}
+
+void file_names_take_events(struct file_names *names, uint64_t *perf_map, uint64_t *jitdump)
+{
+	take_events(names->perf_map_events, PERF_MAP_EVENT_MAX, perf_map);
+	take_events(names->jitdump_events, JITDUMP_EVENT_MAX, jitdump);
 }
 
 int file_names_sources(const struct file_names *names, symbolizer_source_fn fn, void *ctx)
@@ -234,6 +242,8 @@ static struct source_file source_file_of(struct file_names *names)
 		.work = &names->work,
 		.perf_map = image_perf_map(image),
 		.perf_map_events = names->perf_map_events,
+		.jitdump = image_jitdump(image),
+		.jitdump_events = names->jitdump_events,
 		.dwarf = names->dwarf,
 		.debug = &names->debug,
 		.debuginfod = names->debuginfod,

@@ -62,8 +62,8 @@ void file_names_free(struct file_names *names);
 size_t file_names_bytes(const struct file_names *names);
 /* Whether a source has names. */
 bool file_names_any(const struct file_names *names);
-/* Adds the counters by enum perf_map_event to @to, and begins anew. */
-void file_names_take_events(struct file_names *names, uint64_t *to);
+/* Adds the counters by enum perf_map_event, and by enum jitdump_event, and begins anew. */
+void file_names_take_events(struct file_names *names, uint64_t *perf_map, uint64_t *jitdump);
 /* After a lookup. 0, or the first result of @fn that is not 0. */
 int file_names_sources(const struct file_names *names, symbolizer_source_fn fn, void *ctx);
 

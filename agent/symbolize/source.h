@@ -36,6 +36,8 @@ struct work_budget;
  * @work:     the budget; also of @elf
  * @perf_map: the perf map of @pid, or -1; the source may read the map at any time
  * @perf_map_events: counters by enum perf_map_event, as long as the source is open
+ * @jitdump:  the jitdump of @pid, or -1; the same
+ * @jitdump_events: counters by enum jitdump_event, the same
  * @dwarf:    NULL: DWARF is not read
  * @debug:    the separate debug file, opened by the first source that asks; outlives the sources
  * @debuginfod: servers that have debug files; NULL: none
@@ -49,6 +51,8 @@ struct source_file {
 	struct work_budget *work;
 	int perf_map;
 	uint64_t *perf_map_events;
+	int jitdump;
+	uint64_t *jitdump_events;
 	struct dwarfreader *dwarf;
 	struct debugfile *debug;
 	struct debuginfod *debuginfod;
@@ -111,7 +115,8 @@ extern const struct symbol_source source_debugdata;
 extern const struct symbol_source source_plt;
 /* Starts of functions in the unwind table, without names. */
 extern const struct symbol_source source_ehframe;
-/* The perf map of a process, for code in memory; of no file. */
+/* The jitdump of a process, and the perf map: for code in memory, of no file. */
+extern const struct symbol_source source_jitdump;
 extern const struct symbol_source source_perf_map;
 
 #endif

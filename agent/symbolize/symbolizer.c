@@ -37,6 +37,7 @@
 #include "symbolize/dwarfreader.h"
 #include "symbolize/ksyms.h"
 #include "symbolize/lookup.h"
+#include "symbolize/jitdump.h"
 #include "symbolize/perf_map.h"
 
 /* Bytes of all strings between two releases; further strings are TOO_MANY_NAMES. A window of a
@@ -105,6 +106,7 @@ struct symbolizer {
 	struct dwarfreader *dwarf;
 	uint64_t n_reads[SYMBOL_READ_MAX];
 	uint64_t perf_map_events[PERF_MAP_EVENT_MAX];
+	uint64_t jitdump_events[JITDUMP_EVENT_MAX];
 	struct work_refused refused;
 	uint64_t report_ns; /* CPU time of lookups since the release */
 	struct tables *tables;
@@ -371,7 +373,7 @@ static void count_read(struct symbolizer *s, const struct image *image, const st
 		s->n_reads[outcome]++;
 	if (lookup) {
 		s->report_ns += lookup->cpu_ns;
-		file_names_take_events(lookup->names, s->perf_map_events);
+		file_names_take_events(lookup->names, s->perf_map_events, s->jitdump_events);
 	}
 }
 
@@ -593,6 +595,11 @@ const uint64_t *symbolizer_reads(const struct symbolizer *s)
 const uint64_t *symbolizer_perf_map_events(const struct symbolizer *s)
 {
 	return s->perf_map_events;
+}
+
+const uint64_t *symbolizer_jitdump_events(const struct symbolizer *s)
+{
+	return s->jitdump_events;
 }
 
 void symbolizer_dwarf_counts(const struct symbolizer *s, uint64_t *ret)

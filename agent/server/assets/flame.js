@@ -349,7 +349,7 @@
 		slow_file: "its file system does not answer",
 		over_budget: "the file takes too much work",
 		no_perf_map: "compiled code; let the runtime write a perf map, as node --perf-basic-prof does",
-		not_in_perf_map: "not in the perf map",
+		not_in_perf_map: "not in the perf map or jitdump",
 		no_mapping: "code in memory that was mapped later or not at all",
 		kernel_hidden: "the kernel hides its addresses; see kernel.kptr_restrict",
 	};

@@ -19,6 +19,8 @@
 #include "support/fixture.h"
 #include "support/gofixture.h"
 #include "support/gotable.h"
+#include "support/jitmake.h"
+#include "symbolize/jitdump.h"
 #include "symbolize/lookup.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/source.h"
@@ -235,6 +237,46 @@ static void test_perf_map(void **state)
 	check_name(&sym, true, "inner");
 	image_unref(jit);
 	image_unref(ended);
+}
+
+/* The descriptor comes with the process's mappings. The dump has lines, and goes before the map. */
+static void test_jitdump(void **state)
+{
+	const struct jitmake_line lines[] = {{0x1000, 10, "/a/b.js"}, {0x1008, 11, NULL}};
+	const struct jitmake_header header = jitmake_this();
+	struct fixture *f = *state;
+	const uint64_t *events = symbolizer_jitdump_events(f->s);
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+	struct buf b = BUF_INIT(1u << 20);
+	struct image *jit;
+	struct symbol sym;
+	struct pid_id id;
+	char path[64];
+
+	assert_int_equal(pid_read(&f->proc, getpid(), &id), 0);
+	jit = make_memory(&id, "[anon]");
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	append_map(path, "1000 10 map\n2000 10 only_map\n");
+	sym = find(f, jit, 0x1008);
+	check_name(&sym, true, "map");
+	jitmake_header(&b, &header);
+	jitmake_lines(&b, 0x1000, lines, array_size(lines));
+	jitmake_load(&b, 0x1000, 16, "dump", 16);
+	assert_int_equal(write(fd, b.data, b.len), b.len);
+	image_set_jitdump(jit, fd);
+	sym = find(f, jit, 0x1008);
+	check_name(&sym, true, "dump");
+	assert_string_equal(sym.lines[0].file, "/a/b.js");
+	assert_int_equal(sym.lines[0].line, 11);
+	sym = find(f, jit, 0x2000);
+	check_name(&sym, true, "only_map");
+	sym = find(f, jit, 0x3000);
+	check_name(&sym, false, "[anon]");
+	assert_int_equal(sym.missing, SYMBOL_NOT_IN_PERF_MAP);
+	assert_int_equal(events[JITDUMP_READ], 1);
+	assert_int_equal(unlink(path), 0);
+	image_unref(jit);
+	buf_deinit(&b);
 }
 
 static void test_vdso(void **state)
@@ -764,7 +806,7 @@ int main(void)
 		TEST(test_small_cache),	  TEST(test_many_strings),  TEST(test_go_circle),
 		TEST(test_out_of_memory), TEST(test_blocked),	    TEST(test_later),
 		TEST(test_batches),	  TEST(test_too_much_work), TEST(test_stop),
-		TEST(test_report_time),
+		TEST(test_report_time),	  TEST(test_jitdump),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
