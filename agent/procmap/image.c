@@ -245,10 +245,13 @@ int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf)
 	r = elffile_open(fd, &image->file);
 	if (r == -ENOMEM)
 		return r;
-	if (r) /* an I/O error counts as the file's: its disk may be gone */
+	if (r) { /* an I/O error counts as the file's: its disk may be gone */
+		image->fault = r == ELFFILE_MALFORMED || r == ELFFILE_TRUNCATED ? IMAGE_TRUNCATED
+										: IMAGE_ODD_FILE;
 		close(fd);
-	else
+	} else {
 		elffile_build_id_text(image->file, image->build_id);
+	}
 	*ret_elf = r;
 	*ret = take_ptr(image);
 	return 0;

@@ -29,6 +29,15 @@ enum image_kind {
 	IMAGE_KIND_MAX,
 };
 
+/* Why a mapped file has no readable ELF file. */
+enum image_fault {
+	IMAGE_NO_FAULT,
+	IMAGE_GONE,	 /* the file could not be opened */
+	IMAGE_DENIED,	 /* the agent may not open the file */
+	IMAGE_TRUNCATED, /* an ELF file whose headers or tables leave the file */
+	IMAGE_ODD_FILE,	 /* no ELF file, or no 64-bit one */
+};
+
 /* A function of a language runtime. */
 struct image_function {
 	const char *name;    /* for people; UTF-8 */
@@ -79,6 +88,7 @@ struct image_opening {
  * @mapped_by: the first process with a mapping of the file, for files beside it; of IMAGE_ANON: the
  *            process; {0}: not known
  * @file:     NULL unless it is a readable ELF file; reading through it is thread-safe (pread)
+ * @fault:    of IMAGE_FILE without @file; IMAGE_NO_FAULT: not opened yet
  * @bytes:    of the vDSO, read by @file; else NULL
  * @perf_map: of IMAGE_ANON: the process's perf map, opened while it lived; -1: not seen. Atomic,
  * set once; reading it may block
@@ -101,6 +111,7 @@ struct image {
 	struct file_id id; /* zeros for kinds without a file but IMAGE_ANON */
 	struct pid_id mapped_by;
 	struct elffile *file;
+	enum image_fault fault;
 	void *bytes;
 	int perf_map;
 	int jitdump;

@@ -66,7 +66,9 @@ const char *const symbol_missing_names[SYMBOL_MISSING_MAX] = {
 	[SYMBOL_AWAITS_DEBUG_FILE] = "awaits_debug_file",
 	[SYMBOL_STRIPPED] = "stripped_no_debug",
 	[SYMBOL_NO_SYMBOL] = "no_symbol",
+	[SYMBOL_TRUNCATED_ELF] = "truncated_elf",
 	[SYMBOL_UNREADABLE_ELF] = "unreadable_elf",
+	[SYMBOL_DENIED] = "denied",
 	[SYMBOL_NOT_OPENED] = "not_opened",
 	[SYMBOL_SLOW_FILE] = "slow_file",
 	[SYMBOL_OVER_BUDGET] = "over_budget",
@@ -236,11 +238,15 @@ static int keep_tables(struct symbolizer *s, const struct image *image, struct f
 /* SYMBOL_NAMED: there is something to read. */
 static enum symbol_missing why_no_sources(const struct image *image)
 {
+	static const enum symbol_missing faults[] = {
+		[IMAGE_NO_FAULT] = SYMBOL_NOT_OPENED,	  [IMAGE_GONE] = SYMBOL_NOT_OPENED,
+		[IMAGE_DENIED] = SYMBOL_DENIED,		  [IMAGE_TRUNCATED] = SYMBOL_TRUNCATED_ELF,
+		[IMAGE_ODD_FILE] = SYMBOL_UNREADABLE_ELF,
+	};
+
 	if (image->kind == IMAGE_ANON)
 		return image->mapped_by.pid ? SYMBOL_NAMED : SYMBOL_NO_PERF_MAP;
-	if (image->file)
-		return SYMBOL_NAMED;
-	return image->id.size ? SYMBOL_UNREADABLE_ELF : SYMBOL_NOT_OPENED;
+	return image->file ? SYMBOL_NAMED : faults[image->fault];
 }
 
 /* The file's names, out of the cache. NULL, with the reason, for a file that is not read now. */

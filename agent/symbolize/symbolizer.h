@@ -35,8 +35,10 @@ enum symbol_missing {
 	SYMBOL_STRIPPED,	  /* the file has no symbol table and no debug file was found */
 	SYMBOL_NO_SYMBOL,	  /* the symbol table has no function there */
 	SYMBOL_AWAITS_DEBUG_FILE, /* a server is asked for the debug file */
-	SYMBOL_UNREADABLE_ELF,	  /* truncated, malformed or no ELF file */
-	SYMBOL_NOT_OPENED,	  /* gone, or the agent may not open the file, or not yet */
+	SYMBOL_TRUNCATED_ELF,	  /* an ELF file whose headers or tables leave the file */
+	SYMBOL_UNREADABLE_ELF,	  /* no ELF file, or no 64-bit one */
+	SYMBOL_DENIED,		  /* the agent may not open the file */
+	SYMBOL_NOT_OPENED,	  /* gone, or not opened yet */
 	SYMBOL_SLOW_FILE,	  /* the file blocked a reader */
 	SYMBOL_OVER_BUDGET,	  /* the file, or the whole report, takes too much work */
 	SYMBOL_NO_PERF_MAP,	  /* compiled code of a process without a perf map or jitdump */

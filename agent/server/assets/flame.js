@@ -344,7 +344,9 @@
 	const REMEDIES = {
 		stripped_no_debug: "stripped; install its debug symbols or set --debuginfod",
 		awaits_debug_file: "its debug file is being downloaded",
+		truncated_elf: "the file is truncated or damaged",
 		unreadable_elf: "no readable ELF file",
+		denied: "podprof may not open the file; see podprof doctor",
 		not_opened: "the file could not be opened",
 		slow_file: "its file system does not answer",
 		over_budget: "the file takes too much work",

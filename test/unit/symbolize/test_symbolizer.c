@@ -9,8 +9,11 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
 #include "elf/elffile.h"
@@ -123,9 +126,26 @@ static void test_programs(void **state)
 	image_unref(cxx);
 }
 
+/* The first half of a program. */
+static struct image *make_cut(const char *path)
+{
+	_cleanup_(close_fdp) int from = open(path, O_RDONLY | O_CLOEXEC);
+	int elf, fd = memfd_create("cut", MFD_CLOEXEC);
+	struct image *image;
+	struct stat st;
+
+	assert_int_equal(fstat(from, &st), 0);
+	assert_int_equal(sendfile(fd, from, NULL, (size_t)st.st_size / 2), st.st_size / 2);
+	assert_int_equal(image_new_file(fd, "/x/cut", &image, &elf), 0);
+	assert_null(image->file);
+	return image;
+}
+
 static void test_without_names(void **state)
 {
+	char path[FIXTURE_PATH_MAX];
 	struct image *stripped = fixture_image("plain-stripped"), *text, *anon, *unknown, *odd;
+	struct image *cut = make_cut(fixture_path("plain-pie", path));
 	struct image *whole = fixture_image("plain-pie"), *linked = fixture_image("cxx-linked");
 	struct fixture *f = *state;
 	struct symbol sym;
@@ -150,6 +170,9 @@ static void test_without_names(void **state)
 	sym = find(f, text, 0x1234);
 	check_name(&sym, false, "Makefile+0x1234");
 	assert_int_equal(sym.missing, SYMBOL_UNREADABLE_ELF);
+	sym = find(f, cut, 0x1234);
+	check_name(&sym, false, "cut+0x1234");
+	assert_int_equal(sym.missing, SYMBOL_TRUNCATED_ELF);
 	sym = find(f, anon, 0x7f0000001234);
 	check_name(&sym, false, "[anon]");
 	assert_int_equal(sym.missing, SYMBOL_NO_PERF_MAP);
@@ -159,6 +182,9 @@ static void test_without_names(void **state)
 	sym = find(f, odd, 1);
 	check_name(&sym, false, "a?b+0x1");
 	assert_int_equal(sym.missing, SYMBOL_NOT_OPENED);
+	odd->fault = IMAGE_DENIED;
+	sym = find(f, odd, 1);
+	assert_int_equal(sym.missing, SYMBOL_DENIED);
 	image_set_slow(whole);
 	sym = find(f, whole, 0x10);
 	assert_int_equal(sym.missing, SYMBOL_SLOW_FILE);
@@ -166,6 +192,7 @@ static void test_without_names(void **state)
 	image_unref(whole);
 	image_unref(linked);
 	image_unref(text);
+	image_unref(cut);
 	image_unref(anon);
 	image_unref(unknown);
 	image_unref(odd);
