@@ -12,7 +12,7 @@
 #include "elf/elffile.h"
 #include "symbolize/debugfile.h"
 #include "symbolize/demangle.h"
-#include "symbolize/dwarfcache.h"
+#include "symbolize/linecache.h"
 #include "symbolize/dwarfreader.h"
 #include "symbolize/dwarfwire.h"
 #include "symbolize/source.h"
@@ -32,7 +32,7 @@ struct dwarfsource {
 	struct dwarfreader *reader;
 	struct elffile *alternate;
 	struct dwarfreader_file file;
-	struct dwarfcache cache;
+	struct linecache cache;
 	struct dwarfreader_request *asked;
 	bool dead;
 };
@@ -45,7 +45,7 @@ static void dwarfsource_free(void *opened)
 		return;
 	dwarfreader_request_unref(s->asked);
 	dwarfreader_unref(s->reader);
-	dwarfcache_deinit(&s->cache);
+	linecache_deinit(&s->cache);
 	elffile_free(s->alternate);
 	free(s);
 }
@@ -56,7 +56,7 @@ static size_t dwarfsource_bytes(const void *opened)
 {
 	const struct dwarfsource *s = opened;
 
-	return sizeof(*s) + dwarfcache_bytes(&s->cache);
+	return sizeof(*s) + linecache_bytes(&s->cache);
 }
 
 /* Old compilers compress into .zdebug_info. */
@@ -103,7 +103,7 @@ static int dwarfsource_open(const struct source_file *file, void **ret)
 	if (!s)
 		return -ENOMEM;
 	s->reader = dwarfreader_ref(file->dwarf);
-	dwarfcache_init(&s->cache, DWARFSOURCE_CACHE_MAX);
+	linecache_init(&s->cache, DWARFSOURCE_CACHE_MAX);
 	s->file.id = file_id_of_stat(&st);
 	if (dwarfreader_refuses(s->reader, &s->file.id))
 		return SOURCE_NONE;
@@ -130,7 +130,7 @@ static int keep_lines(struct dwarfsource *s, uint64_t vaddr, struct symbol_line 
 		if (demangle(lines[i].system_name, names[i]))
 			readable[i].function = names[i];
 	}
-	r = dwarfcache_add(&s->cache, vaddr, readable, n);
+	r = linecache_add(&s->cache, vaddr, readable, n);
 	free(names);
 	return r;
 }
@@ -197,7 +197,7 @@ static int dwarfsource_prepare(void *opened, const uint64_t *vaddrs, size_t n)
 	if (!missing)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		if (!dwarfcache_get(&s->cache, vaddrs[i], &lines, &n_lines))
+		if (!linecache_get(&s->cache, vaddrs[i], &lines, &n_lines))
 			missing[n_missing++] = vaddrs[i];
 	if (n_missing)
 		r = dwarfreader_ask(s->reader, &s->file, missing, n_missing, &s->asked);
@@ -211,7 +211,7 @@ static int dwarfsource_find(void *opened, uint64_t vaddr, struct symbol_lines *l
 	size_t n;
 	int r = 0;
 
-	if (!dwarfcache_get(&s->cache, vaddr, &found, &n) || !n)
+	if (!linecache_get(&s->cache, vaddr, &found, &n) || !n)
 		return SOURCE_NONE;
 	for (size_t i = 0; i < n && !r; i++)
 		r = symbol_lines_add(lines, &found[i]);
@@ -220,11 +220,22 @@ static int dwarfsource_find(void *opened, uint64_t vaddr, struct symbol_lines *l
 	return r;
 }
 
+/* An answer may come later, unless it is here or the file is given up. */
+static bool dwarfsource_is_final(void *opened, uint64_t vaddr)
+{
+	struct dwarfsource *s = opened;
+	const struct symbol_line *lines;
+	size_t n;
+
+	return s->dead || linecache_get(&s->cache, vaddr, &lines, &n);
+}
+
 const struct symbol_source source_dwarf = {
 	.name = "dwarf",
 	.open = dwarfsource_open,
 	.prepare = dwarfsource_prepare,
 	.find = dwarfsource_find,
+	.is_final = dwarfsource_is_final,
 	.bytes = dwarfsource_bytes,
 	.free = dwarfsource_free,
 };

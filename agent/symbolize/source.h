@@ -76,6 +76,8 @@ enum source_outcome {
  *         NULL. 0 or -ENOMEM
  * @find:  adds the functions at @vaddr, innermost first, with symbol_lines_add(), or tells only
  *         the start of the function, with symbol_lines_start(). 0; SOURCE_NONE; -ENOMEM
+ * @is_final: whether find() answers the same for @vaddr from now on; NULL: unless there is a
+ *         refresh()
  * @bytes: memory held by an opened source
  * @any:   whether names are there now; NULL: always
  */
@@ -85,6 +87,7 @@ struct symbol_source {
 	int (*refresh)(void *opened, const struct source_file *file);
 	int (*prepare)(void *opened, const uint64_t *vaddrs, size_t n);
 	int (*find)(void *opened, uint64_t vaddr, struct symbol_lines *lines);
+	bool (*is_final)(void *opened, uint64_t vaddr);
 	size_t (*bytes)(const void *opened);
 	bool (*any)(const void *opened);
 	void (*free)(void *opened);

@@ -320,7 +320,6 @@ static void set_offset(struct symbolizer *s, struct symbol *sym, const struct im
 	sym->lines[0].system_name = sym->lines[0].function;
 }
 
-/* The lookup owns the strings, which may be changed. */
 static void set_lines(struct symbolizer *s, struct symbol *sym, const struct symbol_lines *lines)
 {
 	for (size_t i = 0; i < lines->n; i++) {
@@ -328,11 +327,11 @@ static void set_lines(struct symbolizer *s, struct symbol *sym, const struct sym
 		struct symbol_line *to = &sym->lines[i];
 
 		*to = *from;
-		to->function = intern_foreign(s, (char *)from->function);
+		to->function = intern(s, from->function);
 		to->system_name = from->system_name == from->function
 					  ? to->function
-					  : intern_foreign(s, (char *)from->system_name);
-		to->file = intern_foreign(s, (char *)from->file);
+					  : intern(s, from->system_name);
+		to->file = intern(s, from->file);
 	}
 	sym->n_lines = lines->n;
 	sym->found = true;

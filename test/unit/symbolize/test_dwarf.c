@@ -22,7 +22,7 @@
 #include "support/elfmake.h"
 #include "support/fixture.h"
 #include "symbolize/demangle.h"
-#include "symbolize/dwarfcache.h"
+#include "symbolize/linecache.h"
 #include "symbolize/dwarfchild.h"
 #include "symbolize/dwarfreader.h"
 #include "symbolize/dwarfwire.h"
@@ -593,20 +593,20 @@ static void test_hostile(void **state)
 /* ---------------------------------------------------------------- the cache */
 
 /* One line at @vaddr, whose number is the address. */
-static void add(struct dwarfcache *cache, uint64_t vaddr)
+static void add(struct linecache *cache, uint64_t vaddr)
 {
 	const struct symbol_line line = {
 		.function = "f", .system_name = "f", .file = "f.c", .line = (uint32_t)vaddr};
 
-	assert_int_equal(dwarfcache_add(cache, vaddr, &line, 1), 0);
+	assert_int_equal(linecache_add(cache, vaddr, &line, 1), 0);
 }
 
-static bool has(struct dwarfcache *cache, uint64_t vaddr)
+static bool has(struct linecache *cache, uint64_t vaddr)
 {
 	const struct symbol_line *lines;
 	size_t n;
 
-	if (!dwarfcache_get(cache, vaddr, &lines, &n))
+	if (!linecache_get(cache, vaddr, &lines, &n))
 		return false;
 	assert_int_equal(n, 1);
 	assert_int_equal(lines[0].line, vaddr);
@@ -617,10 +617,10 @@ static bool has(struct dwarfcache *cache, uint64_t vaddr)
 static void test_eviction(void **state)
 {
 	enum { MAX = 256 << 10 };
-	struct dwarfcache cache;
+	struct linecache cache;
 
 	(void)state;
-	dwarfcache_init(&cache, MAX);
+	linecache_init(&cache, MAX);
 	add(&cache, 1);
 	for (uint64_t vaddr = 2; vaddr < 20000; vaddr++) {
 		add(&cache, vaddr);
@@ -630,8 +630,39 @@ static void test_eviction(void **state)
 	}
 	assert_true(has(&cache, 19999));
 	assert_false(has(&cache, 2));
-	assert_int_equal(dwarfcache_add(&cache, 3, NULL, 0), 0); /* known to have no name */
-	dwarfcache_deinit(&cache);
+	assert_int_equal(linecache_add(&cache, 3, NULL, 0), 0); /* known to have no name */
+	linecache_deinit(&cache);
+}
+
+/* A full cache keeps no more, and what it has stays where it is, until it ages. */
+static void test_borrowed(void **state)
+{
+	const struct linecache_answer none = {.start = 0x60, .has_start = true};
+	struct linecache_answer first, again;
+	struct linecache cache;
+	uint64_t vaddr = 1;
+	int r;
+
+	(void)state;
+	linecache_init(&cache, 64 << 10);
+	for (size_t i = 0; i < 3; i++) {
+		r = linecache_keep(&cache, vaddr, &none);
+		assert_int_equal(r, 0);
+		assert_true(linecache_find(&cache, vaddr, &first));
+		assert_int_equal(first.n, 0);
+		assert_true(first.has_start);
+		assert_int_equal(first.start, 0x60);
+		while (!r)
+			r = linecache_keep(&cache, ++vaddr, &none);
+		assert_int_equal(r, LINECACHE_FULL);
+		assert_true(linecache_find(&cache, vaddr - 1, &again));
+		linecache_age(&cache);
+		assert_true(linecache_find(&cache, vaddr - 1, &again));
+		linecache_age(&cache); /* there is room */
+		assert_true(linecache_find(&cache, vaddr - 1, &again));
+	}
+	assert_false(linecache_find(&cache, 1, &first));
+	linecache_deinit(&cache);
 }
 
 static int keep_one(void *ctx)
@@ -640,7 +671,7 @@ static int keep_one(void *ctx)
 					 0, 0, 0, 7, 0, 0, 0, 2, 0,   0, 0, 5, 0, 0, 0};
 	struct symbol_line lines[SYMBOL_LINES_MAX];
 	struct dwarfwire_reader reader;
-	struct dwarfcache cache;
+	struct linecache cache;
 	size_t n = 0;
 	int r = dwarfwire_reader_init(&reader, answer, sizeof(answer));
 
@@ -648,10 +679,10 @@ static int keep_one(void *ctx)
 	if (r)
 		return r;
 	r = dwarfwire_next(&reader, lines, &n);
-	dwarfcache_init(&cache, 1 << 20);
+	linecache_init(&cache, 1 << 20);
 	if (!r)
-		r = dwarfcache_add(&cache, 1, lines, n);
-	dwarfcache_deinit(&cache);
+		r = linecache_add(&cache, 1, lines, n);
+	linecache_deinit(&cache);
 	dwarfwire_reader_deinit(&reader);
 	return r;
 }
@@ -684,11 +715,11 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chains),	       cmocka_unit_test(test_hang),
-		cmocka_unit_test(test_late),	       cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_broken_bytes),   cmocka_unit_test(test_shrinks),
-		cmocka_unit_test(test_hostile),	       cmocka_unit_test(test_eviction),
-		cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_chains),	     cmocka_unit_test(test_hang),
+		cmocka_unit_test(test_late),	     cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_broken_bytes), cmocka_unit_test(test_shrinks),
+		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_eviction),
+		cmocka_unit_test(test_borrowed),     cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -755,7 +755,10 @@ static void test_too_much_work(void **state)
 					 0);
 		}
 		sym = find_with(s, greedy.image, 2);
-		check_name(&sym, part, part ? "even" : "plain-pie+0x2");
+		check_name(&sym, greeds[i] != GREED_OPEN,
+			   greeds[i] != GREED_OPEN ? "even" : "plain-pie+0x2");
+		sym = find_with(s, greedy.image, 4);
+		check_name(&sym, part, part ? "even" : "plain-pie+0x4");
 		sym = find_with(s, again, 2);
 		check_name(&sym, false, "plain-pie+0x2");
 		assert_int_equal(sym.missing, SYMBOL_OVER_BUDGET);
@@ -768,6 +771,83 @@ static void test_too_much_work(void **state)
 		image_unref(again);
 		image_unref(other);
 		image_unref(greedy.image);
+	}
+}
+
+/* A source that counts. The odd addresses may have other names later. */
+static size_t n_asked;
+
+static int counted_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)
+{
+	n_asked++;
+	if (vaddr >= 100) {
+		symbol_lines_start(lines, 96);
+		return SOURCE_NONE;
+	}
+	return silent_find(opened, vaddr & ~(uint64_t)1, lines);
+}
+
+static bool counted_is_final(void *opened, uint64_t vaddr)
+{
+	(void)opened;
+	return vaddr % 2 == 0;
+}
+
+static int nothing_new(void *opened, const struct source_file *file)
+{
+	(void)opened;
+	(void)file;
+	return 0;
+}
+
+struct kept_row {
+	const char *name;
+	struct symbol_source source;
+	uint64_t vaddr;
+	const char *want;
+	size_t n_asked; /* in three reports */
+};
+
+#define COUNTED                                                                              \
+	.name = "counted", .open = silent_open, .find = counted_find, .bytes = silent_bytes, \
+	.free = silent_free
+
+static const struct kept_row kept_rows[] = {
+	{"a name", {COUNTED}, 2, "even", 1},
+	{"no name", {COUNTED}, 100, "plain-pie+0x60", 1},
+	{"final", {COUNTED, .is_final = counted_is_final}, 2, "even", 1},
+	{"not final", {COUNTED, .is_final = counted_is_final}, 3, "even", 3},
+	{"the source may have news", {COUNTED, .refresh = nothing_new}, 2, "even", 3},
+};
+
+/* Later reports do not ask again for what is known. */
+static void test_kept(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < array_size(kept_rows); i++) {
+		const struct kept_row *row = &kept_rows[i];
+		const struct symbol_source *const sources[] = {&row->source};
+		const struct symbolizer_opts opts = {.proc = &f->proc,
+						     .cache_bytes = CACHE_BYTES,
+						     .sources = sources,
+						     .n_sources = 1};
+		struct image *image = fixture_image("plain-pie");
+		struct symbolizer *s;
+		struct symbol sym;
+
+		row_begin(row->name);
+		silent = (struct silent){0};
+		n_asked = 0;
+		assert_int_equal(symbolizer_new(&opts, &s), 0);
+		for (size_t k = 0; k < 3; k++) {
+			sym = find_with(s, image, row->vaddr);
+			check_name(&sym, row->vaddr < 100, row->want);
+			symbolizer_release(s);
+		}
+		assert_int_equal(n_asked, row->n_asked);
+		symbolizer_free(s);
+		image_unref(image);
 	}
 }
 
@@ -833,7 +913,7 @@ int main(void)
 		TEST(test_small_cache),	  TEST(test_many_strings),  TEST(test_go_circle),
 		TEST(test_out_of_memory), TEST(test_blocked),	    TEST(test_later),
 		TEST(test_batches),	  TEST(test_too_much_work), TEST(test_stop),
-		TEST(test_report_time),	  TEST(test_jitdump),
+		TEST(test_report_time),	  TEST(test_jitdump),	    TEST(test_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
