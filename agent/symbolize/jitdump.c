@@ -25,8 +25,8 @@
  *	entries             differences of the address (ULEB128) and of the line (SLEB128)
  *
  * perf makes an ELF file of each function, and V8 adds the 64 bytes of that file's header to the
- * addresses of its lines (kElfHeaderSize in src/diagnostics/perf-jit.cc). In such a dump no
- *function has a line in its first 64 bytes.
+ * addresses of its lines (kElfHeaderSize in src/diagnostics/perf-jit.cc). In such a dump no line is
+ * in the first 64 bytes of its function.
  *
  * V8 11.3 also writes the file names of scripts from memory that is already freed: the first
  * 16 bytes are the allocator's. A record with such a name, or with addresses outside of the
