@@ -308,3 +308,30 @@ int debugfile_open_alternate(const struct source_file *of, const struct elffile 
 	alternate.build_id = build_id;
 	return try_roots(&alternate, &none, bytes, ret);
 }
+
+int debugfile_open_split(const struct source_file *of, const char *path, struct elffile **ret)
+{
+	const bool lives = of->pid.pid && of->proc && pid_check(of->proc, &of->pid) == 0;
+	_cleanup_(root_deinit) struct root root = ROOT_INIT;
+	struct elffile_section section;
+	struct elffile *file;
+	int fd, r;
+
+	if (!of->proc || (of->pid.pid && !lives) ||
+	    pid_open_root(of->proc, lives ? of->pid.pid : 0, &root) ||
+	    root_open_inside(&root, path + 1, &fd))
+		return DEBUGFILE_ABSENT;
+	r = elffile_open(fd, &file);
+	if (r) {
+		close(fd);
+		return r == -ENOMEM ? r : DEBUGFILE_OTHER;
+	}
+	/* the path is from a process that a file may have taken over: nothing else is given */
+	if (elffile_machine(file) != elffile_machine(of->elf) ||
+	    elffile_section(file, ".debug_info.dwo", &section)) {
+		elffile_free(file);
+		return DEBUGFILE_OTHER;
+	}
+	*ret = file;
+	return 0;
+}

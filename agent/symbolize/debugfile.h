@@ -53,4 +53,9 @@ int debugfile_open(const struct source_file *of, struct elffile **ret);
 int debugfile_open_alternate(const struct source_file *of, const struct elffile *debug,
 			     struct elffile **ret);
 
+/* The file @path of split DWARF, an absolute path that the program's compiler has written, below
+ * the root of a process that maps the program; without such a process, below the agent's own root.
+ * As above. */
+int debugfile_open_split(const struct source_file *of, const char *path, struct elffile **ret);
+
 #endif

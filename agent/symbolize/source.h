@@ -68,9 +68,9 @@ enum source_outcome {
 /**
  * struct symbol_source - a kind of source
  * @only_starts: the source gives starts of functions without names
- * @open:  @file->elf and @file->debug are borrowed and outlive the opened source; the rest of
- *         @file does not. 0 with an opened source; SOURCE_ABANDONED with one or, then @ret is
- * untouched, without; another outcome; -ENOMEM
+ * @open:  what @file points to is borrowed and outlives the opened source; @file itself does not. 0
+ * with an opened source; SOURCE_ABANDONED with one or, then @ret is untouched, without; another
+ * outcome; -ENOMEM
  * @refresh: looks for what is new, before each batch of addresses; NULL: nothing is. 0 or -ENOMEM
  * @prepare: called before find(), with all addresses that no better source has a name for. May be
  *         NULL. 0 or -ENOMEM

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbolize/linecache.h"
 #include "symbolize/dwarfwire.h"
+#include "symbolize/linecache.h"
 #include "symbolize/symbolizer.h"
 
 #define CACHE_BYTES (1u << 20)
@@ -36,6 +36,7 @@ static void keep(struct dwarfwire_reader *reader, struct linecache *cache)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct dwarfwire_wanted wanted;
 	struct dwarfwire_reader reader;
 	struct linecache cache;
 
@@ -43,6 +44,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	linecache_init(&cache, CACHE_BYTES);
 	keep(&reader, &cache);
+	while (dwarfwire_wanted(&reader, &wanted))
+		if (wanted.path[0] != '/')
+			abort();
 	linecache_deinit(&cache);
 	dwarfwire_reader_deinit(&reader);
 	return 0;

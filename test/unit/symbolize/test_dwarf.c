@@ -7,6 +7,7 @@
 #include "support/test.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,20 +16,25 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
 #include "support/allocfail.h"
 #include "support/elfmake.h"
 #include "support/fixture.h"
+#include "symbolize/debugfile.h"
 #include "symbolize/demangle.h"
-#include "symbolize/linecache.h"
 #include "symbolize/dwarfchild.h"
 #include "symbolize/dwarfreader.h"
 #include "symbolize/dwarfwire.h"
+#include "symbolize/linecache.h"
+#include "symbolize/source.h"
 #include "symbolize/symbolizer.h"
 
 #define CACHE_BYTES (16u << 20)
+/* As long as a busy machine may need. */
+#define DEADLINE    (600 * NSEC_PER_SEC)
 /* Every so many bytes of the code. */
 #define STEP	    3
 #define NAME	    8192
@@ -273,6 +279,148 @@ static pid_t child(void)
 	if (read(fd, text, sizeof(text) - 1) <= 0)
 		return 0;
 	return (pid_t)strtol(text, NULL, 10);
+}
+
+/* ---------------------------------------------------------------- split DWARF */
+
+/* Functions, files and lines of addresses, as text. */
+struct chains {
+	struct buf text;
+	size_t n_inlined;
+};
+
+static int add_chain(void *ctx, size_t i, const struct symbol *symbol)
+{
+	struct chains *c = ctx;
+
+	for (size_t k = 0; k < symbol->n_lines; k++) {
+		const struct symbol_line *line = &symbol->lines[k];
+
+		assert_int_equal(buf_printf(&c->text, "%zu %s %s:%u:%u %u\n", i,
+					    symbol->found ? line->system_name : "?", line->file,
+					    line->line, line->column, line->start_line),
+				 0);
+	}
+	c->n_inlined += symbol->n_lines > 1;
+	return 0;
+}
+
+static void ask_chains(struct symbolizer *s, struct image *image, struct chains *ret)
+{
+	const struct elffile_section text = text_of(image);
+	uint64_t *vaddrs = calloc(text.size, sizeof(*vaddrs));
+
+	assert_non_null(vaddrs);
+	*ret = (struct chains){.text = BUF_INIT(64u << 20)};
+	for (size_t i = 0; i < text.size; i++)
+		vaddrs[i] = text.vaddr + i;
+	assert_int_equal(symbolizer_find_all(s, image, vaddrs, text.size, add_chain, ret), 0);
+	symbolizer_release(s);
+	free(vaddrs);
+}
+
+struct split_row {
+	const char *split;
+	const char *whole;
+};
+
+static const struct split_row split_rows[] = {
+	{"inline-split4", "inline-gcc4"},
+	{"inline-split5", "inline-gcc5"},
+	{"inline-clangsplit4", "inline-clang4"},
+	{"inline-clangsplit5", "inline-clang5"},
+};
+
+/* Each byte of the code has the functions and lines that it has without the split. */
+static void test_split(void **state)
+{
+	struct root proc;
+
+	(void)state;
+	assert_int_equal(root_open("/proc", &proc), 0);
+	for (size_t i = 0; i < array_size(split_rows); i++) {
+		struct symbolizer *s = new_symbolizer(&proc, 0, DEADLINE);
+		struct image *split = fixture_image(split_rows[i].split);
+		struct image *whole = fixture_image(split_rows[i].whole);
+		struct chains a, b;
+
+		row_begin(split_rows[i].split);
+		assert_int_equal(text_of(split).vaddr, text_of(whole).vaddr);
+		ask_chains(s, split, &a);
+		ask_chains(s, whole, &b);
+		assert_string_equal(a.text.data, b.text.data);
+		assert_int_equal(a.n_inlined, b.n_inlined);
+		assert_true(a.n_inlined > 500);
+		buf_deinit(&a.text);
+		buf_deinit(&b.text);
+		symbolizer_free(s);
+		image_unref(split);
+		image_unref(whole);
+	}
+	root_deinit(&proc);
+}
+
+/* Without the process whose root has the file, the line is known, and the name of the symbol table.
+ */
+static void test_split_absent(void **state)
+{
+	struct image *split = fixture_image("inline-split5");
+	struct symbolizer *s;
+	struct chains c;
+	struct root proc;
+
+	(void)state;
+	assert_int_equal(root_open("/proc", &proc), 0);
+	s = new_symbolizer(&proc, 0, DEADLINE);
+	split->mapped_by = (struct pid_id){.pid = (uint64_t)getpid(), .start_ticks = 1};
+	ask_chains(s, split, &c);
+	assert_int_equal(c.n_inlined, 0);
+	assert_non_null(strstr(c.text.data, "/inline.cc:"));
+	buf_deinit(&c.text);
+	symbolizer_free(s);
+	image_unref(split);
+	root_deinit(&proc);
+}
+
+struct place_row {
+	const char *name;
+	const char *path; /* without a '/': a fixture */
+	int outcome;
+};
+
+static const struct place_row place_rows[] = {
+	{"split DWARF", "inline-split5-inline.dwo", 0},
+	{"a program", "inline-split5", DEBUGFILE_OTHER},
+	{"a text", "/etc/passwd", DEBUGFILE_OTHER},
+	{"a device", "/dev/zero", DEBUGFILE_ABSENT},
+	{"a directory", "/", DEBUGFILE_ABSENT},
+	{"nothing", "/no/such.dwo", DEBUGFILE_ABSENT},
+};
+
+/* The process that reads DWARF may ask for any path, and gets split DWARF alone. */
+static void test_split_places(void **state)
+{
+	struct image *program_image = fixture_image("inline-split5");
+	struct root proc;
+	struct source_file of = {.elf = program_image->file, .proc = &proc};
+
+	(void)state;
+	assert_int_equal(root_open("/proc", &proc), 0);
+	for (size_t i = 0; i < array_size(place_rows); i++) {
+		const struct place_row *row = &place_rows[i];
+		char relative[FIXTURE_PATH_MAX], path[PATH_MAX];
+		struct elffile *file = NULL;
+
+		row_begin(row->name);
+		if (row->path[0] == '/')
+			snprintf(path, sizeof(path), "%s", row->path);
+		else
+			assert_non_null(realpath(fixture_path(row->path, relative), path));
+		assert_int_equal(debugfile_open_split(&of, path, &file), row->outcome);
+		elffile_free(file);
+	}
+	image_unref(program_image);
+	root_deinit(&proc);
 }
 
 /* The symbol table names the function, and another file has lines again. */
@@ -715,11 +863,13 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chains),	     cmocka_unit_test(test_hang),
-		cmocka_unit_test(test_late),	     cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_broken_bytes), cmocka_unit_test(test_shrinks),
-		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_eviction),
-		cmocka_unit_test(test_borrowed),     cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_chains),	       cmocka_unit_test(test_split),
+		cmocka_unit_test(test_split_absent),   cmocka_unit_test(test_split_places),
+		cmocka_unit_test(test_hang),	       cmocka_unit_test(test_late),
+		cmocka_unit_test(test_killed),	       cmocka_unit_test(test_broken_bytes),
+		cmocka_unit_test(test_shrinks),	       cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_eviction),       cmocka_unit_test(test_borrowed),
+		cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
