@@ -54,8 +54,7 @@ int debugfile_open_alternate(const struct source_file *of, const struct elffile 
 			     struct elffile **ret);
 
 /* The file @path of split DWARF, an absolute path that the program's compiler has written, below
- * the root of a process that maps the program; without such a process, below the agent's own root.
- * As above. */
+ * the same roots. libdw checks that the file belongs to the program. As above. */
 int debugfile_open_split(const struct source_file *of, const char *path, struct elffile **ret);
 
 #endif
