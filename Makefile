@@ -345,7 +345,8 @@ FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-
 	short zoo-nocfi zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,cxx.debug cxx-linked cxx-checked cxx-other cxx-mini debuginfod)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,inline-gcc4 inline-gcc5 inline-clang4 inline-clang5 \
-	inline-gz inline-linked inline.debug inline-dwz)
+	inline-gz inline-linked inline.debug inline-dwz \
+	inline-split4 inline-split5 inline-clangsplit4 inline-clangsplit5)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,work-O2 work-O3 work-static work-static-pie \
 	cxxwork-O2 cxxwork-O3 cxxwork-static)
 $(FIXTURE_DIR)/plain-pie: FIXTURE_FLAGS := -fPIE -pie
@@ -426,6 +427,14 @@ $(FIXTURE_DIR)/inline-clang%: test/fixtures/elf/inline.cc
 	$(call say,FIXTURE,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG)++ -fPIE -pie -O2 -g -gdwarf-$* -Wl,--build-id -o $@ $<
+# The functions in a file beside the program, .dwo.
+$(FIXTURE_DIR)/inline-split4: FIXTURE_FLAGS := -fPIE -pie -O2 -g -gdwarf-4 -gsplit-dwarf
+$(FIXTURE_DIR)/inline-split5: FIXTURE_FLAGS := -fPIE -pie -O2 -g -gdwarf-5 -gsplit-dwarf
+$(FIXTURE_DIR)/inline-clangsplit%: test/fixtures/elf/inline.cc
+	$(call say,FIXTURE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG)++ -fPIE -O2 -g -gdwarf-$* -gsplit-dwarf -c -o $@.o $< && \
+		$(CLANG)++ -pie -Wl,--build-id -o $@ $@.o && rm $@.o
 $(FIXTURE_DIR)/inline-linked: $(FIXTURE_DIR)/inline-gcc4 $(FIXTURE_DIR)/inline.debug
 	$(call say,FIXTURE,$@)
 	$(Q)objcopy --strip-all --add-gnu-debuglink=$(FIXTURE_DIR)/inline.debug $< $@
@@ -473,7 +482,7 @@ $(B)/count/%.o: %.c $(B)/flags | $(GEN_HDR)
 # The counting objects come before the library, which has the rest.
 $(B)/count/libcount.a: $(COUNT_OBJ)
 $(B)/count/libcount.a.members: MEMBERS := $(COUNT_OBJ)
-$(COMPLEXITY): $(addprefix $(B)/obj/test/,complexity/test_complexity.o complexity/count.o support/elfmake.o support/elfworst.o) \
+$(COMPLEXITY): $(addprefix $(B)/obj/test/,complexity/test_complexity.o complexity/count.o support/elfmake.o support/elfworst.o support/jitmake.o) \
 	$(B)/count/libcount.a $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The filter is a list of system calls (seccomp(2), BPF of the classic kind). Libraries may try
- * others, as libdw tries to open split DWARF, so a refused call fails and does not kill.
+ * others, so a refused call fails and does not kill. An attempt to open a file becomes a signal,
+ * SIGSYS, whose handler gives the call its result: libdw opens files of split DWARF by name, and
+ * has no function that takes a descriptor.
  */
 #include "base/sandbox.h"
 
@@ -11,12 +13,14 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -35,6 +39,9 @@
 #define ALLOW	      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define REFUSE	      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 #define ALLOW_CALL(n) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(n), 0, 1), ALLOW
+#define TRAP_CALL(n)                                              \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(n), 0, 1), \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP)
 /* Call @n is allowed with one of @bits in its argument, and refused without. */
 #define CALL_WITH(n, argument, bits)                                                    \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(n), 0, 4), LOAD(args[argument]), \
@@ -61,6 +68,11 @@ static struct sock_filter filter[] = {
 	ALLOW_CALL(SYS_lseek),
 	ALLOW_CALL(SYS_fstat),
 	ALLOW_CALL(SYS_close),
+	ALLOW_CALL(SYS_dup),
+	TRAP_CALL(SYS_openat),
+#ifdef SYS_open
+	TRAP_CALL(SYS_open),
+#endif
 	ALLOW_CALL(SYS_ppoll),
 #ifdef SYS_poll
 	ALLOW_CALL(SYS_poll),
@@ -137,6 +149,37 @@ static void die_first(void)
 		(void)!write(fd, most, sizeof(most) - 1);
 }
 
+/* A signal handler has no other way to its data. Set once. */
+static int (*answer_open)(void);
+
+static void on_open(int signal, siginfo_t *info, void *context)
+{
+	ucontext_t *registers = context;
+	const int result = answer_open ? answer_open() : -EPERM;
+
+	(void)signal;
+	(void)info;
+#ifdef __x86_64__
+	registers->uc_mcontext.gregs[REG_RAX] = result;
+#else
+	registers->uc_mcontext.regs[0] = (unsigned long)result;
+#endif
+}
+
+/* The mask may be inherited, and a blocked SIGSYS kills. */
+static int handle_opens(int (*open)(void))
+{
+	struct sigaction action = {.sa_sigaction = on_open, .sa_flags = SA_SIGINFO};
+	sigset_t set;
+
+	answer_open = open;
+	sigemptyset(&set);
+	sigaddset(&set, SIGSYS);
+	if (sigaction(SIGSYS, &action, NULL) < 0 || sigprocmask(SIG_UNBLOCK, &set, NULL) < 0)
+		return -errno;
+	return 0;
+}
+
 int sandbox_enter(const struct sandbox_opts *opts)
 {
 	const struct sock_fprog program = {.len = array_size(filter), .filter = filter};
@@ -146,6 +189,8 @@ int sandbox_enter(const struct sandbox_opts *opts)
 	r = set_limits(opts);
 	if (!r)
 		r = drop_capabilities();
+	if (!r)
+		r = handle_opens(opts->open);
 	if (!r &&
 	    (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0))

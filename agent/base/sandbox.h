@@ -15,11 +15,14 @@
  * @data_bytes:    private memory
  * @address_bytes: address space, with the mapped files
  * @cpu_s:         CPU time of the whole process
+ * @open:          answers each attempt of a library to open a file, with a descriptor or -errno,
+ *                 from a signal handler; NULL: -EPERM
  */
 struct sandbox_opts {
 	uint64_t data_bytes;
 	uint64_t address_bytes;
 	uint64_t cpu_s;
+	int (*open)(void);
 };
 
 /**

@@ -25,6 +25,7 @@
 #include "cpu/report.h"
 #include "cpu/series.h"
 #include "symbolize/dwarfreader.h"
+#include "symbolize/jitdump.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/symbolizer.h"
 
@@ -91,6 +92,7 @@ struct cpu_profiler {
 	size_t symbol_bytes;		   /* after the last report */
 	uint64_t n_reads[SYMBOL_READ_MAX]; /* of files for names, after the last report */
 	uint64_t perf_map_events[PERF_MAP_EVENT_MAX];
+	uint64_t jitdump_events[JITDUMP_EVENT_MAX];
 	uint64_t n_dwarf[DWARFREADER_OUTCOME_MAX]; /* requests, the same */
 	struct cpu_window *late;		   /* window waiting for names; NULL: none */
 	struct loop_source *late_timer;
@@ -111,6 +113,7 @@ struct cpu_job {
 	size_t symbol_bytes;
 	uint64_t n_reads[SYMBOL_READ_MAX];
 	uint64_t perf_map_events[PERF_MAP_EVENT_MAX];
+	uint64_t jitdump_events[JITDUMP_EVENT_MAX];
 	uint64_t n_dwarf[DWARFREADER_OUTCOME_MAX];
 	struct buf pprof;
 	int result;
@@ -147,6 +150,8 @@ static void cpu_job_run(struct work *work)
 	memcpy(job->n_reads, symbolizer_reads(job->profiler->symbolizer), sizeof(job->n_reads));
 	memcpy(job->perf_map_events, symbolizer_perf_map_events(job->profiler->symbolizer),
 	       sizeof(job->perf_map_events));
+	memcpy(job->jitdump_events, symbolizer_jitdump_events(job->profiler->symbolizer),
+	       sizeof(job->jitdump_events));
 	symbolizer_dwarf_counts(job->profiler->symbolizer, job->n_dwarf);
 }
 
@@ -162,6 +167,7 @@ static void cpu_job_done(struct work *work)
 	p->symbol_bytes = job->symbol_bytes;
 	memcpy(p->n_reads, job->n_reads, sizeof(p->n_reads));
 	memcpy(p->perf_map_events, job->perf_map_events, sizeof(p->perf_map_events));
+	memcpy(p->jitdump_events, job->jitdump_events, sizeof(p->jitdump_events));
 	memcpy(p->n_dwarf, job->n_dwarf, sizeof(p->n_dwarf));
 	p->outcomes[CPU_SAMPLES_LEFT_OUT] += job->stats.n_left_out;
 	p->n_places += job->stats.n_places;
@@ -640,6 +646,9 @@ void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc perf_maps = {
 		"podprof_perf_map_events", METRIC_COUNTER,
 		"Reads of perf maps of processes, and what was found, by event.", NULL};
+	static const struct metric_family_desc jitdumps = {
+		"podprof_jitdump_events", METRIC_COUNTER,
+		"Reads of jitdumps of processes, and what was found, by event.", NULL};
 	static const struct metric_family_desc dwarf = {
 		"podprof_dwarf_requests", METRIC_COUNTER,
 		"Requests for lines and inlined functions, by outcome.", NULL};
@@ -663,6 +672,8 @@ void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 	metric_by_name(sink, &reads, "outcome", p->n_reads, symbol_read_names, SYMBOL_READ_MAX);
 	metric_by_name(sink, &perf_maps, "event", p->perf_map_events, perf_map_event_names,
 		       PERF_MAP_EVENT_MAX);
+	metric_by_name(sink, &jitdumps, "event", p->jitdump_events, jitdump_event_names,
+		       JITDUMP_EVENT_MAX);
 	metric_by_name(sink, &dwarf, "outcome", p->n_dwarf, dwarfreader_outcome_names,
 		       DWARFREADER_OUTCOME_MAX);
 }

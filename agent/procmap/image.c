@@ -30,8 +30,8 @@ static void image_free(struct image *image)
 	}
 	free(image->opening);
 	elffile_free(image->file);
-	if (image->perf_map >= 0)
-		close(image->perf_map);
+	close_fdp(&image->perf_map);
+	close_fdp(&image->jitdump);
 	free(image->bytes);
 	free((char *)image->function.name);
 	free((char *)image->function.file);
@@ -158,7 +158,7 @@ int image_new(enum image_kind kind, const char *path, struct image **ret)
 		return -ENOMEM;
 	image->kind = kind;
 	image->refs = 1;
-	image->perf_map = -1;
+	image->perf_map = image->jitdump = -1;
 	image->path = strdup(path);
 	if (!image->path)
 		return -ENOMEM;
@@ -210,13 +210,28 @@ void image_set_opened(struct image *image, struct image *opened)
 	__atomic_store_n(&image->opening->opened, opened, __ATOMIC_RELEASE);
 }
 
-void image_set_perf_map(struct image *image, int fd)
+/* The first descriptor stays. */
+static void set_once(int *to, int fd)
 {
 	int none = -1;
 
-	if (!__atomic_compare_exchange_n(&image->perf_map, &none, fd, false, __ATOMIC_RELEASE,
-					 __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(to, &none, fd, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		close(fd);
+}
+
+void image_set_perf_map(struct image *image, int fd)
+{
+	set_once(&image->perf_map, fd);
+}
+
+void image_set_jitdump(struct image *image, int fd)
+{
+	set_once(&image->jitdump, fd);
+}
+
+int image_jitdump(const struct image *image)
+{
+	return __atomic_load_n(&image->jitdump, __ATOMIC_ACQUIRE);
 }
 
 int image_perf_map(const struct image *image)
@@ -227,6 +242,7 @@ int image_perf_map(const struct image *image)
 void image_leave_open(struct image *image)
 {
 	__atomic_store_n(&image->perf_map, -1, __ATOMIC_RELEASE);
+	__atomic_store_n(&image->jitdump, -1, __ATOMIC_RELEASE);
 	if (image->file)
 		elffile_leave_open(image->file);
 }
@@ -246,10 +262,13 @@ int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf)
 	r = elffile_open(fd, &image->file);
 	if (r == -ENOMEM)
 		return r;
-	if (r) /* an I/O error counts as the file's: its disk may be gone */
+	if (r) { /* an I/O error counts as the file's: its disk may be gone */
+		image->fault = r == ELFFILE_MALFORMED || r == ELFFILE_TRUNCATED ? IMAGE_TRUNCATED
+										: IMAGE_ODD_FILE;
 		close(fd);
-	else
+	} else {
 		elffile_build_id_text(image->file, image->build_id);
+	}
 	*ret_elf = r;
 	*ret = take_ptr(image);
 	return 0;

@@ -29,6 +29,15 @@ enum image_kind {
 	IMAGE_KIND_MAX,
 };
 
+/* Why a mapped file has no readable ELF file. */
+enum image_fault {
+	IMAGE_NO_FAULT,
+	IMAGE_GONE,	 /* the file could not be opened */
+	IMAGE_DENIED,	 /* the agent may not open the file */
+	IMAGE_TRUNCATED, /* an ELF file whose headers or tables leave the file */
+	IMAGE_ODD_FILE,	 /* no ELF file, or no 64-bit one */
+};
+
 /* A function of a language runtime. */
 struct image_function {
 	const char *name;    /* for people; UTF-8 */
@@ -79,9 +88,11 @@ struct image_opening {
  * @mapped_by: the first process with a mapping of the file, for files beside it; of IMAGE_ANON: the
  *            process; {0}: not known
  * @file:     NULL unless it is a readable ELF file; reading through it is thread-safe (pread)
+ * @fault:    of IMAGE_FILE without @file; IMAGE_NO_FAULT: not opened yet
  * @bytes:    of the vDSO, read by @file; else NULL
  * @perf_map: of IMAGE_ANON: the process's perf map, opened while it lived; -1: not seen. Atomic,
  * set once; reading it may block
+ * @jitdump:  the same of the process's jitdump
  * @function: of IMAGE_RUNTIME and IMAGE_BROKEN; else all NULL
  * @checked_ns: of IMAGE_FILE, atomic: boot clock, when the file was last seen unchanged; 0: never
  * @no_runtimes: of IMAGE_FILE: bits by enum frame_runtime: this runtime is not in the file; 0: not
@@ -101,8 +112,10 @@ struct image {
 	struct file_id id; /* zeros for kinds without a file but IMAGE_ANON */
 	struct pid_id mapped_by;
 	struct elffile *file;
+	enum image_fault fault;
 	void *bytes;
 	int perf_map;
+	int jitdump;
 	struct image_function function;
 	uint64_t slow_until_ns; /* atomic; see image_set_slow() */
 	unsigned int n_slow;	/* atomic */
@@ -132,6 +145,9 @@ struct image *image_to_unwind(struct image *image);
 void image_set_perf_map(struct image *image, int fd);
 /* -1: not seen. Borrowed. */
 int image_perf_map(const struct image *image);
+/* The same of the jitdump. */
+void image_set_jitdump(struct image *image, int fd);
+int image_jitdump(const struct image *image);
 /* The file's image is known. Takes @opened. */
 void image_set_opened(struct image *image, struct image *opened);
 /* The process exits: closing the file may block, and is left to the kernel. */

@@ -29,6 +29,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "procmap/jitdump_file.h"
 #include "procmap/mapped.h"
 #include "procmap/perf_map_file.h"
 #include "procmap/share.h"
@@ -247,7 +248,8 @@ struct image *images_take_unused(struct images *t, const uint64_t *devices, size
 
 /* ---------------------------------------------------------------- making */
 
-static int new_image(const struct image_key *key, const char *path, int fd, struct image **ret)
+static int new_image(const struct image_key *key, const char *path, int fd, enum image_fault fault,
+		     struct image **ret)
 {
 	bool is_memory = key->id.device == IMAGES_MEMORY_DEVICE;
 	int elf, r;
@@ -258,6 +260,7 @@ static int new_image(const struct image_key *key, const char *path, int fd, stru
 	if (r)
 		return r;
 	(*ret)->id = key->id;
+	(*ret)->fault = fault;
 	return 0;
 }
 
@@ -304,9 +307,9 @@ static int enter(struct images *t, const struct image_key *key, uint64_t owner,
 }
 
 /* A new image for @key, or the stand-in above the limit. Takes @fd; with -1 the image has no
- * file. */
+ * file, because of @fault. */
 static int make(struct images *t, const struct image_key *key, const struct images_way *way,
-		const struct maps_entry *entry, int fd, struct image **ret)
+		const struct maps_entry *entry, int fd, enum image_fault fault, struct image **ret)
 {
 	struct image *image;
 	bool room;
@@ -321,7 +324,7 @@ static int make(struct images *t, const struct image_key *key, const struct imag
 		*ret = image_ref(t->full);
 		return 0;
 	}
-	r = new_image(key, entry->path, fd, &image);
+	r = new_image(key, entry->path, fd, fault, &image);
 	if (r) {
 		if (fd >= 0)
 			close(fd);
@@ -355,7 +358,7 @@ static int of_found(struct images *t, int path_fd, const struct images_way *way,
 	}
 	r = mapped_open(path_fd, &fd);
 	if (!r)
-		r = make(t, &key, way, entry, fd, ret);
+		r = make(t, &key, way, entry, fd, IMAGE_NO_FAULT, ret);
 	if (!r)
 		image_set_checked(*ret, at_ns);
 	return r;
@@ -363,7 +366,7 @@ static int of_found(struct images *t, int path_fd, const struct images_way *way,
 
 /* A file without permission to open still has a name and an offset. */
 static int of_numbers(struct images *t, const struct images_way *way,
-		      const struct maps_entry *entry, struct image **ret)
+		      const struct maps_entry *entry, enum image_fault fault, struct image **ret)
 {
 	struct image_key key = {.id = {.device = entry->device, .inode = entry->inode}};
 	struct image *known = known_image(t, &key, NULL);
@@ -372,7 +375,7 @@ static int of_numbers(struct images *t, const struct images_way *way,
 		*ret = known;
 		return 0;
 	}
-	return make(t, &key, way, entry, -1, ret);
+	return make(t, &key, way, entry, -1, fault, ret);
 }
 
 /* Without free descriptors the file counts as unavailable until the next window. */
@@ -408,7 +411,7 @@ static struct image *memory_of(struct images *t, const struct images_way *way,
 
 	if (image)
 		return image;
-	if (make(t, &key, way, entry, -1, &image))
+	if (make(t, &key, way, entry, -1, IMAGE_NO_FAULT, &image))
 		return image_ref(t->anon);
 	if (image == t->full) {
 		image_unref(image);
@@ -451,6 +454,24 @@ void images_open_memory(struct images *t, const struct images_way *way,
 	*ret = image;
 }
 
+void images_open_jitdump(struct images *t, const struct images_way *way, const struct maps *maps,
+			 struct image *const *memory, size_t n)
+{
+	_cleanup_(close_fdp) int fd = -1;
+
+	for (size_t i = 0; i < n; i++) {
+		int copy;
+
+		if (!memory[i]->mapped_by.pid || image_jitdump(memory[i]) >= 0)
+			continue;
+		if (fd < 0 && jitdump_file_open(&t->proc, &way->pid, maps, &fd))
+			return;
+		copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		if (copy >= 0)
+			image_set_jitdump(memory[i], copy);
+	}
+}
+
 /* Through the directory of the process @pid in /proc. */
 static int via(struct images *t, uint64_t pid, const struct images_way *way,
 	       const struct maps_entry *entry, struct image **ret)
@@ -469,7 +490,8 @@ static int finish(struct images *t, int r, const struct images_way *way,
 		  const struct maps_entry *entry, struct image *image, struct image **ret)
 {
 	if (make_do(r))
-		r = of_numbers(t, way, entry, &image);
+		r = of_numbers(t, way, entry, r == MAPPED_DENIED ? IMAGE_DENIED : IMAGE_GONE,
+			       &image);
 	if (r)
 		return r;
 	*ret = entry->kind == MAPS_FILE ? image : program_or_memory(t, way, entry, image);

@@ -78,6 +78,10 @@ struct image *images_of_memory(struct images *table, const struct images_way *wa
  * block. @ret: a reference. */
 void images_open_memory(struct images *table, const struct images_way *way,
 			const struct maps_entry *entry, struct image **ret);
+/* Opens the jitdump of the process, a file of its list @maps, for @n images of its memory. May
+ * block. */
+void images_open_jitdump(struct images *table, const struct images_way *way,
+			 const struct maps *maps, struct image *const *memory, size_t n);
 
 /* As images_of_entry(). If the process has ended, as images_of_record(). */
 int images_find(struct images *table, const struct images_way *way, const struct maps_entry *entry,

@@ -221,6 +221,7 @@ static void open_memory(struct open_batch *b, const struct maps *maps)
 		images_open_memory(b->images, &way, e, &list->memory[list->n_memory++]);
 		work_alive(&b->work);
 	}
+	images_open_jitdump(b->images, &way, maps, list->memory, list->n_memory);
 }
 
 static void read_list(struct open_batch *b)

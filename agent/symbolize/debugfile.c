@@ -308,3 +308,48 @@ int debugfile_open_alternate(const struct source_file *of, const struct elffile 
 	alternate.build_id = build_id;
 	return try_roots(&alternate, &none, bytes, ret);
 }
+
+/* Split DWARF below the root of process @pid. */
+static int try_split(const struct source_file *of, uint64_t pid, const char *path,
+		     struct elffile **ret)
+{
+	_cleanup_(root_deinit) struct root root = ROOT_INIT;
+	struct elffile_section section;
+	struct elffile *file;
+	int fd, r;
+
+	if (pid_open_root(of->proc, pid, &root) || root_open_inside(&root, path + 1, &fd))
+		return DEBUGFILE_ABSENT;
+	r = elffile_open(fd, &file);
+	if (r) {
+		close(fd);
+		return r == -ENOMEM ? r : DEBUGFILE_OTHER;
+	}
+	/* the path is from a process that a file may have taken over: nothing else is given */
+	if (elffile_machine(file) != elffile_machine(of->elf) ||
+	    elffile_section(file, ".debug_info.dwo", &section)) {
+		elffile_free(file);
+		return DEBUGFILE_OTHER;
+	}
+	*ret = file;
+	return 0;
+}
+
+int debugfile_open_split(const struct source_file *of, const char *path, struct elffile **ret)
+{
+	const uint64_t pids[] = {of->pid.pid, 1, 0}; /* as try_roots() */
+	int result = DEBUGFILE_ABSENT;
+
+	if (!of->proc)
+		return DEBUGFILE_ABSENT;
+	for (size_t i = of->pid.pid && !pid_check(of->proc, &of->pid) ? 0 : 1; i < array_size(pids);
+	     i++) {
+		int r = try_split(of, pids[i], path, ret);
+
+		if (r <= 0)
+			return r;
+		if (r == DEBUGFILE_OTHER)
+			result = r;
+	}
+	return result;
+}

@@ -53,4 +53,8 @@ int debugfile_open(const struct source_file *of, struct elffile **ret);
 int debugfile_open_alternate(const struct source_file *of, const struct elffile *debug,
 			     struct elffile **ret);
 
+/* The file @path of split DWARF, an absolute path that the program's compiler has written, below
+ * the same roots. libdw checks that the file belongs to the program. As above. */
+int debugfile_open_split(const struct source_file *of, const char *path, struct elffile **ret);
+
 #endif

@@ -7,6 +7,7 @@
 #include "symbolize/dwarfchild.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -40,6 +42,8 @@ struct file {
 	uint64_t used;
 	int fds[DWARFWIRE_FILES_MAX];
 	size_t n_fds;
+	struct dwarflines_split splits[DWARFWIRE_SPLITS_MAX];
+	size_t n_splits;
 	struct dwarflines *lines;
 };
 
@@ -104,12 +108,12 @@ static bool wait_for_request(void)
 }
 
 /* The request without the addresses, and the descriptors. */
-static void receive(struct child *c, int fds[DWARFWIRE_FILES_MAX], size_t *ret_n)
+static void receive(struct child *c, int fds[DWARFWIRE_DESCRIPTORS], size_t *ret_n)
 {
 	struct iovec iov = {.iov_base = &c->request, .iov_len = sizeof(c->request)};
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int) * DWARFWIRE_FILES_MAX)];
+		char bytes[CMSG_SPACE(sizeof(int) * DWARFWIRE_DESCRIPTORS)];
 	} control;
 	struct msghdr message = {
 		.msg_iov = &iov,
@@ -124,7 +128,10 @@ static void receive(struct child *c, int fds[DWARFWIRE_FILES_MAX], size_t *ret_n
 		leave(DWARFCHILD_DONE);
 	header = CMSG_FIRSTHDR(&message);
 	*ret_n = header ? (header->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
-	if (*ret_n > DWARFWIRE_FILES_MAX || c->request.n_addresses > DWARFCHILD_ADDRESSES_MAX)
+	if (c->request.n_files > DWARFWIRE_FILES_MAX ||
+	    c->request.n_splits > DWARFWIRE_SPLITS_MAX ||
+	    *ret_n != c->request.n_files + c->request.n_splits ||
+	    c->request.n_addresses > DWARFCHILD_ADDRESSES_MAX)
 		leave(DWARFCHILD_DONE);
 	if (header)
 		memcpy(fds, CMSG_DATA(header), *ret_n * sizeof(int));
@@ -138,12 +145,31 @@ static void close_file(struct file *f)
 	dwarflines_free(f->lines);
 	for (size_t i = 0; i < f->n_fds; i++)
 		close(f->fds[i]);
+	for (size_t i = 0; i < f->n_splits; i++)
+		close(f->splits[i].fd);
 	*f = (struct file){.number = 0};
 }
 
-/* Takes @fds. */
-static struct file *take_file(struct child *c, const int *fds, size_t n_fds)
+/* Takes @fds. Each request has all files; the new ones are kept. */
+static void take_splits(struct file *f, const struct dwarfwire_request *request, const int *fds)
 {
+	for (size_t i = 0; i < request->n_splits; i++) {
+		bool is_known = f->n_splits == DWARFWIRE_SPLITS_MAX;
+
+		for (size_t k = 0; k < f->n_splits && !is_known; k++)
+			is_known = f->splits[k].unit == request->units[i];
+		if (is_known)
+			close(fds[i]);
+		else
+			f->splits[f->n_splits++] =
+				(struct dwarflines_split){request->units[i], fds[i]};
+	}
+}
+
+/* Takes @fds. */
+static struct file *take_file(struct child *c, const int *fds)
+{
+	const size_t n_fds = c->request.n_files;
 	struct file *f = &c->files[0];
 
 	for (size_t i = 0; i < DWARFCHILD_FILES_MAX; i++) {
@@ -163,6 +189,7 @@ static struct file *take_file(struct child *c, const int *fds, size_t n_fds)
 		for (size_t i = 0; i < n_fds; i++)
 			close(fds[i]);
 	}
+	take_splits(f, &c->request, fds + n_fds);
 	f->used = ++c->tick;
 	return f;
 }
@@ -172,12 +199,28 @@ static _Noreturn void no_memory(void)
 	leave(DWARFCHILD_NO_MEMORY);
 }
 
+/* The file that libdw is to open, by whatever name; -1: none. For the signal handler. */
+static volatile int lent = -1;
+
+static void lend(int fd)
+{
+	lent = fd;
+}
+
+/* libdw closes what it has opened. */
+static int open_lent(void)
+{
+	return lent < 0 ? -EPERM : (int)syscall(SYS_dup, lent);
+}
+
 static int open_lines(struct file *f)
 {
 	int r = f->lines ? 0 : dwarflines_open(f->fds, f->n_fds, no_memory, &f->lines);
 
 	if (r == -ENOMEM)
 		no_memory();
+	if (!r)
+		dwarflines_set_splits(f->lines, f->splits, f->n_splits, lend);
 	return r;
 }
 
@@ -266,6 +309,23 @@ static void add_lines(struct child *c, const struct symbol_line *lines, uint8_t 
 	}
 }
 
+/* Files of split DWARF for the next request. */
+static void add_wanted(struct child *c, const struct dwarflines *lines)
+{
+	uint32_t unit;
+	char path[PATH_MAX];
+
+	for (size_t i = 0; dwarflines_wanted(lines, i, &unit, path); i++) {
+		const uint16_t n = (uint16_t)strlen(path);
+
+		if (path[0] != '/')
+			continue;
+		must(buf_append(&c->line_bytes, &unit, sizeof(unit)));
+		must(buf_append(&c->line_bytes, &n, sizeof(n)));
+		must(buf_append(&c->line_bytes, path, n));
+	}
+}
+
 static enum dwarfwire_status find_all(struct child *c, struct file *f)
 {
 	struct symbol_line lines[SYMBOL_LINES_MAX];
@@ -287,6 +347,8 @@ static enum dwarfwire_status find_all(struct child *c, struct file *f)
 			leave(DWARFCHILD_NO_MEMORY);
 		add_lines(c, lines, (uint8_t)n);
 	}
+	if (status == DWARFWIRE_OK && f->lines)
+		add_wanted(c, f->lines);
 	return status;
 }
 
@@ -313,9 +375,10 @@ int dwarfchild_main(int argc, char **argv)
 		.data_bytes = DWARFCHILD_DATA_MAX,
 		.address_bytes = DWARFCHILD_ADDRESS_MAX,
 		.cpu_s = DWARFCHILD_CPU_MAX_S,
+		.open = open_lent,
 	};
 	struct child *c = calloc(1, sizeof(*c));
-	int fds[DWARFWIRE_FILES_MAX];
+	int fds[DWARFWIRE_DESCRIPTORS];
 	size_t n_fds;
 
 	(void)argc, (void)argv;
@@ -327,6 +390,6 @@ int dwarfchild_main(int argc, char **argv)
 	buf_init(&c->line_bytes, DWARFWIRE_ANSWER_MAX);
 	for (;;) {
 		receive(c, fds, &n_fds);
-		answer(c, take_file(c, fds, n_fds));
+		answer(c, take_file(c, fds));
 	}
 }

@@ -4,18 +4,25 @@
  * file), to the function (all functions' ranges, once a unit), to the functions inlined there (a
  * walk from the function down). libdw has steps of its own (dwarf_addrdie(), dwarf_getscopes());
  * both need .debug_aranges, which clang does not write, and walk the whole unit for each address.
+ *
+ * A unit of split DWARF (DWARF 5, 7.3.2) has only the lines and the ranges here, in a skeleton. The
+ * functions are in a file of their own, which the caller opens when a unit with an address needs
+ * it.
  */
 #include "symbolize/dwarflines.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "symbolize/dwarfwire.h"
 #include "symbolize/symbolizer.h"
 
 /* Ranges of addresses in a file, of units and of functions. Reached: no names of the others. */
@@ -48,9 +55,12 @@ enum unit_depth {
 };
 
 struct unit {
-	Dwarf_Die die;
+	Dwarf_Die die;	/* with the lines; a skeleton has no functions */
+	Dwarf_Die code; /* with the functions: @die, or that of split DWARF */
 	struct ranges functions;
 	enum unit_depth depth;
+	bool is_skeleton; /* and @code is not known */
+	bool is_wanted;
 };
 
 struct dwarflines {
@@ -61,6 +71,11 @@ struct dwarflines {
 	size_t n_units;
 	size_t cap_units;
 	struct arena paths; /* of the last answer */
+	const struct dwarflines_split *splits;
+	size_t n_splits;
+	void (*lend)(int fd);
+	size_t wanted[DWARFWIRE_SPLITS_MAX]; /* numbers of units */
+	size_t n_wanted;
 };
 
 /* ---------------------------------------------------------------- ranges */
@@ -121,14 +136,14 @@ static const struct range *find_range(const struct ranges *ranges, uint64_t vadd
 
 /* ---------------------------------------------------------------- units */
 
-static int add_unit(struct dwarflines *l, const Dwarf_Die *die)
+static int add_unit(struct dwarflines *l, const Dwarf_Die *die, bool is_skeleton)
 {
 	int r = vec_grow(&l->units, &l->cap_units, l->n_units + 1, sizeof(*l->units),
 			 DWARFLINES_RANGES_MAX);
 
 	if (r)
 		return r < 0 ? r : 0;
-	l->units[l->n_units] = (struct unit){.die = *die};
+	l->units[l->n_units] = (struct unit){.die = *die, .code = *die, .is_skeleton = is_skeleton};
 	l->n_units++;
 	return add_ranges(&l->ranges, &l->units[l->n_units - 1].die, l->n_units - 1);
 }
@@ -142,7 +157,7 @@ static int read_units(struct dwarflines *l)
 
 	while (!r && dwarf_get_units(l->dwarf[0], cu, &cu, NULL, &type, &die, NULL) == 0)
 		if (type == DW_UT_compile || type == DW_UT_skeleton)
-			r = add_unit(l, &die);
+			r = add_unit(l, &die, type == DW_UT_skeleton);
 	sort(&l->ranges);
 	return r;
 }
@@ -188,7 +203,7 @@ static int deepen(struct unit *unit, enum unit_depth depth)
 
 	unit->functions.n = 0;
 	unit->depth = depth;
-	r = read_functions(unit, &unit->die, depth, 0);
+	r = read_functions(unit, &unit->code, depth, 0);
 	sort(&unit->functions);
 	return r;
 }
@@ -266,7 +281,7 @@ static const char *call_file(struct dwarflines *l, struct unit *unit, Dwarf_Die 
 	Dwarf_Files *files;
 	size_t n;
 
-	if (dwarf_getsrcfiles(&unit->die, &files, &n) == 0 && number < n)
+	if (dwarf_getsrcfiles(&unit->code, &files, &n) == 0 && number < n)
 		name = dwarf_filesrc(files, number, NULL, NULL);
 	return absolute(l, unit, name);
 }
@@ -345,6 +360,71 @@ static int name_chain(struct dwarflines *l, struct unit *unit, struct chain *cha
 	return (int)n;
 }
 
+/* ---------------------------------------------------------------- split DWARF */
+
+void dwarflines_set_splits(struct dwarflines *l, const struct dwarflines_split *splits, size_t n,
+			   void (*lend)(int fd))
+{
+	l->splits = splits;
+	l->n_splits = n;
+	l->lend = lend;
+	for (size_t i = 0; i < l->n_wanted; i++)
+		l->units[l->wanted[i]].is_wanted = false;
+	l->n_wanted = 0;
+}
+
+/* libdw tries a skeleton's file once, so it must be there then. */
+static void find_split(struct dwarflines *l, struct unit *unit, size_t number)
+{
+	const struct dwarflines_split *found = NULL;
+	Dwarf_Die code = {0};
+
+	for (size_t i = 0; i < l->n_splits && !found; i++)
+		if (l->splits[i].unit == number)
+			found = &l->splits[i];
+	if (found) {
+		unit->is_skeleton = false;
+		unit->depth = UNIT_UNREAD;
+		l->lend(found->fd);
+		if (dwarf_cu_info(unit->die.cu, NULL, NULL, NULL, &code, NULL, NULL, NULL) == 0 &&
+		    code.addr)
+			unit->code = code;
+		l->lend(-1);
+	} else if (!unit->is_wanted && l->n_wanted < DWARFWIRE_SPLITS_MAX) {
+		unit->is_wanted = true;
+		l->wanted[l->n_wanted++] = number;
+	}
+}
+
+static const char *string_of(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_formstring(dwarf_attr(die, name, &attr));
+}
+
+bool dwarflines_wanted(const struct dwarflines *l, size_t i, uint32_t *ret_unit, char *ret_path)
+{
+	const char *name, *directory;
+	Dwarf_Die die;
+	int n;
+
+	if (i >= l->n_wanted)
+		return false;
+	die = l->units[l->wanted[i]].die;
+	name = string_of(&die, DW_AT_dwo_name);
+	if (!name)
+		name = string_of(&die, DW_AT_GNU_dwo_name);
+	directory = string_of(&die, DW_AT_comp_dir);
+	*ret_unit = (uint32_t)l->wanted[i];
+	name = name ? name : "";
+	n = name[0] == '/' || !directory ? snprintf(ret_path, PATH_MAX, "%s", name)
+					 : snprintf(ret_path, PATH_MAX, "%s/%s", directory, name);
+	if (n >= PATH_MAX)
+		ret_path[0] = '\0';
+	return true;
+}
+
 int dwarflines_find(struct dwarflines *l, uint64_t vaddr, struct symbol_line *ret)
 {
 	const struct range *range = find_range(&l->ranges, vaddr), *function;
@@ -355,6 +435,8 @@ int dwarflines_find(struct dwarflines *l, uint64_t vaddr, struct symbol_line *re
 	if (!range)
 		return 0;
 	unit = &l->units[range->index];
+	if (unit->is_skeleton)
+		find_split(l, unit, range->index);
 	r = find_function(unit, vaddr, &function);
 	if (r)
 		return r;
@@ -362,7 +444,8 @@ int dwarflines_find(struct dwarflines *l, uint64_t vaddr, struct symbol_line *re
 	arena_deinit(&l->paths);
 	arena_init(&l->paths, DWARFLINES_PATHS_MAX);
 	name_place(l, unit, vaddr, &ret[0]);
-	if (function && dwarf_offdie(l->dwarf[0], function->index, &chain.items[0])) {
+	if (function &&
+	    dwarf_offdie(dwarf_cu_getdwarf(unit->code.cu), function->index, &chain.items[0])) {
 		chain.n = 1;
 		descend(&chain, &chain.items[0], vaddr, 0);
 		return name_chain(l, unit, &chain, ret);

@@ -8,6 +8,7 @@
  * Documentation: DWARF 5, 2.17 (code addresses), 3.3.8 (inlined functions), 6.2 (lines).
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,19 @@ enum dwarflines_outcome {
  * DWARFLINES_UNREADABLE, -ENOMEM. */
 int dwarflines_open(const int *fds, size_t n_fds, __attribute__((noreturn)) void (*no_memory)(void),
 		    struct dwarflines **ret);
+/* A file of split DWARF, for the compile unit with the number @unit. */
+struct dwarflines_split {
+	uint32_t unit;
+	int fd;
+};
+/* Borrows @splits while the reader lives. libdw opens files by name: after lend(), the next calls
+ * of open() must give @fd, or fail if @fd is -1. */
+void dwarflines_set_splits(struct dwarflines *lines, const struct dwarflines_split *splits,
+			   size_t n, void (*lend)(int fd));
+/* The @i-th file of split DWARF that has been missed since dwarflines_set_splits(): the number of
+ * the unit, and the absolute path, of PATH_MAX bytes. False: no more. */
+bool dwarflines_wanted(const struct dwarflines *lines, size_t i, uint32_t *ret_unit,
+		       char *ret_path);
 /* NULL is fine. */
 void dwarflines_free(struct dwarflines *lines);
 

@@ -203,26 +203,31 @@ static bool send_request(struct dwarfreader *r, const struct dwarfreader_file *f
 		.id = request->id,
 		.n_addresses = (uint32_t)request->n,
 		.n_files = (uint32_t)file->n_fds,
+		.n_splits = (uint32_t)file->n_splits,
 	};
+	const size_t n_fds = file->n_fds + file->n_splits;
 	const size_t n_addresses = request->n * sizeof(request->vaddrs[0]);
 	struct iovec iov[] = {{&header, sizeof(header)}, {(void *)request->vaddrs, n_addresses}};
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int) * DWARFWIRE_FILES_MAX)];
+		char bytes[CMSG_SPACE(sizeof(int) * DWARFWIRE_DESCRIPTORS)];
 	} control = {.bytes = {0}};
 	struct msghdr message = {
 		.msg_iov = iov,
 		.msg_iovlen = array_size(iov),
 		.msg_control = &control,
-		.msg_controllen = CMSG_SPACE(sizeof(int) * file->n_fds),
+		.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds),
 	};
 
+	memcpy(header.units, file->units, file->n_splits * sizeof(file->units[0]));
 	control.header = (struct cmsghdr){
-		.cmsg_len = CMSG_LEN(sizeof(int) * file->n_fds),
+		.cmsg_len = CMSG_LEN(sizeof(int) * n_fds),
 		.cmsg_level = SOL_SOCKET,
 		.cmsg_type = SCM_RIGHTS,
 	};
 	memcpy(CMSG_DATA(&control.header), file->fds, sizeof(int) * file->n_fds);
+	memcpy(CMSG_DATA(&control.header) + sizeof(int) * file->n_fds, file->split_fds,
+	       sizeof(int) * file->n_splits);
 	return sendmsg(r->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
 	       (ssize_t)(sizeof(header) + n_addresses);
 }

@@ -73,12 +73,16 @@ bool dwarfreader_refuses(struct dwarfreader *reader, const struct file_id *id);
  * @number: 0 at first; set by the first request, and kept by the caller
  * @id:     of the program, for refusals
  * @fds:    borrowed during the call; the process gets duplicates
+ * @split_fds: the same, of split DWARF for the units with the numbers @units
  */
 struct dwarfreader_file {
 	uint64_t number;
 	struct file_id id;
 	int fds[DWARFWIRE_FILES_MAX];
 	size_t n_fds;
+	int split_fds[DWARFWIRE_SPLITS_MAX];
+	uint32_t units[DWARFWIRE_SPLITS_MAX];
+	size_t n_splits;
 };
 
 /* Send a request, when the process has answered the one before. *@ret is a reference; NULL if the

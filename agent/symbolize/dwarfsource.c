@@ -12,9 +12,9 @@
 #include "elf/elffile.h"
 #include "symbolize/debugfile.h"
 #include "symbolize/demangle.h"
-#include "symbolize/dwarfcache.h"
 #include "symbolize/dwarfreader.h"
 #include "symbolize/dwarfwire.h"
+#include "symbolize/linecache.h"
 #include "symbolize/source.h"
 #include "symbolize/symbolizer.h"
 
@@ -24,15 +24,22 @@
 
 /**
  * struct dwarfsource - a file with DWARF
+ * @of:      for files of split DWARF
  * @alternate: with parts of the DWARF (DWZ); NULL: none
+ * @splits:  files of split DWARF, in the order of @file.units
+ * @tried:   units whose file was looked for
  * @asked:   a request without an answer so far; NULL: none
  * @dead:    the file made the process fail
  */
 struct dwarfsource {
 	struct dwarfreader *reader;
+	struct source_file of;
 	struct elffile *alternate;
+	struct elffile *splits[DWARFWIRE_SPLITS_MAX];
+	uint32_t tried[DWARFWIRE_SPLITS_MAX];
+	size_t n_tried;
 	struct dwarfreader_file file;
-	struct dwarfcache cache;
+	struct linecache cache;
 	struct dwarfreader_request *asked;
 	bool dead;
 };
@@ -45,8 +52,10 @@ static void dwarfsource_free(void *opened)
 		return;
 	dwarfreader_request_unref(s->asked);
 	dwarfreader_unref(s->reader);
-	dwarfcache_deinit(&s->cache);
+	linecache_deinit(&s->cache);
 	elffile_free(s->alternate);
+	for (size_t i = 0; i < s->file.n_splits; i++)
+		elffile_free(s->splits[i]);
 	free(s);
 }
 
@@ -56,7 +65,7 @@ static size_t dwarfsource_bytes(const void *opened)
 {
 	const struct dwarfsource *s = opened;
 
-	return sizeof(*s) + dwarfcache_bytes(&s->cache);
+	return sizeof(*s) + linecache_bytes(&s->cache);
 }
 
 /* Old compilers compress into .zdebug_info. */
@@ -103,8 +112,9 @@ static int dwarfsource_open(const struct source_file *file, void **ret)
 	if (!s)
 		return -ENOMEM;
 	s->reader = dwarfreader_ref(file->dwarf);
-	dwarfcache_init(&s->cache, DWARFSOURCE_CACHE_MAX);
+	linecache_init(&s->cache, DWARFSOURCE_CACHE_MAX);
 	s->file.id = file_id_of_stat(&st);
+	s->of = *file;
 	if (dwarfreader_refuses(s->reader, &s->file.id))
 		return SOURCE_NONE;
 	r = find_dwarf(s, file);
@@ -130,8 +140,48 @@ static int keep_lines(struct dwarfsource *s, uint64_t vaddr, struct symbol_line 
 		if (demangle(lines[i].system_name, names[i]))
 			readable[i].function = names[i];
 	}
-	r = dwarfcache_add(&s->cache, vaddr, readable, n);
+	r = linecache_add(&s->cache, vaddr, readable, n);
 	free(names);
+	return r;
+}
+
+/* Each file is looked for once. 0 or -ENOMEM. */
+static int open_split(struct dwarfsource *s, const struct dwarfwire_wanted *wanted)
+{
+	const size_t at = s->file.n_splits;
+	int r;
+
+	if (s->n_tried == array_size(s->tried))
+		return 0;
+	for (size_t i = 0; i < s->n_tried; i++)
+		if (s->tried[i] == wanted->unit)
+			return 0;
+	s->tried[s->n_tried++] = wanted->unit;
+	r = debugfile_open_split(&s->of, wanted->path, &s->splits[at]);
+	if (r)
+		return r < 0 ? r : 0;
+	s->file.split_fds[at] = elffile_fd(s->splits[at]);
+	s->file.units[at] = wanted->unit;
+	s->file.n_splits++;
+	return 0;
+}
+
+/* The answer lacks the functions of these files. */
+static int open_splits(struct dwarfsource *s, const void *bytes, size_t n_bytes, size_t n)
+{
+	struct symbol_line lines[SYMBOL_LINES_MAX];
+	struct dwarfwire_wanted wanted;
+	struct dwarfwire_reader reader;
+	int r = dwarfwire_reader_init(&reader, bytes, n_bytes);
+	size_t n_lines;
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < n && !r; i++)
+		r = dwarfwire_next(&reader, lines, &n_lines);
+	while (!r && dwarfwire_wanted(&reader, &wanted))
+		r = open_split(s, &wanted);
+	dwarfwire_reader_deinit(&reader);
 	return r;
 }
 
@@ -159,6 +209,7 @@ static int keep_answer(struct dwarfsource *s, const uint64_t *vaddrs, size_t n, 
 /* Waits for the answer, as long as the reader's patience is. 0 or -ENOMEM. */
 static int take_answer(struct dwarfsource *s)
 {
+	const size_t n_splits = s->file.n_splits;
 	const uint64_t *vaddrs;
 	const void *bytes;
 	size_t n, n_bytes;
@@ -168,7 +219,10 @@ static int take_answer(struct dwarfsource *s)
 		return 0;
 	switch (dwarfreader_answer(s->asked, &vaddrs, &n, &bytes, &n_bytes)) {
 	case DWARFREADER_OK:
-		r = keep_answer(s, vaddrs, n, bytes, n_bytes);
+		r = open_splits(s, bytes, n_bytes, n);
+		/* with new files the same addresses are asked for again */
+		if (!r && s->file.n_splits == n_splits)
+			r = keep_answer(s, vaddrs, n, bytes, n_bytes);
 		break;
 	case DWARFREADER_NO_PROCESS:
 		break;
@@ -183,9 +237,9 @@ static int take_answer(struct dwarfsource *s)
 	return r < 0 ? r : 0;
 }
 
-static int dwarfsource_prepare(void *opened, const uint64_t *vaddrs, size_t n)
+/* Asks for those of the addresses that are not known. */
+static int ask(struct dwarfsource *s, const uint64_t *vaddrs, size_t n)
 {
-	struct dwarfsource *s = opened;
 	_cleanup_(freep) uint64_t *missing = NULL;
 	const struct symbol_line *lines;
 	size_t n_missing = 0, n_lines;
@@ -197,11 +251,22 @@ static int dwarfsource_prepare(void *opened, const uint64_t *vaddrs, size_t n)
 	if (!missing)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		if (!dwarfcache_get(&s->cache, vaddrs[i], &lines, &n_lines))
+		if (!linecache_get(&s->cache, vaddrs[i], &lines, &n_lines))
 			missing[n_missing++] = vaddrs[i];
 	if (n_missing)
 		r = dwarfreader_ask(s->reader, &s->file, missing, n_missing, &s->asked);
 	return r ? r : take_answer(s);
+}
+
+static int dwarfsource_prepare(void *opened, const uint64_t *vaddrs, size_t n)
+{
+	struct dwarfsource *s = opened;
+	const size_t n_splits = s->file.n_splits;
+	int r = ask(s, vaddrs, n);
+
+	if (!r && s->file.n_splits != n_splits)
+		r = ask(s, vaddrs, n);
+	return r;
 }
 
 static int dwarfsource_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)
@@ -211,7 +276,7 @@ static int dwarfsource_find(void *opened, uint64_t vaddr, struct symbol_lines *l
 	size_t n;
 	int r = 0;
 
-	if (!dwarfcache_get(&s->cache, vaddr, &found, &n) || !n)
+	if (!linecache_get(&s->cache, vaddr, &found, &n) || !n)
 		return SOURCE_NONE;
 	for (size_t i = 0; i < n && !r; i++)
 		r = symbol_lines_add(lines, &found[i]);
@@ -220,11 +285,22 @@ static int dwarfsource_find(void *opened, uint64_t vaddr, struct symbol_lines *l
 	return r;
 }
 
+/* An answer may come later, unless it is here or the file is given up. */
+static bool dwarfsource_is_final(void *opened, uint64_t vaddr)
+{
+	struct dwarfsource *s = opened;
+	const struct symbol_line *lines;
+	size_t n;
+
+	return s->dead || linecache_get(&s->cache, vaddr, &lines, &n);
+}
+
 const struct symbol_source source_dwarf = {
 	.name = "dwarf",
 	.open = dwarfsource_open,
 	.prepare = dwarfsource_prepare,
 	.find = dwarfsource_find,
+	.is_final = dwarfsource_is_final,
 	.bytes = dwarfsource_bytes,
 	.free = dwarfsource_free,
 };

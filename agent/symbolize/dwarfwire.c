@@ -104,3 +104,9 @@ int dwarfwire_next(struct dwarfwire_reader *reader, struct symbol_line *ret, siz
 	*ret_n = n;
 	return 0;
 }
+
+bool dwarfwire_wanted(struct dwarfwire_reader *reader, struct dwarfwire_wanted *ret)
+{
+	return cursor_u32(&reader->left, &ret->unit) && read_string(reader, &ret->path) == 0 &&
+	       ret->path[0] == '/';
+}

@@ -11,8 +11,10 @@
  *	answer   struct dwarfwire_answer, then n_bytes:
  *	         uint32_t n_strings; of each: uint16_t length, bytes
  *	         of each address: uint8_t n_lines; of each: struct dwarfwire_line
+ *	         of each file of split DWARF that is wanted: uint32_t unit, uint16_t length, path
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,24 +24,30 @@
 struct symbol_line;
 
 /* Descriptors of a request: the file with DWARF, and its alternate file. Reached: - */
-#define DWARFWIRE_FILES_MAX  2
+#define DWARFWIRE_FILES_MAX   2
+/* Files of split DWARF (.dwo) for one file, each of a compile unit with sampled addresses. Reached:
+ * the code of other units has the functions of the symbol table. */
+#define DWARFWIRE_SPLITS_MAX  64
+#define DWARFWIRE_DESCRIPTORS (DWARFWIRE_FILES_MAX + DWARFWIRE_SPLITS_MAX)
 /* Bytes of an answer: 1,024 addresses of 5 functions take 200 KB. Reached: the names of the other
  * addresses come from other sources. */
-#define DWARFWIRE_ANSWER_MAX (8u << 20)
+#define DWARFWIRE_ANSWER_MAX  (8u << 20)
 /* Bytes of a name or path. Reached: counts as missing. */
-#define DWARFWIRE_STRING_MAX 16384u
+#define DWARFWIRE_STRING_MAX  16384u
 
 /**
  * struct dwarfwire_request - addresses of a file
  * @file:     number of the file, not used for another file
  * @n_files:  descriptors that come along
+ * @n_splits: descriptors behind these, of split DWARF for the units with the numbers @units
  */
 struct dwarfwire_request {
 	uint64_t file;
 	uint32_t id;
 	uint32_t n_addresses;
 	uint32_t n_files;
-	uint32_t reserved;
+	uint32_t n_splits;
+	uint32_t units[DWARFWIRE_SPLITS_MAX];
 };
 
 enum dwarfwire_status {
@@ -86,5 +94,14 @@ void dwarfwire_reader_deinit(struct dwarfwire_reader *reader);
  * their strings live as long as the reader. @ret has SYMBOL_LINES_MAX items. 0 or
  * DWARFWIRE_MALFORMED. */
 int dwarfwire_next(struct dwarfwire_reader *reader, struct symbol_line *ret, size_t *ret_n);
+
+/* A file of split DWARF that the process needs for a compile unit. */
+struct dwarfwire_wanted {
+	uint32_t unit;
+	const char *path; /* absolute */
+};
+/* After the last address: the next wanted file; the path lives as long as the reader. False: none,
+ * or malformed. */
+bool dwarfwire_wanted(struct dwarfwire_reader *reader, struct dwarfwire_wanted *ret);
 
 #endif

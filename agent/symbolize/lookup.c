@@ -12,6 +12,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "base/utf8.h"
 #include "base/watchdog.h"
 #include "base/work_budget.h"
 #include "elf/elffile.h"
@@ -19,6 +20,8 @@
 #include "symbolize/debugfile.h"
 #include "symbolize/debuginfod.h"
 #include "symbolize/dwarfreader.h"
+#include "symbolize/jitdump.h"
+#include "symbolize/linecache.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/source.h"
 
@@ -46,8 +49,12 @@ static const struct symbol_source *const usual_sources[] = {
 	&source_debugdata, &source_plt,	  &source_ehframe,
 };
 
-/* The same for code in memory. */
-static const struct symbol_source *const memory_sources[] = {&source_perf_map};
+/* The same for code in memory. A jitdump has lines. */
+static const struct symbol_source *const memory_sources[] = {&source_jitdump, &source_perf_map};
+
+/* Bytes of a file's answers: 10,000 addresses. Reached: addresses not seen for longest are asked of
+ * the sources again. */
+#define LOOKUP_KEPT_MAX (2u << 20)
 
 enum opened_state { SOURCE_UNASKED, SOURCE_OPENED, SOURCE_ABSENT };
 
@@ -70,7 +77,9 @@ struct file_names {
 	struct work_budget work; /* of the lookup that runs */
 	struct elffile *file;	 /* owned; with this budget; NULL: the image has none */
 	struct debugfile debug;	 /* of @file */
+	struct linecache kept;	 /* answers that will not change */
 	uint64_t perf_map_events[PERF_MAP_EVENT_MAX];
+	uint64_t jitdump_events[JITDUMP_EVENT_MAX];
 	size_t n;
 	struct opened items[];
 };
@@ -148,6 +157,7 @@ int file_names_new(struct image *image, const struct file_names_opts *opts, stru
 	names->dwarf = dwarfreader_ref(opts->dwarf);
 	names->debuginfod = debuginfod_ref(opts->debuginfod);
 	names->n = n;
+	linecache_init(&names->kept, LOOKUP_KEPT_MAX);
 	for (size_t i = 0; i < n; i++)
 		names->items[i].source = sources[i];
 	*ret = names;
@@ -168,6 +178,7 @@ void file_names_free(struct file_names *names)
 	if (!names)
 		return;
 	close_sources(names);
+	linecache_deinit(&names->kept);
 	debugfile_deinit(&names->debug);
 	elffile_free(names->file);
 	image_unref(names->image);
@@ -179,7 +190,8 @@ void file_names_free(struct file_names *names)
 
 size_t file_names_bytes(const struct file_names *names)
 {
-	size_t bytes = sizeof(*names) + names->n * sizeof(names->items[0]);
+	size_t bytes =
+		sizeof(*names) + names->n * sizeof(names->items[0]) + linecache_bytes(&names->kept);
 
 	for (size_t i = 0; i < names->n; i++)
 		if (names->items[i].state == SOURCE_OPENED)
@@ -199,12 +211,18 @@ bool file_names_any(const struct file_names *names)
 	return false;
 }
 
-void file_names_take_events(struct file_names *names, uint64_t *to)
+static void take_events(uint64_t *from, size_t n, uint64_t *to)
 {
-	for (size_t i = 0; i < PERF_MAP_EVENT_MAX; i++) {
-		to[i] += names->perf_map_events[i];
-		names->perf_map_events[i] = 0;
+	for (size_t i = 0; i < n; i++) {
+		to[i] += from[i];
+		from[i] = 0;
 	}
+}
+
+void file_names_take_events(struct file_names *names, uint64_t *perf_map, uint64_t *jitdump)
+{
+	take_events(names->perf_map_events, PERF_MAP_EVENT_MAX, perf_map);
+	take_events(names->jitdump_events, JITDUMP_EVENT_MAX, jitdump);
 }
 
 int file_names_sources(const struct file_names *names, symbolizer_source_fn fn, void *ctx)
@@ -234,6 +252,8 @@ static struct source_file source_file_of(struct file_names *names)
 		.work = &names->work,
 		.perf_map = image_perf_map(image),
 		.perf_map_events = names->perf_map_events,
+		.jitdump = image_jitdump(image),
+		.jitdump_events = names->jitdump_events,
 		.dwarf = names->dwarf,
 		.debug = &names->debug,
 		.debuginfod = names->debuginfod,
@@ -281,15 +301,19 @@ static int open_sources(struct lookup *l)
 
 /* ---------------------------------------------------------------- a batch */
 
+/* The names of a file may have any bytes. */
 static int copy(struct arena *memory, const char *string, const char **ret)
 {
 	size_t n = strlen(string) + 1;
 	char *to;
 	int r = arena_alloc(memory, n, &to);
 
-	if (!r)
-		*ret = memcpy(to, string, n);
-	return r;
+	if (r)
+		return r;
+	memcpy(to, string, n);
+	utf8_repair(to, n - 1);
+	*ret = to;
+	return 0;
 }
 
 /* Most addresses have one function. 0, ARENA_FULL or -ENOMEM. */
@@ -410,7 +434,7 @@ static size_t unnamed(const struct lookup *l, size_t *indexes, uint64_t *vaddrs)
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
-		if (l->answers[i].n && !l->answers[i].rename)
+		if (l->answers[i].is_kept || (l->answers[i].n && !l->answers[i].rename))
 			continue;
 		indexes[n] = i;
 		vaddrs[n++] = l->vaddrs[i];
@@ -449,6 +473,71 @@ static void drop_nameless(struct lookup *l)
 	}
 }
 
+/* ---------------------------------------------------------------- answers that are kept */
+
+/* The answers of earlier lookups. */
+static int take_kept(struct lookup *l)
+{
+	struct linecache *kept = &l->names->kept;
+	int r = 0;
+
+	linecache_age(kept);
+	for (size_t i = 0; i < l->n && !r; i++) {
+		struct symbol_lines *lines = &l->answers[i];
+		struct linecache_answer answer;
+
+		if (!linecache_find(kept, l->vaddrs[i], &answer))
+			continue;
+		if (answer.n)
+			r = arena_array(&l->memory, answer.n, sizeof(*lines->items), &lines->items);
+		if (r)
+			break;
+		if (answer.n)
+			memcpy(lines->items, answer.lines, answer.n * sizeof(*lines->items));
+		lines->n = lines->cap = answer.n;
+		lines->start = answer.start;
+		lines->has_start = answer.has_start;
+		lines->is_kept = true;
+	}
+	return r < 0 ? r : 0;
+}
+
+/* Whether all sources would answer the same again. */
+static bool is_final(const struct file_names *names, uint64_t vaddr)
+{
+	for (size_t i = 0; i < names->n; i++) {
+		const struct opened *o = &names->items[i];
+
+		if (o->state == SOURCE_UNASKED)
+			return false;
+		if (o->state != SOURCE_OPENED)
+			continue;
+		if (o->source->refresh ||
+		    (o->source->is_final && !o->source->is_final(o->data, vaddr)))
+			return false;
+	}
+	return true;
+}
+
+static int keep_answers(struct lookup *l)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < l->n && !r; i++) {
+		const struct symbol_lines *lines = &l->answers[i];
+		const struct linecache_answer answer = {
+			.lines = lines->items,
+			.n = lines->n,
+			.start = lines->start,
+			.has_start = lines->has_start,
+		};
+
+		if (!lines->is_kept && is_final(l->names, l->vaddrs[i]))
+			r = linecache_keep(&l->names->kept, l->vaddrs[i], &answer);
+	}
+	return r < 0 ? r : 0;
+}
+
 /* A file whose addresses take too much work loses all names: the table may be large. */
 static void find_all(struct lookup *l)
 {
@@ -465,6 +554,7 @@ static void find_all(struct lookup *l)
 	}
 	for (size_t i = 0; i < l->n; i++)
 		l->answers[i].memory = &l->memory;
+	l->result = take_kept(l);
 	work_budget_init(&names->work, LOOKUP_WORK + l->n * LOOKUP_ADDRESS_WORK,
 			 LOOKUP_CPU_NS + l->n * LOOKUP_ADDRESS_CPU_NS, &l->stop);
 	for (size_t i = 0; i < names->n && !l->result; i++)
@@ -472,6 +562,8 @@ static void find_all(struct lookup *l)
 		    !ask_source(l, &names->items[i], indexes, vaddrs))
 			break;
 	drop_nameless(l);
+	if (!names->work.end && !l->result)
+		l->result = keep_answers(l);
 	if (!names->work.end || names->work.end == WORK_STOPPED)
 		return;
 	l->spent = true;

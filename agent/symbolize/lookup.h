@@ -62,13 +62,14 @@ void file_names_free(struct file_names *names);
 size_t file_names_bytes(const struct file_names *names);
 /* Whether a source has names. */
 bool file_names_any(const struct file_names *names);
-/* Adds the counters by enum perf_map_event to @to, and begins anew. */
-void file_names_take_events(struct file_names *names, uint64_t *to);
+/* Adds the counters by enum perf_map_event, and by enum jitdump_event, and begins anew. */
+void file_names_take_events(struct file_names *names, uint64_t *perf_map, uint64_t *jitdump);
 /* After a lookup. 0, or the first result of @fn that is not 0. */
 int file_names_sources(const struct file_names *names, symbolizer_source_fn fn, void *ctx);
 
 /* The functions at an address; @n is 0 without a name. Then @start is the function's start, if
- * @has_start. @rename: symbol_lines_rename() was called, and no other source had a name so far. */
+ * @has_start. @rename: symbol_lines_rename() was called, and no other source had a name so far.
+ * @is_kept: from an earlier lookup; the strings are the names'. */
 struct symbol_lines {
 	struct arena *memory;
 	struct symbol_line *items;
@@ -77,12 +78,14 @@ struct symbol_lines {
 	uint64_t start;
 	bool has_start;
 	bool rename;
+	bool is_kept;
 };
 
 /**
  * struct lookup - a batch
  * @names:   owned; lookup_take_names() gives the names back
- * @answers: an entry for each address
+ * @answers: an entry for each address; the strings, valid UTF-8, live until @names has another
+ *           lookup
  * @stop:    set by another thread: nobody waits for the rest
  * @spent:   the file takes too much work: no further read for a while
  * @missing: why addresses without an answer have none

@@ -9,11 +9,6 @@
  * line says that a function is gone: the next function at these addresses is the successor. So the
  * newest line wins. If one function replaces another within a window, all samples of the window
  * have the name of the second.
- *
- * Ranges are kept sorted and disjoint. New lines collect behind them. settle() sorts the ends of
- * all ranges, and paints the ranges from the newest to the oldest onto the pieces between these
- * ends, each piece once. Painted pieces point to the next free piece, as in a union-find structure.
- * Names are copied with their ranges, so names of replaced functions take no memory.
  */
 #include "symbolize/perf_map.h"
 
@@ -23,18 +18,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/strview.h"
-#include "base/vec.h"
 #include "base/work_budget.h"
 #include "procmap/perf_map_file.h"
+#include "symbolize/codetable.h"
 #include "symbolize/source.h"
 #include "symbolize/symbolizer.h"
 
-/* Work of a line besides the bytes, and of a range each time the ranges are sorted. */
-#define PERF_MAP_LINE_COST  64u
-#define PERF_MAP_RANGE_COST 256u
+/* Work of a line besides the bytes. */
+#define PERF_MAP_LINE_COST 64u
 
 /* Bytes by which a file is recognised: the bytes before the place where reading goes on. */
 #define PERF_MAP_TAIL 64u
@@ -52,25 +45,13 @@ const char *const perf_map_event_names[PERF_MAP_EVENT_MAX] = {
 	[PERF_MAP_FULL] = "full",
 };
 
-struct range {
-	uint64_t start;
-	uint32_t size;
-	uint32_t name; /* offset into names */
-};
-_Static_assert(sizeof(struct range) == 16, "16 bytes a function");
-
 struct perf_map {
 	uint64_t *events;
 	uint64_t off; /* so many bytes are read */
 	uint64_t size;
 	char tail[PERF_MAP_TAIL]; /* the last bytes before @off */
 	bool in_long_line;
-	struct range
-		*ranges; /* the first @n_settled ascending and disjoint; then in the file's order */
-	size_t n;
-	size_t n_settled;
-	size_t cap;
-	struct buf names;
+	struct code_table functions;
 };
 
 int perf_map_new(uint64_t *events, struct perf_map **ret)
@@ -80,7 +61,7 @@ int perf_map_new(uint64_t *events, struct perf_map **ret)
 	if (!m)
 		return -ENOMEM;
 	m->events = events;
-	buf_init(&m->names, PERF_MAP_NAMES_MAX);
+	code_table_init(&m->functions, false);
 	*ret = m;
 	return 0;
 }
@@ -89,149 +70,15 @@ void perf_map_free(struct perf_map *m)
 {
 	if (!m)
 		return;
-	free(m->ranges);
-	buf_deinit(&m->names);
+	code_table_deinit(&m->functions);
 	free(m);
 }
 
 static void forget(struct perf_map *m)
 {
-	m->n = m->n_settled = 0;
-	buf_reset(&m->names);
+	code_table_clear(&m->functions);
 	m->off = 0;
 	m->in_long_line = false;
-}
-
-/* ---------------------------------------------------------------- the newest wins */
-
-/* A piece between two neighbouring ends of ranges. */
-struct piece {
-	uint64_t start;
-	uint32_t next;	/* itself, or a piece before the next one without @range */
-	uint32_t range; /* number plus one; 0: none */
-};
-
-static int by_start(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
-/* All ends, ascending, each once. */
-static size_t cut(const struct perf_map *m, struct piece *pieces)
-{
-	size_t n = 0, kept = 0;
-
-	for (size_t i = 0; i < m->n; i++) {
-		pieces[n++].start = m->ranges[i].start;
-		pieces[n++].start = m->ranges[i].start + m->ranges[i].size;
-	}
-	qsort(pieces, n, sizeof(*pieces), by_start);
-	for (size_t i = 0; i < n; i++)
-		if (!kept || pieces[i].start != pieces[kept - 1].start)
-			pieces[kept++].start = pieces[i].start;
-	for (size_t i = 0; i < kept; i++) {
-		pieces[i].next = (uint32_t)i;
-		pieces[i].range = 0;
-	}
-	return kept;
-}
-
-/* The first piece from @i on that is not painted; the last piece never is. */
-static uint32_t first_free(struct piece *pieces, uint32_t i)
-{
-	while (pieces[i].next != i) {
-		pieces[i].next = pieces[pieces[i].next].next;
-		i = pieces[i].next;
-	}
-	return i;
-}
-
-static uint32_t piece_at(const struct piece *pieces, size_t n, uint64_t start)
-{
-	const struct piece key = {.start = start};
-	const struct piece *at = bsearch(&key, pieces, n, sizeof(*pieces), by_start);
-
-	return (uint32_t)(at - pieces); /* every start is there */
-}
-
-static void paint(const struct perf_map *m, struct piece *pieces, size_t n)
-{
-	for (size_t k = m->n; k-- > 0;) {
-		const struct range *range = &m->ranges[k];
-		const uint64_t limit = range->start + range->size;
-		uint32_t i = first_free(pieces, piece_at(pieces, n, range->start));
-
-		while (pieces[i].start < limit) {
-			pieces[i].range = (uint32_t)k + 1;
-			pieces[i].next = i + 1;
-			i = first_free(pieces, i + 1);
-		}
-	}
-}
-
-/* A range for each run of pieces with the same colour. */
-static int collect(const struct perf_map *m, const struct piece *pieces, size_t n,
-		   struct perf_map *ret)
-{
-	int r = 0;
-
-	for (size_t i = 0, end; i < n && !r; i = end) {
-		const struct range *from;
-		const char *name;
-		struct range *to;
-
-		for (end = i + 1; end < n && pieces[end].range == pieces[i].range;)
-			end++;
-		if (!pieces[i].range)
-			continue;
-		from = &m->ranges[pieces[i].range - 1];
-		name = m->names.data + from->name;
-		r = vec_grow(&ret->ranges, &ret->cap, ret->n + 1, sizeof(*to), PERF_MAP_RANGES_MAX);
-		if (r)
-			break;
-		to = &ret->ranges[ret->n];
-		to->start = pieces[i].start;
-		to->size = (uint32_t)(pieces[end].start - pieces[i].start);
-		to->name = (uint32_t)ret->names.len;
-		r = buf_append(&ret->names, name, strlen(name) + 1);
-		ret->n += !r;
-	}
-	if (r > 0)
-		m->events[PERF_MAP_FULL]++;
-	return r < 0 ? r : 0;
-}
-
-/* Makes all ranges ascending and disjoint. 0 or -ENOMEM. */
-static int settle(struct perf_map *m, struct work_budget *work)
-{
-	_cleanup_(freep) struct piece *pieces = NULL;
-	struct perf_map settled = {.names = BUF_INIT(PERF_MAP_NAMES_MAX)};
-	size_t n;
-	int r;
-
-	if (m->n == m->n_settled)
-		return 0;
-	(void)work_budget_spend(work, m->n * PERF_MAP_RANGE_COST);
-	pieces = calloc(2 * m->n, sizeof(*pieces));
-	if (!pieces)
-		return -ENOMEM;
-	n = cut(m, pieces);
-	paint(m, pieces, n);
-	r = collect(m, pieces, n, &settled);
-	if (r) {
-		free(settled.ranges);
-		buf_deinit(&settled.names);
-		return r;
-	}
-	free(m->ranges);
-	buf_deinit(&m->names);
-	m->ranges = settled.ranges;
-	m->names = settled.names;
-	m->cap = settled.cap;
-	m->n = m->n_settled = settled.n;
-	return 0;
 }
 
 /* ---------------------------------------------------------------- lines */
@@ -243,7 +90,7 @@ static bool parse_number(struct strview *t, uint64_t *ret)
 }
 
 /* Code outside of the user's half of the address space, or of 4 GiB, is nobody's function. */
-static bool parse_line(struct strview line, struct range *ret, struct strview *ret_name)
+static bool parse_line(struct strview line, struct code_function *ret, struct strview *ret_name)
 {
 	uint64_t start, size;
 
@@ -259,47 +106,26 @@ static bool parse_line(struct strview line, struct range *ret, struct strview *r
 	return true;
 }
 
-static int append(struct perf_map *m, struct range range, const struct strview *name)
+/* The outcome of the table: what has no room is counted. 0 or -ENOMEM. */
+static int count_full(struct perf_map *m, int r)
 {
-	const size_t at = m->names.len;
-	size_t n = strview_len(name);
-	int r;
-
-	n = strnlen(name->p, n < PERF_MAP_NAME_MAX ? n : PERF_MAP_NAME_MAX);
-	range.name = (uint32_t)at;
-	r = buf_append(&m->names, name->p, n);
-	if (!r)
-		r = buf_append(&m->names, "", 1);
-	if (!r)
-		r = vec_grow(&m->ranges, &m->cap, m->n + 1, sizeof(range), PERF_MAP_RANGES_MAX);
-	if (r)
-		m->names.len = at;
-	else
-		m->ranges[m->n++] = range;
-	return r;
-}
-
-/* A full map is settled once for each quarter of new ranges: the replaced ones make room. */
-static int add_line(struct perf_map *m, struct strview line, struct work_budget *work)
-{
-	struct strview name;
-	struct range range;
-	int r;
-
-	(void)work_budget_spend(work, PERF_MAP_LINE_COST);
-	if (!parse_line(line, &range, &name)) {
-		m->events[PERF_MAP_INVALID_LINE]++;
-		return 0;
-	}
-	r = append(m, range, &name);
-	if (r > 0 && m->n - m->n_settled >= PERF_MAP_RANGES_MAX / 4) {
-		r = settle(m, work);
-		if (!r)
-			r = append(m, range, &name);
-	}
 	if (r > 0)
 		m->events[PERF_MAP_FULL]++;
 	return r < 0 ? r : 0;
+}
+
+static int add_line(struct perf_map *m, struct strview line, struct work_budget *work)
+{
+	struct code_function function = {0};
+	struct strview name;
+
+	(void)work_budget_spend(work, PERF_MAP_LINE_COST);
+	if (!parse_line(line, &function, &name)) {
+		m->events[PERF_MAP_INVALID_LINE]++;
+		return 0;
+	}
+	return count_full(
+		m, code_table_add(&m->functions, &function, name.p, strview_len(&name), work));
 }
 
 /* The complete lines of @bytes; bytes of a longer line than PERF_MAP_LINE_MAX are skipped. Sets the
@@ -401,37 +227,26 @@ int perf_map_read(struct perf_map *m, int fd, struct work_budget *work)
 		return 0;
 	m->events[PERF_MAP_READ]++;
 	r = read_new(m, fd, work);
-	return r ? r : settle(m, work);
+	return r ? r : count_full(m, code_table_settle(&m->functions, work));
 }
 
 /* ---------------------------------------------------------------- find */
 
 const char *perf_map_find(const struct perf_map *m, uint64_t pc)
 {
-	size_t low = 0, high = m->n_settled;
+	struct code_function function;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		const struct range *range = &m->ranges[mid];
-
-		if (pc < range->start)
-			high = mid;
-		else if (pc - range->start >= range->size)
-			low = mid + 1;
-		else
-			return m->names.data + range->name;
-	}
-	return NULL;
+	return code_table_find(&m->functions, pc, &function) ? function.name : NULL;
 }
 
 size_t perf_map_n(const struct perf_map *m)
 {
-	return m->n;
+	return m->functions.n;
 }
 
 size_t perf_map_bytes(const struct perf_map *m)
 {
-	return sizeof(*m) + m->cap * sizeof(*m->ranges) + m->names.cap;
+	return sizeof(*m) - sizeof(m->functions) + code_table_bytes(&m->functions);
 }
 
 /* ---------------------------------------------------------------- the source */

@@ -12,20 +12,12 @@
 struct perf_map;
 struct work_budget;
 
-/* Ranges of a process, of 16 bytes each. A large Node.js service has 50,000 functions. Reached:
- * functions that the process compiles later have no name,
- * `podprof_perf_map_events_total{event="full"}`. */
-#define PERF_MAP_RANGES_MAX (1u << 18)
-/* Bytes of their names: 64 for each. Reached: the same. */
-#define PERF_MAP_NAMES_MAX  (16u << 20)
-/* Bytes of a name. A name with the path of a script has 100. Reached: cut. */
-#define PERF_MAP_NAME_MAX   1024
 /* Bytes of a line. The longest is a name of a generic type. Reached: the line is left out,
  * `podprof_perf_map_events_total{event="invalid_line"}`. */
-#define PERF_MAP_LINE_MAX   (64u << 10)
+#define PERF_MAP_LINE_MAX (64u << 10)
 /* Bytes read at once: 0.3 s of CPU time. Reached: the newest bytes are read,
  * `podprof_perf_map_events_total{event="cut"}`. */
-#define PERF_MAP_READ_MAX   (32u << 20)
+#define PERF_MAP_READ_MAX (32u << 20)
 
 enum perf_map_event {
 	PERF_MAP_READ,	       /* new bytes were read */
@@ -37,7 +29,7 @@ enum perf_map_event {
 	PERF_MAP_REPLACED,     /* another file, or truncated: read from the start */
 	PERF_MAP_CUT,	       /* PERF_MAP_READ_MAX */
 	PERF_MAP_INVALID_LINE, /* not understood, or too long */
-	PERF_MAP_FULL,	       /* a line beyond the ceilings */
+	PERF_MAP_FULL,	       /* a line beyond the ceilings of codetable.h */
 	PERF_MAP_EVENT_MAX,
 };
 

@@ -36,6 +36,8 @@ struct work_budget;
  * @work:     the budget; also of @elf
  * @perf_map: the perf map of @pid, or -1; the source may read the map at any time
  * @perf_map_events: counters by enum perf_map_event, as long as the source is open
+ * @jitdump:  the jitdump of @pid, or -1; the same
+ * @jitdump_events: counters by enum jitdump_event, the same
  * @dwarf:    NULL: DWARF is not read
  * @debug:    the separate debug file, opened by the first source that asks; outlives the sources
  * @debuginfod: servers that have debug files; NULL: none
@@ -49,6 +51,8 @@ struct source_file {
 	struct work_budget *work;
 	int perf_map;
 	uint64_t *perf_map_events;
+	int jitdump;
+	uint64_t *jitdump_events;
 	struct dwarfreader *dwarf;
 	struct debugfile *debug;
 	struct debuginfod *debuginfod;
@@ -64,14 +68,16 @@ enum source_outcome {
 /**
  * struct symbol_source - a kind of source
  * @only_starts: the source gives starts of functions without names
- * @open:  @file->elf and @file->debug are borrowed and outlive the opened source; the rest of
- *         @file does not. 0 with an opened source; SOURCE_ABANDONED with one or, then @ret is
- * untouched, without; another outcome; -ENOMEM
+ * @open:  what @file points to is borrowed and outlives the opened source; @file itself does not. 0
+ * with an opened source; SOURCE_ABANDONED with one or, then @ret is untouched, without; another
+ * outcome; -ENOMEM
  * @refresh: looks for what is new, before each batch of addresses; NULL: nothing is. 0 or -ENOMEM
  * @prepare: called before find(), with all addresses that no better source has a name for. May be
  *         NULL. 0 or -ENOMEM
  * @find:  adds the functions at @vaddr, innermost first, with symbol_lines_add(), or tells only
  *         the start of the function, with symbol_lines_start(). 0; SOURCE_NONE; -ENOMEM
+ * @is_final: whether find() answers the same for @vaddr from now on; NULL: unless there is a
+ *         refresh()
  * @bytes: memory held by an opened source
  * @any:   whether names are there now; NULL: always
  */
@@ -81,6 +87,7 @@ struct symbol_source {
 	int (*refresh)(void *opened, const struct source_file *file);
 	int (*prepare)(void *opened, const uint64_t *vaddrs, size_t n);
 	int (*find)(void *opened, uint64_t vaddr, struct symbol_lines *lines);
+	bool (*is_final)(void *opened, uint64_t vaddr);
 	size_t (*bytes)(const void *opened);
 	bool (*any)(const void *opened);
 	void (*free)(void *opened);
@@ -111,7 +118,8 @@ extern const struct symbol_source source_debugdata;
 extern const struct symbol_source source_plt;
 /* Starts of functions in the unwind table, without names. */
 extern const struct symbol_source source_ehframe;
-/* The perf map of a process, for code in memory; of no file. */
+/* The jitdump of a process, and the perf map: for code in memory, of no file. */
+extern const struct symbol_source source_jitdump;
 extern const struct symbol_source source_perf_map;
 
 #endif

@@ -37,6 +37,7 @@
 #include "symbolize/dwarfreader.h"
 #include "symbolize/ksyms.h"
 #include "symbolize/lookup.h"
+#include "symbolize/jitdump.h"
 #include "symbolize/perf_map.h"
 
 /* Bytes of all strings between two releases; further strings are TOO_MANY_NAMES. A window of a
@@ -65,7 +66,9 @@ const char *const symbol_missing_names[SYMBOL_MISSING_MAX] = {
 	[SYMBOL_AWAITS_DEBUG_FILE] = "awaits_debug_file",
 	[SYMBOL_STRIPPED] = "stripped_no_debug",
 	[SYMBOL_NO_SYMBOL] = "no_symbol",
+	[SYMBOL_TRUNCATED_ELF] = "truncated_elf",
 	[SYMBOL_UNREADABLE_ELF] = "unreadable_elf",
+	[SYMBOL_DENIED] = "denied",
 	[SYMBOL_NOT_OPENED] = "not_opened",
 	[SYMBOL_SLOW_FILE] = "slow_file",
 	[SYMBOL_OVER_BUDGET] = "over_budget",
@@ -105,6 +108,7 @@ struct symbolizer {
 	struct dwarfreader *dwarf;
 	uint64_t n_reads[SYMBOL_READ_MAX];
 	uint64_t perf_map_events[PERF_MAP_EVENT_MAX];
+	uint64_t jitdump_events[JITDUMP_EVENT_MAX];
 	struct work_refused refused;
 	uint64_t report_ns; /* CPU time of lookups since the release */
 	struct tables *tables;
@@ -234,11 +238,15 @@ static int keep_tables(struct symbolizer *s, const struct image *image, struct f
 /* SYMBOL_NAMED: there is something to read. */
 static enum symbol_missing why_no_sources(const struct image *image)
 {
+	static const enum symbol_missing faults[] = {
+		[IMAGE_NO_FAULT] = SYMBOL_NOT_OPENED,	  [IMAGE_GONE] = SYMBOL_NOT_OPENED,
+		[IMAGE_DENIED] = SYMBOL_DENIED,		  [IMAGE_TRUNCATED] = SYMBOL_TRUNCATED_ELF,
+		[IMAGE_ODD_FILE] = SYMBOL_UNREADABLE_ELF,
+	};
+
 	if (image->kind == IMAGE_ANON)
 		return image->mapped_by.pid ? SYMBOL_NAMED : SYMBOL_NO_PERF_MAP;
-	if (image->file)
-		return SYMBOL_NAMED;
-	return image->id.size ? SYMBOL_UNREADABLE_ELF : SYMBOL_NOT_OPENED;
+	return image->file ? SYMBOL_NAMED : faults[image->fault];
 }
 
 /* The file's names, out of the cache. NULL, with the reason, for a file that is not read now. */
@@ -312,7 +320,6 @@ static void set_offset(struct symbolizer *s, struct symbol *sym, const struct im
 	sym->lines[0].system_name = sym->lines[0].function;
 }
 
-/* The lookup owns the strings, which may be changed. */
 static void set_lines(struct symbolizer *s, struct symbol *sym, const struct symbol_lines *lines)
 {
 	for (size_t i = 0; i < lines->n; i++) {
@@ -320,11 +327,11 @@ static void set_lines(struct symbolizer *s, struct symbol *sym, const struct sym
 		struct symbol_line *to = &sym->lines[i];
 
 		*to = *from;
-		to->function = intern_foreign(s, (char *)from->function);
+		to->function = intern(s, from->function);
 		to->system_name = from->system_name == from->function
 					  ? to->function
-					  : intern_foreign(s, (char *)from->system_name);
-		to->file = intern_foreign(s, (char *)from->file);
+					  : intern(s, from->system_name);
+		to->file = intern(s, from->file);
 	}
 	sym->n_lines = lines->n;
 	sym->found = true;
@@ -371,7 +378,7 @@ static void count_read(struct symbolizer *s, const struct image *image, const st
 		s->n_reads[outcome]++;
 	if (lookup) {
 		s->report_ns += lookup->cpu_ns;
-		file_names_take_events(lookup->names, s->perf_map_events);
+		file_names_take_events(lookup->names, s->perf_map_events, s->jitdump_events);
 	}
 }
 
@@ -593,6 +600,11 @@ const uint64_t *symbolizer_reads(const struct symbolizer *s)
 const uint64_t *symbolizer_perf_map_events(const struct symbolizer *s)
 {
 	return s->perf_map_events;
+}
+
+const uint64_t *symbolizer_jitdump_events(const struct symbolizer *s)
+{
+	return s->jitdump_events;
 }
 
 void symbolizer_dwarf_counts(const struct symbolizer *s, uint64_t *ret)

@@ -35,12 +35,14 @@ enum symbol_missing {
 	SYMBOL_STRIPPED,	  /* the file has no symbol table and no debug file was found */
 	SYMBOL_NO_SYMBOL,	  /* the symbol table has no function there */
 	SYMBOL_AWAITS_DEBUG_FILE, /* a server is asked for the debug file */
-	SYMBOL_UNREADABLE_ELF,	  /* truncated, malformed or no ELF file */
-	SYMBOL_NOT_OPENED,	  /* gone, or the agent may not open the file, or not yet */
+	SYMBOL_TRUNCATED_ELF,	  /* an ELF file whose headers or tables leave the file */
+	SYMBOL_UNREADABLE_ELF,	  /* no ELF file, or no 64-bit one */
+	SYMBOL_DENIED,		  /* the agent may not open the file */
+	SYMBOL_NOT_OPENED,	  /* gone, or not opened yet */
 	SYMBOL_SLOW_FILE,	  /* the file blocked a reader */
 	SYMBOL_OVER_BUDGET,	  /* the file, or the whole report, takes too much work */
-	SYMBOL_NO_PERF_MAP,	  /* compiled code of a process without a perf map */
-	SYMBOL_NOT_IN_PERF_MAP,	  /* ... with a perf map that lacks this function */
+	SYMBOL_NO_PERF_MAP,	  /* compiled code of a process without a perf map or jitdump */
+	SYMBOL_NOT_IN_PERF_MAP,	  /* ... with one that lacks this function */
 	SYMBOL_NO_MAPPING,	  /* no known mapping has the address */
 	SYMBOL_KERNEL_HIDDEN,	  /* the agent does not see the kernel's addresses */
 	SYMBOL_NOT_IN_KERNEL,	  /* the kernel lists no function there */
@@ -131,6 +133,8 @@ const uint64_t *symbolizer_reads(const struct symbolizer *s);
 extern const char *const symbol_read_names[SYMBOL_READ_MAX];
 /* Events of perf maps so far: PERF_MAP_EVENT_MAX numbers (symbolize/perf_map.h), borrowed. */
 const uint64_t *symbolizer_perf_map_events(const struct symbolizer *s);
+/* The same of jitdumps: JITDUMP_EVENT_MAX numbers (symbolize/jitdump.h). */
+const uint64_t *symbolizer_jitdump_events(const struct symbolizer *s);
 /* Requests for DWARF by outcome, so far: DWARFREADER_OUTCOME_MAX numbers (dwarfreader.h). */
 void symbolizer_dwarf_counts(const struct symbolizer *s, uint64_t *ret);
 /* From any thread: addresses without a name so far have none, so that a report ends soon. Only

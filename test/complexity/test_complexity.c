@@ -26,6 +26,7 @@
 #include "procmap/image.h"
 #include "profile.pb-c.h"
 #include "support/elfworst.h"
+#include "support/jitmake.h"
 #include "elf/elffile.h"
 #include "elf/elfinflate.h"
 #include "elf/elfsym.h"
@@ -37,6 +38,7 @@
 #include "runtimes/hotspot_line.h"
 #include "runtimes/python_line.h"
 #include "symbolize/demangle.h"
+#include "symbolize/jitdump.h"
 #include "symbolize/lookup.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/rustname.h"
@@ -919,6 +921,43 @@ static uint64_t perf_map_backwards(size_t n)
 	return run_perf_map(&text);
 }
 
+static uint64_t run_jitdump(struct buf *bytes)
+{
+	uint64_t events[JITDUMP_EVENT_MAX] = {0}, before;
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+	struct work_budget work;
+	struct jitdump *j;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes->data, bytes->len), bytes->len);
+	assert_int_equal(jitdump_new(events, &j), 0);
+	work_budget_init(&work, UINT64_MAX, UINT64_MAX / 2, NULL);
+	before = count_now();
+	assert_int_equal(jitdump_read(j, fd, &work), 0);
+	before = count_now() - before;
+	assert_int_equal(events[JITDUMP_FULL] + events[JITDUMP_CUT], 0);
+	assert_true(jitdump_n(j) > 0);
+	jitdump_free(j);
+	close(fd);
+	buf_deinit(bytes);
+	return before;
+}
+
+/* A function with lines is cut by others, so that each part has the lines. */
+static uint64_t jitdump_lines(size_t n)
+{
+	const struct jitmake_line line = {0x1000, 10, "/a/b.js"};
+	const struct jitmake_header header = jitmake_this();
+	struct buf bytes = BUF_INIT(64u << 20);
+
+	jitmake_header(&bytes, &header);
+	jitmake_lines(&bytes, 0x1000, &line, 1);
+	jitmake_load(&bytes, 0x1000, 16 * n, "f", 0);
+	for (size_t i = 0; i < n; i++)
+		jitmake_load(&bytes, 0x1000 + 16 * i, 8, "g", 0);
+	return run_jitdump(&bytes);
+}
+
 /* ---------------------------------------------------------------- runtimes */
 
 /* The line of the last instruction of a function with @n lines, by all shapes of tables. */
@@ -962,6 +1001,7 @@ static const struct input inputs[] = {
 	{"perf_map: functions inside functions", perf_map_nested, 4096},
 	{"perf_map: functions over functions", perf_map_growing, 4096},
 	{"perf_map: functions backwards", perf_map_backwards, 4096},
+	{"jitdump: parts of a function with lines", jitdump_lines, 4096},
 	{"symtab: labels inside a function", symtab_labels, 4096},
 	{"symtab: aliases", symtab_aliases, 4096},
 	{"symtab: untyped symbols with long names", symtab_untyped, 4096},

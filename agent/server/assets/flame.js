@@ -344,12 +344,14 @@
 	const REMEDIES = {
 		stripped_no_debug: "stripped; install its debug symbols or set --debuginfod",
 		awaits_debug_file: "its debug file is being downloaded",
+		truncated_elf: "the file is truncated or damaged",
 		unreadable_elf: "no readable ELF file",
+		denied: "podprof may not open the file; see podprof doctor",
 		not_opened: "the file could not be opened",
 		slow_file: "its file system does not answer",
 		over_budget: "the file takes too much work",
 		no_perf_map: "compiled code; let the runtime write a perf map, as node --perf-basic-prof does",
-		not_in_perf_map: "not in the perf map",
+		not_in_perf_map: "not in the perf map or jitdump",
 		no_mapping: "code in memory that was mapped later or not at all",
 		kernel_hidden: "the kernel hides its addresses; see kernel.kptr_restrict",
 	};

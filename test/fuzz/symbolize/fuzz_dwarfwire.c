@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbolize/dwarfcache.h"
 #include "symbolize/dwarfwire.h"
+#include "symbolize/linecache.h"
 #include "symbolize/symbolizer.h"
 
 #define CACHE_BYTES (1u << 20)
 #define ADDRESSES   64
 
 /* Keeps the answer, as its source does. */
-static void keep(struct dwarfwire_reader *reader, struct dwarfcache *cache)
+static void keep(struct dwarfwire_reader *reader, struct linecache *cache)
 {
 	static struct symbol_line lines[SYMBOL_LINES_MAX];
 	const struct symbol_line *kept;
@@ -22,8 +22,8 @@ static void keep(struct dwarfwire_reader *reader, struct dwarfcache *cache)
 	for (uint64_t vaddr = 0; vaddr < ADDRESSES; vaddr++) {
 		if (dwarfwire_next(reader, lines, &n))
 			return;
-		if (dwarfcache_add(cache, vaddr, lines, n) < 0 ||
-		    !dwarfcache_get(cache, vaddr, &kept, &n_kept))
+		if (linecache_add(cache, vaddr, lines, n) < 0 ||
+		    !linecache_get(cache, vaddr, &kept, &n_kept))
 			continue;
 		if (n_kept != n)
 			abort();
@@ -36,14 +36,18 @@ static void keep(struct dwarfwire_reader *reader, struct dwarfcache *cache)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct dwarfwire_wanted wanted;
 	struct dwarfwire_reader reader;
-	struct dwarfcache cache;
+	struct linecache cache;
 
 	if (size > DWARFWIRE_ANSWER_MAX || dwarfwire_reader_init(&reader, data, size))
 		return 0;
-	dwarfcache_init(&cache, CACHE_BYTES);
+	linecache_init(&cache, CACHE_BYTES);
 	keep(&reader, &cache);
-	dwarfcache_deinit(&cache);
+	while (dwarfwire_wanted(&reader, &wanted))
+		if (wanted.path[0] != '/')
+			abort();
+	linecache_deinit(&cache);
 	dwarfwire_reader_deinit(&reader);
 	return 0;
 }

@@ -246,6 +246,66 @@ static void test_perf_map(void **state)
 	munmap(jit, 4096);
 }
 
+/* The name and the protection of a mapped file; whether it is the process's jitdump. */
+struct jitdump_row {
+	const char *name;
+	const char *file; /* %d: the pid */
+	int prot;
+	bool is_jitdump;
+};
+
+static const struct jitdump_row jitdump_rows[] = {
+	{"its own", "jit-%d.dump", PROT_READ | PROT_EXEC, true},
+	{"its parent's", "jit-1.dump", PROT_READ | PROT_EXEC, true},
+	{"no code", "jit-%d.dump", PROT_READ, false},
+	{"another name", "jit-%d.dum", PROT_READ | PROT_EXEC, false},
+	{"no number", "jit-%dx.dump", PROT_READ | PROT_EXEC, false},
+};
+
+/* The thread opens the jitdump with the list, by the mapping: the file may be deleted. */
+static void test_jitdump(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(jitdump_rows); i++) {
+		const struct jitdump_row *row = &jitdump_rows[i];
+		char name[32], byte = 0;
+		struct frame frame;
+		struct bench *b;
+		char *jit, *dump;
+		void *own;
+		int fd;
+
+		row_begin(row->name);
+		assert_int_equal(setup(&own), 0);
+		b = own;
+		// NOLINTNEXTLINE(clang-diagnostic-format-nonliteral): of the rows
+		snprintf(name, sizeof(name), row->file, (int)getpid());
+		tree_write(b->tree.fd, name, "JITDUMP");
+		fd = openat(b->tree.fd, name, O_RDONLY | O_CLOEXEC);
+		dump = mmap(NULL, 4096, row->prot, MAP_PRIVATE, fd, 0);
+		jit = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		assert_true(dump != MAP_FAILED && jit != MAP_FAILED);
+		close(fd);
+		assert_int_equal(unlinkat(b->tree.fd, name, 0), 0);
+		(void)get(b, 1);
+		run_until(b, all_opened);
+		assert_int_equal(address_space_resolve(b->cache, get(b, 1),
+						       (uint64_t)(uintptr_t)jit, &frame),
+				 0);
+		assert_int_equal(frame.image->kind, IMAGE_ANON);
+		fd = image_jitdump(frame.image);
+		assert_int_equal(fd >= 0, row->is_jitdump);
+		if (fd >= 0) {
+			assert_int_equal(pread(fd, &byte, 1, 0), 1);
+			assert_int_equal(byte, 'J');
+		}
+		image_unref(frame.image);
+		munmap(jit, 4096);
+		munmap(dump, 4096);
+		assert_int_equal(teardown(&own), 0);
+	}
+}
+
 /* A process of known files is unwound at once, and named when its files are open. */
 static void test_guess(void **state)
 {
@@ -808,6 +868,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_opened_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_perf_map, setup, teardown),
+		cmocka_unit_test(test_jitdump),
 		cmocka_unit_test_setup_teardown(test_same_as_here, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_guess, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_blocked, setup, teardown),

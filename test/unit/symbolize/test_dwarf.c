@@ -7,6 +7,7 @@
 #include "support/test.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,20 +16,25 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
 #include "support/allocfail.h"
 #include "support/elfmake.h"
 #include "support/fixture.h"
+#include "symbolize/debugfile.h"
 #include "symbolize/demangle.h"
-#include "symbolize/dwarfcache.h"
 #include "symbolize/dwarfchild.h"
 #include "symbolize/dwarfreader.h"
 #include "symbolize/dwarfwire.h"
+#include "symbolize/linecache.h"
+#include "symbolize/source.h"
 #include "symbolize/symbolizer.h"
 
 #define CACHE_BYTES (16u << 20)
+/* As long as a busy machine may need. */
+#define DEADLINE    (600 * NSEC_PER_SEC)
 /* Every so many bytes of the code. */
 #define STEP	    3
 #define NAME	    8192
@@ -273,6 +279,142 @@ static pid_t child(void)
 	if (read(fd, text, sizeof(text) - 1) <= 0)
 		return 0;
 	return (pid_t)strtol(text, NULL, 10);
+}
+
+/* ---------------------------------------------------------------- split DWARF */
+
+/* Functions, files and lines of addresses, as text. */
+struct chains {
+	struct buf text;
+	size_t n_inlined;
+};
+
+static int add_chain(void *ctx, size_t i, const struct symbol *symbol)
+{
+	struct chains *c = ctx;
+
+	for (size_t k = 0; k < symbol->n_lines; k++) {
+		const struct symbol_line *line = &symbol->lines[k];
+
+		assert_int_equal(buf_printf(&c->text, "%zu %s %s:%u:%u %u\n", i,
+					    symbol->found ? line->system_name : "?", line->file,
+					    line->line, line->column, line->start_line),
+				 0);
+	}
+	c->n_inlined += symbol->n_lines > 1;
+	return 0;
+}
+
+static void ask_chains(struct symbolizer *s, struct image *image, struct chains *ret)
+{
+	const struct elffile_section text = text_of(image);
+	uint64_t *vaddrs = calloc(text.size, sizeof(*vaddrs));
+
+	assert_non_null(vaddrs);
+	*ret = (struct chains){.text = BUF_INIT(64u << 20)};
+	for (size_t i = 0; i < text.size; i++)
+		vaddrs[i] = text.vaddr + i;
+	assert_int_equal(symbolizer_find_all(s, image, vaddrs, text.size, add_chain, ret), 0);
+	symbolizer_release(s);
+	free(vaddrs);
+}
+
+struct split_row {
+	const char *split;
+	const char *whole;
+};
+
+static const struct split_row split_rows[] = {
+	{"inline-split4", "inline-gcc4"},
+	{"inline-split5", "inline-gcc5"},
+	{"inline-clangsplit4", "inline-clang4"},
+	{"inline-clangsplit5", "inline-clang5"},
+};
+
+/* Each byte of the code has the functions and lines that it has without the split. */
+static void test_split(void **state)
+{
+	struct root proc;
+
+	(void)state;
+	assert_int_equal(root_open("/proc", &proc), 0);
+	for (size_t i = 0; i < array_size(split_rows); i++) {
+		struct symbolizer *s = new_symbolizer(&proc, 0, DEADLINE);
+		struct image *split = fixture_image(split_rows[i].split);
+		struct image *whole = fixture_image(split_rows[i].whole);
+		struct chains a, b;
+
+		row_begin(split_rows[i].split);
+		assert_int_equal(text_of(split).vaddr, text_of(whole).vaddr);
+		ask_chains(s, split, &a);
+		ask_chains(s, whole, &b);
+		assert_string_equal(a.text.data, b.text.data);
+		assert_int_equal(a.n_inlined, b.n_inlined);
+		assert_true(a.n_inlined > 500);
+		buf_deinit(&a.text);
+		buf_deinit(&b.text);
+		symbolizer_free(s);
+		image_unref(split);
+		image_unref(whole);
+	}
+	root_deinit(&proc);
+}
+
+/* Without the file, the line is known, and the name of the symbol table. */
+static void test_split_absent(void **state)
+{
+	struct image *split = fixture_image("inline-split5");
+	struct symbolizer *s = new_symbolizer(NULL, 0, DEADLINE);
+	struct chains c;
+
+	(void)state;
+	ask_chains(s, split, &c);
+	assert_int_equal(c.n_inlined, 0);
+	assert_non_null(strstr(c.text.data, "/inline.cc:"));
+	buf_deinit(&c.text);
+	symbolizer_free(s);
+	image_unref(split);
+}
+
+struct place_row {
+	const char *name;
+	const char *path; /* without a '/': a fixture */
+	int outcome;
+};
+
+static const struct place_row place_rows[] = {
+	{"split DWARF", "inline-split5-inline.dwo", 0},
+	{"a program", "inline-split5", DEBUGFILE_OTHER},
+	{"a text", "/etc/passwd", DEBUGFILE_OTHER},
+	{"a device", "/dev/zero", DEBUGFILE_ABSENT},
+	{"a directory", "/", DEBUGFILE_ABSENT},
+	{"nothing", "/no/such.dwo", DEBUGFILE_ABSENT},
+};
+
+/* The process that reads DWARF may ask for any path, and gets split DWARF alone. */
+static void test_split_places(void **state)
+{
+	struct image *program_image = fixture_image("inline-split5");
+	struct root proc;
+	struct source_file of = {.elf = program_image->file, .proc = &proc};
+
+	(void)state;
+	assert_int_equal(root_open("/proc", &proc), 0);
+	for (size_t i = 0; i < array_size(place_rows); i++) {
+		const struct place_row *row = &place_rows[i];
+		char relative[FIXTURE_PATH_MAX], path[PATH_MAX];
+		struct elffile *file = NULL;
+
+		row_begin(row->name);
+		if (row->path[0] == '/')
+			snprintf(path, sizeof(path), "%s", row->path);
+		else
+			assert_non_null(realpath(fixture_path(row->path, relative), path));
+		assert_int_equal(debugfile_open_split(&of, path, &file), row->outcome);
+		elffile_free(file);
+	}
+	image_unref(program_image);
+	root_deinit(&proc);
 }
 
 /* The symbol table names the function, and another file has lines again. */
@@ -593,20 +735,20 @@ static void test_hostile(void **state)
 /* ---------------------------------------------------------------- the cache */
 
 /* One line at @vaddr, whose number is the address. */
-static void add(struct dwarfcache *cache, uint64_t vaddr)
+static void add(struct linecache *cache, uint64_t vaddr)
 {
 	const struct symbol_line line = {
 		.function = "f", .system_name = "f", .file = "f.c", .line = (uint32_t)vaddr};
 
-	assert_int_equal(dwarfcache_add(cache, vaddr, &line, 1), 0);
+	assert_int_equal(linecache_add(cache, vaddr, &line, 1), 0);
 }
 
-static bool has(struct dwarfcache *cache, uint64_t vaddr)
+static bool has(struct linecache *cache, uint64_t vaddr)
 {
 	const struct symbol_line *lines;
 	size_t n;
 
-	if (!dwarfcache_get(cache, vaddr, &lines, &n))
+	if (!linecache_get(cache, vaddr, &lines, &n))
 		return false;
 	assert_int_equal(n, 1);
 	assert_int_equal(lines[0].line, vaddr);
@@ -617,10 +759,10 @@ static bool has(struct dwarfcache *cache, uint64_t vaddr)
 static void test_eviction(void **state)
 {
 	enum { MAX = 256 << 10 };
-	struct dwarfcache cache;
+	struct linecache cache;
 
 	(void)state;
-	dwarfcache_init(&cache, MAX);
+	linecache_init(&cache, MAX);
 	add(&cache, 1);
 	for (uint64_t vaddr = 2; vaddr < 20000; vaddr++) {
 		add(&cache, vaddr);
@@ -630,8 +772,39 @@ static void test_eviction(void **state)
 	}
 	assert_true(has(&cache, 19999));
 	assert_false(has(&cache, 2));
-	assert_int_equal(dwarfcache_add(&cache, 3, NULL, 0), 0); /* known to have no name */
-	dwarfcache_deinit(&cache);
+	assert_int_equal(linecache_add(&cache, 3, NULL, 0), 0); /* known to have no name */
+	linecache_deinit(&cache);
+}
+
+/* A full cache keeps no more, and what it has stays where it is, until it ages. */
+static void test_borrowed(void **state)
+{
+	const struct linecache_answer none = {.start = 0x60, .has_start = true};
+	struct linecache_answer first, again;
+	struct linecache cache;
+	uint64_t vaddr = 1;
+	int r;
+
+	(void)state;
+	linecache_init(&cache, 64 << 10);
+	for (size_t i = 0; i < 3; i++) {
+		r = linecache_keep(&cache, vaddr, &none);
+		assert_int_equal(r, 0);
+		assert_true(linecache_find(&cache, vaddr, &first));
+		assert_int_equal(first.n, 0);
+		assert_true(first.has_start);
+		assert_int_equal(first.start, 0x60);
+		while (!r)
+			r = linecache_keep(&cache, ++vaddr, &none);
+		assert_int_equal(r, LINECACHE_FULL);
+		assert_true(linecache_find(&cache, vaddr - 1, &again));
+		linecache_age(&cache);
+		assert_true(linecache_find(&cache, vaddr - 1, &again));
+		linecache_age(&cache); /* there is room */
+		assert_true(linecache_find(&cache, vaddr - 1, &again));
+	}
+	assert_false(linecache_find(&cache, 1, &first));
+	linecache_deinit(&cache);
 }
 
 static int keep_one(void *ctx)
@@ -640,7 +813,7 @@ static int keep_one(void *ctx)
 					 0, 0, 0, 7, 0, 0, 0, 2, 0,   0, 0, 5, 0, 0, 0};
 	struct symbol_line lines[SYMBOL_LINES_MAX];
 	struct dwarfwire_reader reader;
-	struct dwarfcache cache;
+	struct linecache cache;
 	size_t n = 0;
 	int r = dwarfwire_reader_init(&reader, answer, sizeof(answer));
 
@@ -648,10 +821,10 @@ static int keep_one(void *ctx)
 	if (r)
 		return r;
 	r = dwarfwire_next(&reader, lines, &n);
-	dwarfcache_init(&cache, 1 << 20);
+	linecache_init(&cache, 1 << 20);
 	if (!r)
-		r = dwarfcache_add(&cache, 1, lines, n);
-	dwarfcache_deinit(&cache);
+		r = linecache_add(&cache, 1, lines, n);
+	linecache_deinit(&cache);
 	dwarfwire_reader_deinit(&reader);
 	return r;
 }
@@ -684,10 +857,12 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chains),	       cmocka_unit_test(test_hang),
-		cmocka_unit_test(test_late),	       cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_broken_bytes),   cmocka_unit_test(test_shrinks),
-		cmocka_unit_test(test_hostile),	       cmocka_unit_test(test_eviction),
+		cmocka_unit_test(test_chains),	       cmocka_unit_test(test_split),
+		cmocka_unit_test(test_split_absent),   cmocka_unit_test(test_split_places),
+		cmocka_unit_test(test_hang),	       cmocka_unit_test(test_late),
+		cmocka_unit_test(test_killed),	       cmocka_unit_test(test_broken_bytes),
+		cmocka_unit_test(test_shrinks),	       cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_eviction),       cmocka_unit_test(test_borrowed),
 		cmocka_unit_test(test_without_memory),
 	};
 

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/work_budget.h"
 #include "support/allocfail.h"
+#include "symbolize/codetable.h"
 #include "symbolize/perf_map.h"
 
 struct map {
@@ -212,7 +213,7 @@ static void test_long_lines(void **state)
 		if (over)
 			check(&map, 0x1000, NULL);
 		else
-			assert_int_equal(strlen(perf_map_find(map.m, 0x1000)), PERF_MAP_NAME_MAX);
+			assert_int_equal(strlen(perf_map_find(map.m, 0x1000)), CODE_TABLE_NAME_MAX);
 		close_map(&map);
 	}
 	buf_deinit(&line);
@@ -261,25 +262,25 @@ static void test_full(void **state)
 
 	(void)state;
 	open_map(&map);
-	append_ranges(&map, 0, PERF_MAP_RANGES_MAX, "f");
+	append_ranges(&map, 0, CODE_TABLE_RANGES_MAX, "f");
 	assert_int_equal(read_map(&map), 0);
 	assert_int_equal(map.events[PERF_MAP_FULL], 0);
-	assert_int_equal(perf_map_n(map.m), PERF_MAP_RANGES_MAX);
-	append_ranges(&map, PERF_MAP_RANGES_MAX, 1, "one_more");
+	assert_int_equal(perf_map_n(map.m), CODE_TABLE_RANGES_MAX);
+	append_ranges(&map, CODE_TABLE_RANGES_MAX, 1, "one_more");
 	assert_int_equal(read_map(&map), 0);
 	assert_int_equal(map.events[PERF_MAP_FULL], 1);
 	check(&map, 0x10, "f");
-	check(&map, (PERF_MAP_RANGES_MAX + 1) * 0x10, NULL);
+	check(&map, (CODE_TABLE_RANGES_MAX + 1) * 0x10, NULL);
 	close_map(&map);
 
 	open_map(&map);
 	for (size_t i = 0; i < 6; i++)
-		append_ranges(&map, 0, PERF_MAP_RANGES_MAX / 2, i < 5 ? "old" : "new");
+		append_ranges(&map, 0, CODE_TABLE_RANGES_MAX / 2, i < 5 ? "old" : "new");
 	assert_int_equal(read_map(&map), 0);
 	assert_int_equal(map.events[PERF_MAP_FULL], 0);
-	assert_int_equal(perf_map_n(map.m), PERF_MAP_RANGES_MAX / 2);
+	assert_int_equal(perf_map_n(map.m), CODE_TABLE_RANGES_MAX / 2);
 	check(&map, 0x10, "new");
-	check(&map, PERF_MAP_RANGES_MAX / 2 * 0x10, "new");
+	check(&map, CODE_TABLE_RANGES_MAX / 2 * 0x10, "new");
 	close_map(&map);
 }
 

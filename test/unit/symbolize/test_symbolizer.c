@@ -9,8 +9,11 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
 #include "elf/elffile.h"
@@ -19,6 +22,8 @@
 #include "support/fixture.h"
 #include "support/gofixture.h"
 #include "support/gotable.h"
+#include "support/jitmake.h"
+#include "symbolize/jitdump.h"
 #include "symbolize/lookup.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/source.h"
@@ -121,9 +126,26 @@ static void test_programs(void **state)
 	image_unref(cxx);
 }
 
+/* The first half of a program. */
+static struct image *make_cut(const char *path)
+{
+	_cleanup_(close_fdp) int from = open(path, O_RDONLY | O_CLOEXEC);
+	int elf, fd = memfd_create("cut", MFD_CLOEXEC);
+	struct image *image;
+	struct stat st;
+
+	assert_int_equal(fstat(from, &st), 0);
+	assert_int_equal(sendfile(fd, from, NULL, (size_t)st.st_size / 2), st.st_size / 2);
+	assert_int_equal(image_new_file(fd, "/x/cut", &image, &elf), 0);
+	assert_null(image->file);
+	return image;
+}
+
 static void test_without_names(void **state)
 {
+	char path[FIXTURE_PATH_MAX];
 	struct image *stripped = fixture_image("plain-stripped"), *text, *anon, *unknown, *odd;
+	struct image *cut = make_cut(fixture_path("plain-pie", path));
 	struct image *whole = fixture_image("plain-pie"), *linked = fixture_image("cxx-linked");
 	struct fixture *f = *state;
 	struct symbol sym;
@@ -148,6 +170,9 @@ static void test_without_names(void **state)
 	sym = find(f, text, 0x1234);
 	check_name(&sym, false, "Makefile+0x1234");
 	assert_int_equal(sym.missing, SYMBOL_UNREADABLE_ELF);
+	sym = find(f, cut, 0x1234);
+	check_name(&sym, false, "cut+0x1234");
+	assert_int_equal(sym.missing, SYMBOL_TRUNCATED_ELF);
 	sym = find(f, anon, 0x7f0000001234);
 	check_name(&sym, false, "[anon]");
 	assert_int_equal(sym.missing, SYMBOL_NO_PERF_MAP);
@@ -157,6 +182,9 @@ static void test_without_names(void **state)
 	sym = find(f, odd, 1);
 	check_name(&sym, false, "a?b+0x1");
 	assert_int_equal(sym.missing, SYMBOL_NOT_OPENED);
+	odd->fault = IMAGE_DENIED;
+	sym = find(f, odd, 1);
+	assert_int_equal(sym.missing, SYMBOL_DENIED);
 	image_set_slow(whole);
 	sym = find(f, whole, 0x10);
 	assert_int_equal(sym.missing, SYMBOL_SLOW_FILE);
@@ -164,6 +192,7 @@ static void test_without_names(void **state)
 	image_unref(whole);
 	image_unref(linked);
 	image_unref(text);
+	image_unref(cut);
 	image_unref(anon);
 	image_unref(unknown);
 	image_unref(odd);
@@ -235,6 +264,46 @@ static void test_perf_map(void **state)
 	check_name(&sym, true, "inner");
 	image_unref(jit);
 	image_unref(ended);
+}
+
+/* The descriptor comes with the process's mappings. The dump has lines, and goes before the map. */
+static void test_jitdump(void **state)
+{
+	const struct jitmake_line lines[] = {{0x1000, 10, "/a/b.js"}, {0x1008, 11, NULL}};
+	const struct jitmake_header header = jitmake_this();
+	struct fixture *f = *state;
+	const uint64_t *events = symbolizer_jitdump_events(f->s);
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+	struct buf b = BUF_INIT(1u << 20);
+	struct image *jit;
+	struct symbol sym;
+	struct pid_id id;
+	char path[64];
+
+	assert_int_equal(pid_read(&f->proc, getpid(), &id), 0);
+	jit = make_memory(&id, "[anon]");
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	append_map(path, "1000 10 map\n2000 10 only_map\n");
+	sym = find(f, jit, 0x1008);
+	check_name(&sym, true, "map");
+	jitmake_header(&b, &header);
+	jitmake_lines(&b, 0x1000, lines, array_size(lines));
+	jitmake_load(&b, 0x1000, 16, "dump", 16);
+	assert_int_equal(write(fd, b.data, b.len), b.len);
+	image_set_jitdump(jit, fd);
+	sym = find(f, jit, 0x1008);
+	check_name(&sym, true, "dump");
+	assert_string_equal(sym.lines[0].file, "/a/b.js");
+	assert_int_equal(sym.lines[0].line, 11);
+	sym = find(f, jit, 0x2000);
+	check_name(&sym, true, "only_map");
+	sym = find(f, jit, 0x3000);
+	check_name(&sym, false, "[anon]");
+	assert_int_equal(sym.missing, SYMBOL_NOT_IN_PERF_MAP);
+	assert_int_equal(events[JITDUMP_READ], 1);
+	assert_int_equal(unlink(path), 0);
+	image_unref(jit);
+	buf_deinit(&b);
 }
 
 static void test_vdso(void **state)
@@ -686,7 +755,10 @@ static void test_too_much_work(void **state)
 					 0);
 		}
 		sym = find_with(s, greedy.image, 2);
-		check_name(&sym, part, part ? "even" : "plain-pie+0x2");
+		check_name(&sym, greeds[i] != GREED_OPEN,
+			   greeds[i] != GREED_OPEN ? "even" : "plain-pie+0x2");
+		sym = find_with(s, greedy.image, 4);
+		check_name(&sym, part, part ? "even" : "plain-pie+0x4");
 		sym = find_with(s, again, 2);
 		check_name(&sym, false, "plain-pie+0x2");
 		assert_int_equal(sym.missing, SYMBOL_OVER_BUDGET);
@@ -699,6 +771,83 @@ static void test_too_much_work(void **state)
 		image_unref(again);
 		image_unref(other);
 		image_unref(greedy.image);
+	}
+}
+
+/* A source that counts. The odd addresses may have other names later. */
+static size_t n_asked;
+
+static int counted_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)
+{
+	n_asked++;
+	if (vaddr >= 100) {
+		symbol_lines_start(lines, 96);
+		return SOURCE_NONE;
+	}
+	return silent_find(opened, vaddr & ~(uint64_t)1, lines);
+}
+
+static bool counted_is_final(void *opened, uint64_t vaddr)
+{
+	(void)opened;
+	return vaddr % 2 == 0;
+}
+
+static int nothing_new(void *opened, const struct source_file *file)
+{
+	(void)opened;
+	(void)file;
+	return 0;
+}
+
+struct kept_row {
+	const char *name;
+	struct symbol_source source;
+	uint64_t vaddr;
+	const char *want;
+	size_t n_asked; /* in three reports */
+};
+
+#define COUNTED                                                                              \
+	.name = "counted", .open = silent_open, .find = counted_find, .bytes = silent_bytes, \
+	.free = silent_free
+
+static const struct kept_row kept_rows[] = {
+	{"a name", {COUNTED}, 2, "even", 1},
+	{"no name", {COUNTED}, 100, "plain-pie+0x60", 1},
+	{"final", {COUNTED, .is_final = counted_is_final}, 2, "even", 1},
+	{"not final", {COUNTED, .is_final = counted_is_final}, 3, "even", 3},
+	{"the source may have news", {COUNTED, .refresh = nothing_new}, 2, "even", 3},
+};
+
+/* Later reports do not ask again for what is known. */
+static void test_kept(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < array_size(kept_rows); i++) {
+		const struct kept_row *row = &kept_rows[i];
+		const struct symbol_source *const sources[] = {&row->source};
+		const struct symbolizer_opts opts = {.proc = &f->proc,
+						     .cache_bytes = CACHE_BYTES,
+						     .sources = sources,
+						     .n_sources = 1};
+		struct image *image = fixture_image("plain-pie");
+		struct symbolizer *s;
+		struct symbol sym;
+
+		row_begin(row->name);
+		silent = (struct silent){0};
+		n_asked = 0;
+		assert_int_equal(symbolizer_new(&opts, &s), 0);
+		for (size_t k = 0; k < 3; k++) {
+			sym = find_with(s, image, row->vaddr);
+			check_name(&sym, row->vaddr < 100, row->want);
+			symbolizer_release(s);
+		}
+		assert_int_equal(n_asked, row->n_asked);
+		symbolizer_free(s);
+		image_unref(image);
 	}
 }
 
@@ -764,7 +913,7 @@ int main(void)
 		TEST(test_small_cache),	  TEST(test_many_strings),  TEST(test_go_circle),
 		TEST(test_out_of_memory), TEST(test_blocked),	    TEST(test_later),
 		TEST(test_batches),	  TEST(test_too_much_work), TEST(test_stop),
-		TEST(test_report_time),
+		TEST(test_report_time),	  TEST(test_jitdump),	    TEST(test_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_SYMBOLIZE_LINECACHE_H
+#define PODPROF_SYMBOLIZE_LINECACHE_H
+
+/*
+ * Functions and lines by address, of a file. Under a ceiling: addresses that are asked for stay,
+ * others are evicted. An entry takes some 200 bytes; each string is there once.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+struct symbol_line;
+
+struct linecache_entry;
+struct linecache_string;
+
+/**
+ * struct linecache_answer - what is known of an address
+ * @lines:     the @n functions, innermost first; none: the address has no name
+ * @start:     of a function without a name, if @has_start
+ */
+struct linecache_answer {
+	const struct symbol_line *lines;
+	size_t n;
+	uint64_t start;
+	bool has_start;
+};
+
+enum linecache_outcome {
+	LINECACHE_OK = 0,
+	LINECACHE_FULL, /* not kept */
+};
+
+struct linecache_generation {
+	struct arena memory;
+	struct linecache_entry *entries;
+	struct linecache_string *strings;
+};
+
+/* Two generations. A hit in the old one copies the entry into the young one. When the young one is
+ * full, the young generation becomes the old, and the old is dropped. @is_full: at the next
+ * linecache_age(). */
+struct linecache {
+	struct linecache_generation young;
+	struct linecache_generation old;
+	bool is_full;
+};
+
+/* @max_bytes: of both generations together. */
+void linecache_init(struct linecache *cache, size_t max_bytes);
+void linecache_deinit(struct linecache *cache);
+size_t linecache_bytes(const struct linecache *cache);
+/* Copies the @n lines, perhaps none. 0, also without room, or -ENOMEM. */
+int linecache_add(struct linecache *cache, uint64_t vaddr, const struct symbol_line *lines,
+		  size_t n);
+/* False if @vaddr is not known. @ret is borrowed until the next call. */
+bool linecache_get(struct linecache *cache, uint64_t vaddr, const struct symbol_line **ret,
+		   size_t *ret_n);
+
+/* The same for callers with many borrowed answers: these live until the next linecache_age() or
+ * linecache_add(). */
+/* Evicts, if linecache_keep() has found no room. */
+void linecache_age(struct linecache *cache);
+/* Copies @answer. 0, LINECACHE_FULL or -ENOMEM. */
+int linecache_keep(struct linecache *cache, uint64_t vaddr, const struct linecache_answer *answer);
+bool linecache_find(struct linecache *cache, uint64_t vaddr, struct linecache_answer *ret);
+
+#endif
