@@ -83,6 +83,9 @@ struct image_opening {
  * @perf_map: of IMAGE_ANON: the process's perf map, opened while it lived; -1: not seen. Atomic,
  * set once; reading it may block
  * @function: of IMAGE_RUNTIME and IMAGE_BROKEN; else all NULL
+ * @places:   of IMAGE_RUNTIME: the functions that are inlined into one another, @n_places frames
+ *            with references, innermost first. The last is @function itself, without places. NULL:
+ *            nothing is inlined
  * @no_runtimes: of IMAGE_FILE: bits by enum frame_runtime: this runtime is not in the file; 0: not
  *            known. The loop's
  * @opening:  NULL, except for a file that is opened on another thread. Such an image has a path and
@@ -93,6 +96,8 @@ struct image_opening {
  * opened, device and inode come from /proc/PID/maps, where overlayfs and btrfs may show other
  * numbers; the rest is then 0. The @id of an IMAGE_ANON is of no file, but no other image has it.
  */
+struct frame;
+
 struct image {
 	enum image_kind kind;
 	char *path;
@@ -103,6 +108,8 @@ struct image {
 	void *bytes;
 	int perf_map;
 	struct image_function function;
+	struct frame *places;
+	size_t n_places;
 	uint64_t slow_until_ns; /* atomic; see image_set_slow() */
 	unsigned int n_slow;	/* atomic */
 	uint32_t no_runtimes;
@@ -115,6 +122,9 @@ int image_new(enum image_kind kind, const char *path, struct image **ret);
 /* An IMAGE_RUNTIME or IMAGE_BROKEN. @function is copied. */
 int image_new_function(enum image_kind kind, const char *path,
 		       const struct image_function *function, struct image **ret);
+/* An IMAGE_RUNTIME with the function of the last of @n frames, and the others inlined. The frames
+ * are of IMAGE_RUNTIMEs without places; references are taken. */
+int image_new_inlined(const struct frame *places, size_t n, struct image **ret);
 /* An IMAGE_FILE of the regular file @fd; takes @fd on success. A file that is not ELF, or is
  * broken, gives an image without @file. @ret_elf receives the outcome (enum elffile_outcome). */
 int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf);
