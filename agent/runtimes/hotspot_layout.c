@@ -153,6 +153,7 @@ static const struct field_name field_names[] = {
 	{HOTSPOT_POOL_N, "ConstantPool", "_length", false},
 	{HOTSPOT_POOL_SOURCE, "ConstantPool", "_source_file_name_index", false}, /* from 16 on */
 	{HOTSPOT_CLASS_NAME, "Klass", "_name", false},
+	{HOTSPOT_CLASS_SOURCE, "InstanceKlass", "_source_file_name_index", false}, /* to 15 */
 	{HOTSPOT_SYMBOL_N, "Symbol", "_length", false},
 	{HOTSPOT_SYMBOL_BODY, "Symbol", "_body", false},
 };
@@ -167,8 +168,8 @@ static const char *const type_names[HOTSPOT_TYPE_MAX] = {
 /* Fields without which names are right, if poorer. */
 static bool is_optional(enum hotspot_field field)
 {
-	return field == HOTSPOT_POOL_SOURCE || field == HOTSPOT_BLOB_CODE ||
-	       field == HOTSPOT_BLOB_DISTANCE ||
+	return field == HOTSPOT_POOL_SOURCE || field == HOTSPOT_CLASS_SOURCE ||
+	       field == HOTSPOT_BLOB_CODE || field == HOTSPOT_BLOB_DISTANCE ||
 	       (field >= HOTSPOT_BLOB_STUBS && field <= HOTSPOT_DESC_SCOPE);
 }
 

@@ -111,11 +111,12 @@ enum hotspot_field {
 	HOTSPOT_CONST_CODE_BYTES, /* unsigned short, as are the indices */
 	HOTSPOT_CONST_NAME,
 	HOTSPOT_CONST_SIGNATURE,
-	HOTSPOT_POOL_HOLDER, /* pointer to the class */
-	HOTSPOT_POOL_N,	     /* int */
-	HOTSPOT_POOL_SOURCE, /* unsigned short */
-	HOTSPOT_CLASS_NAME,  /* pointer to the symbol */
-	HOTSPOT_SYMBOL_N,    /* unsigned short */
+	HOTSPOT_POOL_HOLDER,  /* pointer to the class */
+	HOTSPOT_POOL_N,	      /* int */
+	HOTSPOT_POOL_SOURCE,  /* unsigned short */
+	HOTSPOT_CLASS_NAME,   /* pointer to the symbol */
+	HOTSPOT_CLASS_SOURCE, /* unsigned short, without HOTSPOT_POOL_SOURCE */
+	HOTSPOT_SYMBOL_N,     /* unsigned short */
 	HOTSPOT_SYMBOL_BODY,
 	HOTSPOT_FIELD_MAX,
 };

@@ -180,6 +180,11 @@ static int read_method(const struct reading *r, uint64_t method, struct method *
 	ranges[2] =
 		(struct memory_range){ret->constants + r->f[HOTSPOT_POOL_SOURCE], &ret->source, 2};
 	result = read_ranges(r, ranges, has_source ? 3 : 2);
+	if (!result && !has_source && r->target->layout.known[HOTSPOT_CLASS_SOURCE]) {
+		ranges[0] = (struct memory_range){ret->holder + r->f[HOTSPOT_CLASS_SOURCE],
+						  &ret->source, 2};
+		result = read_ranges(r, ranges, 1);
+	}
 	if (!result && (ret->name >= ret->n_constants || ret->signature >= ret->n_constants ||
 			ret->source >= ret->n_constants))
 		return HOTSPOT_ODD;

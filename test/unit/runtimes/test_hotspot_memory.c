@@ -30,6 +30,7 @@
 #define INLINED	    15648
 #define CONST	    15680
 #define POOL	    15872
+#define CLASS	    16128
 #define BLOB	    22544
 #define CODE	    40 /* distance from the blob */
 #define METHODS	    16272
@@ -420,6 +421,23 @@ static void layouts(void **state)
 	assert_int_equal(got.descs, 0);
 }
 
+/* Up to 15, the class has the index of its source file. */
+static void source_of_class(void **state)
+{
+	_cleanup_(hotspot_function_deinit) struct hotspot_function f = {0};
+	struct subject s;
+
+	(void)state;
+	subject_init(&s);
+	assert_int_equal(attach(&s), HOTSPOT_OK);
+	s.target.layout.known[HOTSPOT_POOL_SOURCE] = false;
+	s.target.layout.known[HOTSPOT_CLASS_SOURCE] = true;
+	s.target.layout.fields[HOTSPOT_CLASS_SOURCE] = 24;
+	put(&s, CLASS + 24, 3);
+	read_frame(&s, METHOD, check_of_method(&s), &f);
+	assert_string_equal(hotspot_function_place(&f).function.file, "org/x/Map.java");
+}
+
 /* ---------------------------------------------------------------- names */
 
 static void names(void **state)
@@ -503,7 +521,7 @@ int main(void)
 		cmocka_unit_test(no_lines), cmocka_unit_test(odd_functions),
 		cmocka_unit_test(names),    cmocka_unit_test(lines),
 		cmocka_unit_test(scopes),   cmocka_unit_test(inlined),
-		cmocka_unit_test(layouts),
+		cmocka_unit_test(layouts),  cmocka_unit_test(source_of_class),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
