@@ -22,8 +22,8 @@
 #define DESC_BYTES_MAX	 32
 /* Bytes of the code that makes a frame, by far. Reached: it counts as any other code. */
 #define CODE_WHOLE_MAX	 4096
-/* Descriptions of one read. */
-#define DESCS_MAX	 128
+/* Descriptions of one read: a search ends with so many. */
+#define DESCS_BLOCK	 128
 /* Pointers of one code, 8 bytes each. Reached: the same. */
 #define METHODS_MAX	 (1u << 20)
 
@@ -146,11 +146,11 @@ static int find_desc(struct memory *m, const struct hotspot_layout *layout,
 {
 	const uint64_t bytes = layout->bytes[HOTSPOT_DESC];
 	uint64_t low = 0, limit = (t->descs_limit - t->descs) / bytes;
-	uint8_t descs[DESCS_MAX * DESC_BYTES_MAX];
+	uint8_t descs[DESCS_BLOCK * DESC_BYTES_MAX];
 	int r;
 
 	/* all before @low are at or before @off, all from @limit on behind it */
-	while (limit - low > DESCS_MAX) {
+	while (limit - low > DESCS_BLOCK) {
 		const uint64_t middle = low + (limit - low) / 2;
 
 		r = hotspot_outcome_of_memory(

@@ -231,6 +231,22 @@ WALK_INLINE __u64 hotspot_in_copy(__u64 code)
 	return hotspot_zero((code & 0xff3fff) ^ 0x24048f);
 }
 
+/* 1 in code that has pushed a word below its frame of @words words, as C2's comparison of strings
+ * does: the word below the caller's sp is no return address then, and the next one is. Callers of
+ * compiled code are Java code or a stub. */
+WALK_INLINE __u64 hotspot_pushed(const struct walk_ctx *c, __u64 words)
+{
+	const struct hotspot_process *p = hotspot_process_of(c);
+	struct walk *w = c->w;
+	__u64 pushed = 0;
+
+	if (p && !window_word(c->space, c->win, &w->place, w->sp + words * 8 - 8, &w->ra))
+		pushed = 1 - hotspot_in_code(p, w->ra);
+	if (pushed && !window_word(c->space, c->win, &w->place, w->sp + words * 8, &w->ra))
+		return hotspot_in_code(p, w->ra);
+	return 0;
+}
+
 /* Compiled code, with frames of @words words, whole from @complete on. */
 WALK_INLINE __u32 hotspot_sized(const struct walk_ctx *c, __u64 words, __u64 complete)
 {
@@ -244,6 +260,10 @@ WALK_INLINE __u32 hotspot_sized(const struct walk_ctx *c, __u64 words, __u64 com
 		} else if (!window_read(c->space, code, 16, w->pc)) {
 			bytes = hotspot_in_epilogue(code[0], code[1]);
 			words += hotspot_in_copy(code[0]);
+			if (!bytes) {
+				WALK_FENCE();
+				words += hotspot_pushed(c, words);
+			}
 		}
 		WALK_FENCE();
 	}

@@ -265,6 +265,7 @@ static const struct row rows[] = {
 	{"a poll in a loop", 56, 48, true},
 	{"in it", 63, 48, true},
 	{"an older one", 66, 48, true},
+	{"behind the push of a word", 72, 56, true},
 };
 
 static void test_compiled(void **state)
