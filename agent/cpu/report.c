@@ -22,6 +22,7 @@
 #include "pprof/pprof.h"
 #include "pprof/unnamed.h"
 #include "cpu/fold.h"
+#include "runtimes/runtimes.h"
 #include "symbolize/symbolizer.h"
 
 /* Bytes of a comment: a path and some words. Reached: left out. */
@@ -219,6 +220,18 @@ static int name_addresses(struct same_image *same)
 				   same);
 }
 
+static struct symbol_line line_of(const struct image *image, uint64_t line)
+{
+	return (struct symbol_line){
+		.function = image->function.name,
+		/* no symbol: pprof would take "<module>" for arguments of a template */
+		.system_name = "",
+		.file = image->function.file,
+		.line = (uint32_t)line,
+		.start_line = image->function.start_line,
+	};
+}
+
 /* By the names in the image. */
 static int name_functions(struct same_image *same)
 {
@@ -229,18 +242,18 @@ static int name_functions(struct same_image *same)
 		struct symbol symbol = {.n_lines = 1, .found = image->kind == IMAGE_RUNTIME};
 
 		symbol.missing = symbol.found ? SYMBOL_NAMED : SYMBOL_RUNTIME;
-		symbol.lines[0] = (struct symbol_line){
-			.function = image->function.name,
-			/* no symbol: pprof would take "<module>" for arguments of a template */
-			.system_name = "",
-			.file = image->function.file,
-			.line = (uint32_t)same->places[i]->key.vaddr,
-			.start_line = image->function.start_line,
-		};
+		symbol.lines[0] = line_of(image, same->places[i]->key.vaddr);
+		for (size_t k = 0; k < image->n_places; k++) {
+			symbol.lines[k] = line_of(image->places[k].image, image->places[k].vaddr);
+			symbol.lines[k].inlined = k < image->n_places - 1;
+			symbol.n_lines = k + 1;
+		}
 		r = place_name(same->build, same->places[i], &symbol);
 	}
 	return r;
 }
+
+_Static_assert(RUNTIMES_PLACES_MAX <= SYMBOL_LINES_MAX, "a place of a runtime has all its lines");
 
 /* How the places of each kind of image get their names. */
 static int (*const name_by_kind[IMAGE_KIND_MAX])(struct same_image *same) = {
@@ -317,6 +330,7 @@ static int enter_mapping(struct cpu_build *b, const struct place *place, uint32_
 
 	if (is_function(place->key.image)) {
 		mapping.has_functions = mapping.has_filenames = mapping.has_line_numbers = true;
+		mapping.has_inline_frames = true;
 		return pprof_mapping(b->pprof, &mapping, ret);
 	}
 	mapping.has_functions = !facts->lacks_functions;

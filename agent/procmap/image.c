@@ -33,8 +33,13 @@ static void image_free(struct image *image)
 	close_fdp(&image->perf_map);
 	close_fdp(&image->jitdump);
 	free(image->bytes);
-	free((char *)image->function.name);
-	free((char *)image->function.file);
+	if (!image->places) { /* else the last place has the names */
+		free((char *)image->function.name);
+		free((char *)image->function.file);
+	}
+	for (size_t i = 0; i < image->n_places; i++)
+		image_unref(image->places[i].image);
+	free(image->places);
 	free(image->path);
 	free(image);
 }
@@ -179,6 +184,28 @@ int image_new_function(enum image_kind kind, const char *path,
 	image->function.file = strdup(function->file);
 	if (!image->function.name || !image->function.file)
 		return -ENOMEM;
+	*ret = take_ptr(image);
+	return 0;
+}
+
+int image_new_inlined(const struct frame *places, size_t n, struct image **ret)
+{
+	const struct image *outermost = places[n - 1].image;
+	_cleanup_(image_freep) struct image *image = NULL;
+	int r = image_new(IMAGE_RUNTIME, outermost->path, &image);
+
+	if (r)
+		return r;
+	image->places = calloc(n, sizeof(*image->places));
+	if (!image->places)
+		return -ENOMEM;
+	image->function = outermost->function;
+	for (; image->n_places < n; image->n_places++) {
+		const struct frame *place = &places[image->n_places];
+
+		image->places[image->n_places] =
+			(struct frame){image_ref(place->image), place->vaddr};
+	}
 	*ret = take_ptr(image);
 	return 0;
 }

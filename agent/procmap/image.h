@@ -94,6 +94,9 @@ struct image_opening {
  * set once; reading it may block
  * @jitdump:  the same of the process's jitdump
  * @function: of IMAGE_RUNTIME and IMAGE_BROKEN; else all NULL
+ * @places:   of IMAGE_RUNTIME: the functions that are inlined into one another, @n_places frames
+ *            with references, innermost first. The last is @function itself, without places. NULL:
+ *            nothing is inlined
  * @checked_ns: of IMAGE_FILE, atomic: boot clock, when the file was last seen unchanged; 0: never
  * @no_runtimes: of IMAGE_FILE: bits by enum frame_runtime: this runtime is not in the file; 0: not
  *            known. The loop's
@@ -105,6 +108,8 @@ struct image_opening {
  * opened, device and inode come from /proc/PID/maps, where overlayfs and btrfs may show other
  * numbers; the rest is then 0. The @id of an IMAGE_ANON is of no file, but no other image has it.
  */
+struct frame;
+
 struct image {
 	enum image_kind kind;
 	char *path;
@@ -117,6 +122,8 @@ struct image {
 	int perf_map;
 	int jitdump;
 	struct image_function function;
+	struct frame *places;
+	size_t n_places;
 	uint64_t slow_until_ns; /* atomic; see image_set_slow() */
 	unsigned int n_slow;	/* atomic */
 	uint64_t checked_ns;
@@ -130,6 +137,9 @@ int image_new(enum image_kind kind, const char *path, struct image **ret);
 /* An IMAGE_RUNTIME or IMAGE_BROKEN. @function is copied. */
 int image_new_function(enum image_kind kind, const char *path,
 		       const struct image_function *function, struct image **ret);
+/* An IMAGE_RUNTIME with the function of the last of @n frames, and the others inlined. The frames
+ * are of IMAGE_RUNTIMEs without places; references are taken. */
+int image_new_inlined(const struct frame *places, size_t n, struct image **ret);
 /* An IMAGE_FILE of the regular file @fd; takes @fd on success. A file that is not ELF, or is
  * broken, gives an image without @file. @ret_elf receives the outcome (enum elffile_outcome). */
 int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf);

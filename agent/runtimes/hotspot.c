@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The reader of HotSpot. A function is a blob of compiled code or an interpreted method;
- * bpf/shared/hotspot.h describes their words and checks. In profiles the runtime is "java".
+ * The reader of HotSpot. A function is a place in a blob of compiled code, with the methods inlined
+ * there, or in an interpreted method; bpf/shared/hotspot.h describes their words and checks. In
+ * profiles the runtime is "java".
  */
 #include "runtimes/runtimes.h"
 
@@ -57,17 +58,13 @@ static void function_deinit(void *function)
 
 static size_t function_size(const void *function)
 {
-	return ((const struct hotspot_function *)function)->n_lines;
+	return ((const struct hotspot_function *)function)->n_bytes;
 }
 
 static void place(const void *function, uint32_t at, struct runtime_place *ret)
 {
-	const struct hotspot_function *f = function;
-
-	*ret = (struct runtime_place){
-		.function = {.name = f->name, .file = f->file, .start_line = f->first_line},
-		.line = hotspot_function_line(f, at),
-	};
+	(void)at; /* read for this place */
+	*ret = hotspot_function_place(function);
 }
 
 static const struct runtime_reader_kind kind = {
@@ -83,6 +80,7 @@ static const struct runtime_reader_kind kind = {
 	.find = find,
 	.record = record,
 	.version = version,
+	.by_place = true,
 	.function_bytes = sizeof(struct hotspot_function),
 	.read = read_function,
 	.function_deinit = function_deinit,

@@ -128,6 +128,19 @@ static const struct field_name field_names[] = {
 	{HOTSPOT_BLOB_METHOD, "CompiledMethod", "_method", false},  /* to 22 */
 	{HOTSPOT_BLOB_METHOD, "nmethod", "_method", false},
 	{HOTSPOT_BLOB_COMPILE_ID, "nmethod", "_compile_id", false},
+	{HOTSPOT_BLOB_STUBS, "nmethod", "_stub_offset", false},
+	{HOTSPOT_BLOB_SCOPES, "CompiledMethod", "_scopes_data_begin", false}, /* to 22 */
+	{HOTSPOT_BLOB_SCOPES_OFF, "nmethod", "_scopes_data_offset", false},   /* from 23 on */
+	{HOTSPOT_BLOB_DESCS_OFF, "nmethod", "_scopes_pcs_offset", false},
+	{HOTSPOT_BLOB_DESCS_END, "nmethod", "_dependencies_offset", false}, /* to 22 */
+	{HOTSPOT_BLOB_IMMUTABLE, "nmethod", "_immutable_data", false},	    /* from 23 on */
+	{HOTSPOT_BLOB_IMMUTABLE_BYTES, "nmethod", "_immutable_data_size", false},
+	{HOTSPOT_BLOB_METHODS_OFF, "nmethod", "_metadata_offset", false}, /* to 24 */
+	{HOTSPOT_BLOB_DATA_OFF, "CodeBlob", "_data_offset", false},
+	{HOTSPOT_BLOB_MUTABLE, "CodeBlob", "_mutable_data", false}, /* from 25 on */
+	{HOTSPOT_BLOB_RELOCATION_BYTES, "CodeBlob", "_relocation_size", false},
+	{HOTSPOT_DESC_PC, "PcDesc", "_pc_offset", false},
+	{HOTSPOT_DESC_SCOPE, "PcDesc", "_scope_decode_offset", false},
 	{HOTSPOT_METHOD_CONST, "Method", "_constMethod", false},
 	{HOTSPOT_CONST_CONSTANTS, "ConstMethod", "_constants", false},
 	{HOTSPOT_CONST_BYTES_ALL, "ConstMethod", "_constMethod_size", false},
@@ -140,6 +153,7 @@ static const struct field_name field_names[] = {
 	{HOTSPOT_POOL_N, "ConstantPool", "_length", false},
 	{HOTSPOT_POOL_SOURCE, "ConstantPool", "_source_file_name_index", false}, /* from 16 on */
 	{HOTSPOT_CLASS_NAME, "Klass", "_name", false},
+	{HOTSPOT_CLASS_SOURCE, "InstanceKlass", "_source_file_name_index", false}, /* to 15 */
 	{HOTSPOT_SYMBOL_N, "Symbol", "_length", false},
 	{HOTSPOT_SYMBOL_BODY, "Symbol", "_body", false},
 };
@@ -148,13 +162,15 @@ static const char *const type_names[HOTSPOT_TYPE_MAX] = {
 	[HOTSPOT_BLOCK] = "HeapBlock",
 	[HOTSPOT_CONST] = "ConstMethod",
 	[HOTSPOT_POOL] = "ConstantPool",
+	[HOTSPOT_DESC] = "PcDesc",
 };
 
 /* Fields without which names are right, if poorer. */
 static bool is_optional(enum hotspot_field field)
 {
-	return field == HOTSPOT_POOL_SOURCE || field == HOTSPOT_BLOB_CODE ||
-	       field == HOTSPOT_BLOB_DISTANCE;
+	return field == HOTSPOT_POOL_SOURCE || field == HOTSPOT_CLASS_SOURCE ||
+	       field == HOTSPOT_BLOB_CODE || field == HOTSPOT_BLOB_DISTANCE ||
+	       (field >= HOTSPOT_BLOB_STUBS && field <= HOTSPOT_DESC_SCOPE);
 }
 
 /* One table: its entries, and two names of each. */
@@ -235,20 +251,34 @@ static int read_table(struct memory *m, uint64_t at, const uint64_t *offs, size_
 	return r ? r : read_names(m, offs, n, t);
 }
 
-static void take_field(struct hotspot_layout *ret, const struct field_name *f, uint64_t value)
+/* Bytes of a type's text that are compared, with the NUL. */
+#define TYPE_BYTES 12
+
+static bool is_short(const char *type)
 {
-	if (!ret->known[f->field])
-		ret->fields[f->field] = value;
-	ret->known[f->field] = true;
+	static const char *const types[] = {"short", "int16_t", "uint16_t", "u2"};
+
+	for (size_t i = 0; i < array_size(types); i++)
+		if (strcmp(type, types[i]) == 0)
+			return true;
+	return false;
 }
 
-/* The type of the field at @at, as text: int, or int16_t since 23. */
-static int read_width(struct memory *m, uint64_t at, struct hotspot_layout *ret)
+/* @texts: the types of the fields, as text; 0: not known. */
+static int read_widths(struct memory *m, const uint64_t texts[HOTSPOT_FIELD_MAX],
+		       struct hotspot_layout *ret)
 {
-	char type[4];
-	int r = hotspot_outcome_of_memory(memory_read(m, at, type, sizeof(type)));
+	char types[HOTSPOT_FIELD_MAX][TYPE_BYTES] = {{0}};
+	struct memory_range ranges[HOTSPOT_FIELD_MAX];
+	size_t n = 0;
+	int r;
 
-	ret->complete_is_short = !r && memcmp(type, "int", sizeof(type)) != 0;
+	for (int i = 0; i < HOTSPOT_FIELD_MAX; i++)
+		if (texts[i])
+			ranges[n++] = (struct memory_range){texts[i], types[i], TYPE_BYTES - 1};
+	r = hotspot_outcome_of_memory(memory_read_ranges(m, ranges, n));
+	for (int i = 0; i < HOTSPOT_FIELD_MAX; i++)
+		ret->is_short[i] = is_short(types[i]);
 	return r;
 }
 
@@ -258,7 +288,7 @@ static int read_fields(struct memory *m, const uint64_t *variables, struct hotsp
 				 variables[HOTSPOT_STRUCT_OFFSET],
 				 variables[HOTSPOT_STRUCT_ADDRESS],
 				 variables[HOTSPOT_STRUCT_STRING]};
-	uint64_t complete = 0;
+	uint64_t texts[HOTSPOT_FIELD_MAX] = {0};
 	_cleanup_(table_deinit) struct table t = {.stride = variables[HOTSPOT_STRUCT_STRIDE]};
 	int r = read_table(m, variables[HOTSPOT_STRUCTS], offs, 2, array_size(offs), &t);
 
@@ -266,15 +296,14 @@ static int read_fields(struct memory *m, const uint64_t *variables, struct hotsp
 		for (size_t k = 0; k < array_size(field_names); k++) {
 			const struct field_name *f = &field_names[k];
 
-			if (strcmp(t.names[i][0], f->type) == 0 &&
-			    strcmp(t.names[i][1], f->name) == 0)
-				take_field(ret, f, word_of(&t, i, offs[f->is_static ? 3 : 2]));
-			if (f->field == HOTSPOT_BLOB_COMPLETE && ret->known[f->field] && !complete)
-				complete = word_of(&t, i, offs[4]);
+			if (ret->known[f->field] || strcmp(t.names[i][0], f->type) != 0 ||
+			    strcmp(t.names[i][1], f->name) != 0)
+				continue;
+			ret->known[f->field] = true;
+			ret->fields[f->field] = word_of(&t, i, offs[f->is_static ? 3 : 2]);
+			texts[f->field] = word_of(&t, i, offs[4]);
 		}
-	if (!r && complete)
-		r = read_width(m, complete, ret);
-	return r;
+	return r ? r : read_widths(m, texts, ret);
 }
 
 static int read_types(struct memory *m, const uint64_t *variables, struct hotspot_layout *ret)

@@ -59,6 +59,9 @@ struct hotspot_image {
 /* HOTSPOT_OK, HOTSPOT_ABSENT, HOTSPOT_MACHINE, HOTSPOT_MALFORMED, -errno. */
 int hotspot_image_probe(const struct elffile *ef, struct hotspot_image *ret);
 
+/* The first release whose compressed numbers have no zero bytes (hotspot_number.h). */
+#define HOTSPOT_VERSION_NO_ZERO 20
+
 /* Fields of the virtual machine: offsets in their structures, or addresses of static ones. */
 enum hotspot_field {
 	HOTSPOT_HEAPS,	    /* static: pointer to the array of code heaps */
@@ -88,6 +91,19 @@ enum hotspot_field {
 	HOTSPOT_BLOB_DISTANCE, /* ... or its distance */
 	HOTSPOT_BLOB_METHOD,
 	HOTSPOT_BLOB_COMPILE_ID,
+	HOTSPOT_BLOB_STUBS,	 /* int: distance of what is not the method's own code */
+	HOTSPOT_BLOB_SCOPES,	 /* pointer to the scopes ... */
+	HOTSPOT_BLOB_SCOPES_OFF, /* ... or their place in the immutable data */
+	HOTSPOT_BLOB_DESCS_OFF,	 /* descriptions, in the blob or the immutable data */
+	HOTSPOT_BLOB_DESCS_END,	 /* ... in the blob: what follows */
+	HOTSPOT_BLOB_IMMUTABLE,
+	HOTSPOT_BLOB_IMMUTABLE_BYTES,
+	HOTSPOT_BLOB_METHODS_OFF,      /* pointers to methods, in the blob or its data */
+	HOTSPOT_BLOB_DATA_OFF,	       /* data, in the blob */
+	HOTSPOT_BLOB_MUTABLE,	       /* the pointers are behind ... */
+	HOTSPOT_BLOB_RELOCATION_BYTES, /* ... so many bytes */
+	HOTSPOT_DESC_PC,	       /* PcDesc: int, as is the next */
+	HOTSPOT_DESC_SCOPE,
 	HOTSPOT_METHOD_CONST,
 	HOTSPOT_CONST_CONSTANTS,
 	HOTSPOT_CONST_BYTES_ALL, /* int: with the bytecodes, in words */
@@ -95,11 +111,12 @@ enum hotspot_field {
 	HOTSPOT_CONST_CODE_BYTES, /* unsigned short, as are the indices */
 	HOTSPOT_CONST_NAME,
 	HOTSPOT_CONST_SIGNATURE,
-	HOTSPOT_POOL_HOLDER, /* pointer to the class */
-	HOTSPOT_POOL_N,	     /* int */
-	HOTSPOT_POOL_SOURCE, /* unsigned short */
-	HOTSPOT_CLASS_NAME,  /* pointer to the symbol */
-	HOTSPOT_SYMBOL_N,    /* unsigned short */
+	HOTSPOT_POOL_HOLDER,  /* pointer to the class */
+	HOTSPOT_POOL_N,	      /* int */
+	HOTSPOT_POOL_SOURCE,  /* unsigned short */
+	HOTSPOT_CLASS_NAME,   /* pointer to the symbol */
+	HOTSPOT_CLASS_SOURCE, /* unsigned short, without HOTSPOT_POOL_SOURCE */
+	HOTSPOT_SYMBOL_N,     /* unsigned short */
 	HOTSPOT_SYMBOL_BODY,
 	HOTSPOT_FIELD_MAX,
 };
@@ -109,6 +126,7 @@ enum hotspot_type {
 	HOTSPOT_BLOCK, /* header of a block of code */
 	HOTSPOT_CONST, /* ConstMethod: the bytecodes follow */
 	HOTSPOT_POOL,  /* ConstantPool: the entries follow */
+	HOTSPOT_DESC,  /* PcDesc; 0: not known */
 	HOTSPOT_TYPE_MAX,
 };
 
@@ -116,7 +134,7 @@ struct hotspot_layout {
 	uint64_t fields[HOTSPOT_FIELD_MAX];
 	bool known[HOTSPOT_FIELD_MAX];
 	uint64_t bytes[HOTSPOT_TYPE_MAX];
-	bool complete_is_short; /* HOTSPOT_BLOB_COMPLETE is no int */
+	bool is_short[HOTSPOT_FIELD_MAX]; /* two bytes instead of four */
 };
 
 /**

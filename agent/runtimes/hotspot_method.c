@@ -15,6 +15,7 @@
 #include "procmap/memory.h"
 #include "runtimes/hotspot_line.h"
 #include "runtimes/hotspot_name.h"
+#include "runtimes/hotspot_scopes.h"
 
 /* Bytes of a symbol that are read, with a NUL. Reached: cut. */
 #define SYMBOL_BYTES	512
@@ -24,12 +25,10 @@
 #define FLAG_LINES	1
 /* Bytes of a ConstMethod. Reached: the function has no lines. */
 #define CONST_BYTES_MAX (16u << 20)
-/* The first release whose numbers have no zero bytes. */
-#define VERSION_NO_ZERO 20
 
 void hotspot_function_deinit(struct hotspot_function *f)
 {
-	free(f->lines);
+	free(f->places);
 	*f = (struct hotspot_function){0};
 }
 
@@ -49,9 +48,22 @@ struct reading {
 	const struct hotspot_target *target;
 	const uint64_t *f; /* fields of the layout */
 	uint64_t object;
+	uint32_t place;
 	bool is_compiled;
-	uint64_t key[3]; /* the words of the check */
-	uint64_t method;
+};
+
+/* What the reading begins with. Equal before and after if all that was read belongs together. */
+struct origin {
+	uint64_t key[3];	      /* the words of the check */
+	struct hotspot_tables tables; /* of compiled code */
+};
+
+/* One place while it is read. */
+struct text {
+	char name[RUNTIMES_NAME_MAX];
+	char file[RUNTIMES_FILE_MAX];
+	uint32_t first_line; /* 0: not known */
+	uint32_t line;
 };
 
 static int read_ranges(const struct reading *r, const struct memory_range *ranges, size_t n)
@@ -88,9 +100,15 @@ static int read_method_key(const struct reading *r, uint64_t key[3])
 	return read_ranges(r, ranges, 2);
 }
 
-static int read_key(const struct reading *r, uint64_t key[3])
+static int read_origin(const struct reading *r, struct origin *ret)
 {
-	return r->is_compiled ? read_compiled_key(r, key) : read_method_key(r, key);
+	int result;
+
+	*ret = (struct origin){.key = {0}};
+	if (!r->is_compiled)
+		return read_method_key(r, ret->key);
+	result = read_compiled_key(r, ret->key);
+	return result ? result : hotspot_tables_read(r->m, r->target, r->object, &ret->tables);
 }
 
 /* ---------------------------------------------------------------- symbols */
@@ -133,11 +151,11 @@ struct method {
 
 enum { NAME, SIGNATURE, CLASS, SOURCE, SYMBOLS };
 
-static int read_method(const struct reading *r, struct method *ret)
+static int read_method(const struct reading *r, uint64_t method, struct method *ret)
 {
 	const bool has_source = r->target->layout.known[HOTSPOT_POOL_SOURCE];
 	struct memory_range ranges[] = {
-		{r->method + r->f[HOTSPOT_METHOD_CONST], &ret->at, 8}, {0}, {0}, {0}, {0}, {0},
+		{method + r->f[HOTSPOT_METHOD_CONST], &ret->at, 8}, {0}, {0}, {0}, {0}, {0},
 	};
 	int result = read_ranges(r, ranges, 1);
 
@@ -162,6 +180,11 @@ static int read_method(const struct reading *r, struct method *ret)
 	ranges[2] =
 		(struct memory_range){ret->constants + r->f[HOTSPOT_POOL_SOURCE], &ret->source, 2};
 	result = read_ranges(r, ranges, has_source ? 3 : 2);
+	if (!result && !has_source && r->target->layout.known[HOTSPOT_CLASS_SOURCE]) {
+		ranges[0] = (struct memory_range){ret->holder + r->f[HOTSPOT_CLASS_SOURCE],
+						  &ret->source, 2};
+		result = read_ranges(r, ranges, 1);
+	}
 	if (!result && (ret->name >= ret->n_constants || ret->signature >= ret->n_constants ||
 			ret->source >= ret->n_constants))
 		return HOTSPOT_ODD;
@@ -169,8 +192,7 @@ static int read_method(const struct reading *r, struct method *ret)
 }
 
 /* Names and file. */
-static int read_texts(const struct reading *r, const struct method *method,
-		      struct hotspot_function *ret)
+static int read_names(const struct reading *r, const struct method *method, struct text *ret)
 {
 	const uint64_t entries = method->constants + r->target->layout.bytes[HOTSPOT_POOL];
 	char texts[SYMBOLS][SYMBOL_BYTES] = {{0}};
@@ -193,22 +215,15 @@ static int read_texts(const struct reading *r, const struct method *method,
 	return result;
 }
 
-/* Gives back what was read behind the table: the reader counts @n_lines bytes. A table has at least
- * the byte of its end. */
-static void shrink_lines(struct hotspot_function *f)
-{
-	uint8_t *lines = realloc(f->lines, f->n_lines);
-
-	if (lines)
-		f->lines = lines;
-}
-
 /* The line table is behind the bytecodes, up to the end of the ConstMethod at most. */
-static int read_lines(const struct reading *r, const struct method *method,
-		      struct hotspot_function *ret)
+static int read_lines(const struct reading *r, const struct method *method, uint32_t bci,
+		      struct text *ret)
 {
+	const bool no_zero = r->target->version[0] >= HOTSPOT_VERSION_NO_ZERO;
 	const uint64_t before = r->target->layout.bytes[HOTSPOT_CONST] + method->code_bytes;
 	const uint64_t all = method->words * 8ull;
+	_cleanup_(freep) uint8_t *lines = NULL;
+	uint32_t line;
 	size_t n;
 	int result;
 
@@ -216,76 +231,138 @@ static int read_lines(const struct reading *r, const struct method *method,
 		return 0;
 	n = all - before < HOTSPOT_LINES_BYTES_MAX ? (size_t)(all - before)
 						   : HOTSPOT_LINES_BYTES_MAX;
-	ret->lines = malloc(n);
-	if (!ret->lines)
+	lines = malloc(n);
+	if (!lines)
 		return -ENOMEM;
-	result = hotspot_outcome_of_memory(memory_read(r->m, method->at + before, ret->lines, n));
+	result = hotspot_outcome_of_memory(memory_read(r->m, method->at + before, lines, n));
 	if (result)
 		return result;
-	ret->no_zero = r->target->version[0] >= VERSION_NO_ZERO;
-	(void)hotspot_line(ret->lines, n, ret->no_zero, 0, &ret->n_lines, &ret->first_line);
-	shrink_lines(ret);
+	line = hotspot_line(lines, n, no_zero, bci, &ret->first_line);
+	ret->line = bci == HOTSPOT_NO_BCI ? 0 : line;
 	return 0;
 }
 
-static int read_function(struct reading *r, struct hotspot_function *ret)
+static int read_scope(const struct reading *r, const struct hotspot_scope *scope, struct text *ret)
 {
 	struct method method = {0};
-	int result = read_method(r, &method);
+	int result = read_method(r, scope->method, &method);
 
 	if (!result)
-		result = read_texts(r, &method, ret);
-	return result ? result : read_lines(r, &method, ret);
+		result = read_names(r, &method, ret);
+	return result ? result : read_lines(r, &method, scope->bci, ret);
 }
 
-/* A blob: of a method, or with a name of its own. */
-static int read_blob(struct reading *r, struct hotspot_function *ret)
-{
-	char name[BLOB_NAME_BYTES];
-	int result = hotspot_outcome_of_memory(memory_read(r->m, r->key[0], name, sizeof(name)));
+/* ---------------------------------------------------------------- frames */
 
-	name[sizeof(name) - 1] = 0;
+/* The methods of a frame; none of a blob that is no method, whose name is in *@ret_text. */
+static int find_scopes(const struct reading *r, const struct origin *origin,
+		       struct hotspot_scopes *ret, char ret_text[BLOB_NAME_BYTES])
+{
+	int result;
+
+	ret->n = 0;
+	if (!r->is_compiled) {
+		ret->items[ret->n++] = (struct hotspot_scope){r->object, r->place};
+		return 0;
+	}
+	result = hotspot_outcome_of_memory(
+		memory_read(r->m, origin->key[0], ret_text, BLOB_NAME_BYTES));
+	ret_text[BLOB_NAME_BYTES - 1] = 0;
+	if (result || (strcmp(ret_text, "nmethod") != 0 && strcmp(ret_text, "native nmethod") != 0))
+		return result;
+	return hotspot_scopes_read(r->m, r->target, &origin->tables, origin->key[1],
+				   r->object + r->place, ret);
+}
+
+static size_t copy_text(char *to, const char *from)
+{
+	const size_t n = strlen(from) + 1;
+
+	memcpy(to, from, n);
+	return n;
+}
+
+/* All in one piece of memory. */
+static int keep(const struct text *texts, size_t n, struct hotspot_function *ret)
+{
+	size_t bytes = n * sizeof(struct runtime_place);
+	char *at;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += strlen(texts[i].name) + 1 + strlen(texts[i].file) + 1;
+	ret->places = calloc(1, bytes);
+	if (!ret->places)
+		return -ENOMEM;
+	ret->n_places = n;
+	ret->n_bytes = bytes;
+	at = (char *)(ret->places + n);
+	for (size_t i = 0; i < n; i++) {
+		struct runtime_place *place = &ret->places[i];
+
+		place->function.name = at;
+		at += copy_text(at, texts[i].name);
+		place->function.file = at;
+		at += copy_text(at, texts[i].file);
+		place->function.start_line = texts[i].first_line;
+		place->line = texts[i].line;
+	}
+	return 0;
+}
+
+static int read_places(const struct reading *r, const struct origin *origin,
+		       struct hotspot_function *ret)
+{
+	_cleanup_(freep) struct text *texts = NULL;
+	char name[BLOB_NAME_BYTES] = "";
+	struct hotspot_scopes scopes;
+	int result = find_scopes(r, origin, &scopes, name);
+	size_t n;
+
 	if (result)
 		return result;
-	if (strcmp(name, "nmethod") == 0 || strcmp(name, "native nmethod") == 0) {
-		r->method = r->key[1];
-		return read_function(r, ret);
-	}
-	memcpy(ret->name, name, sizeof(name));
-	return 0;
+	n = scopes.n ? scopes.n : 1;
+	texts = calloc(n, sizeof(*texts));
+	if (!texts)
+		return -ENOMEM;
+	if (!scopes.n)
+		memcpy(texts[0].name, name, sizeof(name));
+	for (size_t i = 0; !result && i < scopes.n; i++)
+		result = read_scope(r, &scopes.items[i], &texts[i]);
+	return result ? result : keep(texts, n, ret);
 }
 
 int hotspot_function_read(struct memory *m, const struct hotspot_target *target,
 			  const uint64_t words[2], struct hotspot_function *ret)
 {
-	struct reading r = {
+	const struct reading r = {
 		.m = m,
 		.target = target,
 		.f = target->layout.fields,
 		.object = words[0],
-		.method = words[0],
+		.place = (uint32_t)words[1],
 		.is_compiled = words[0] >= target->process.low && words[0] < target->process.limit,
 	};
-	uint64_t again[3] = {0};
-	int result = read_key(&r, r.key);
+	struct origin origin, again;
+	int result = read_origin(&r, &origin);
 
-	if (!result && check_of(r.key) != words[1] >> 32)
+	if (!result && check_of(origin.key) != words[1] >> 32)
 		return HOTSPOT_ODD;
 	if (!result)
-		result = r.is_compiled ? read_blob(&r, ret) : read_function(&r, ret);
+		result = read_places(&r, &origin, ret);
 	if (!result)
-		result = read_key(&r, again);
-	if (!result && memcmp(again, r.key, sizeof(again)) != 0)
+		result = read_origin(&r, &again);
+	if (!result && memcmp(&again, &origin, sizeof(again)) != 0)
 		result = HOTSPOT_ODD;
-	ret->is_compiled = r.is_compiled;
 	if (result)
 		hotspot_function_deinit(ret);
 	return result;
 }
 
-uint32_t hotspot_function_line(const struct hotspot_function *f, uint32_t place)
+struct runtime_place hotspot_function_place(const struct hotspot_function *f)
 {
-	if (f->is_compiled || !f->n_lines)
-		return 0;
-	return hotspot_line(f->lines, f->n_lines, f->no_zero, place, NULL, NULL);
+	struct runtime_place place = f->places[f->n_places - 1];
+
+	place.inlined = f->places;
+	place.n_inlined = f->n_places - 1;
+	return place;
 }

@@ -117,7 +117,7 @@ static bool take_offsets(const struct hotspot_layout *layout, struct hotspot_pro
 	p->const_names = (uint16_t)names;
 	p->const_code = (uint16_t)layout->bytes[HOTSPOT_CONST];
 	p->code_is_distance = is_distance;
-	p->complete_is_short = layout->complete_is_short;
+	p->complete_is_short = layout->is_short[HOTSPOT_BLOB_COMPLETE];
 	return true;
 }
 

@@ -63,7 +63,7 @@ struct process_key {
 	uint64_t exec_id;
 };
 
-/* A frame's words without the place. */
+/* A frame's words; without the place, unless functions are read by place. */
 struct function_key {
 	uint64_t words[2];
 };
@@ -525,14 +525,18 @@ const void *runtime_reader_record(void *reader, const struct address_space_who *
 
 /* ---------------------------------------------------------------- names */
 
-static struct function_key function_key_of(const struct frame_record *frame)
+static struct function_key function_key_of(const struct runtime_reader *r,
+					   const struct frame_record *frame)
 {
-	return (struct function_key){{frame->words[0], frame->words[1] & ~(uint64_t)UINT32_MAX}};
+	const uint64_t place = r->kind->by_place ? 0 : UINT32_MAX;
+
+	return (struct function_key){{frame->words[0], frame->words[1] & ~place}};
 }
 
-static struct function *function_find(const struct process *p, const struct frame_record *frame)
+static struct function *function_find(const struct runtime_reader *r, const struct process *p,
+				      const struct frame_record *frame)
 {
-	const struct function_key key = function_key_of(frame);
+	const struct function_key key = function_key_of(r, frame);
 	struct function *f;
 
 	HASH_FIND(hh, p->functions, &key, sizeof(key), f);
@@ -547,7 +551,7 @@ static int function_new(struct runtime_reader *r, struct process *p,
 
 	if (!f)
 		return -ENOMEM;
-	f->key = function_key_of(frame);
+	f->key = function_key_of(r, frame);
 	f->is_wanted = true;
 	HASH_ADD(hh, p->functions, key, sizeof(f->key), f);
 	if (hash_oom) {
@@ -701,7 +705,7 @@ bool runtime_reader_wants(void *reader, const struct address_space_who *who,
 
 	if (!p || !p->target || p->is_hung)
 		return false;
-	f = function_find(p, frame);
+	f = function_find(reader, p, frame);
 	if (f)
 		return f->is_wanted;
 	return p->n_wanted < READER_WANTED_MAX && !function_new(reader, p, frame);
@@ -727,7 +731,7 @@ int runtime_reader_frame_name(void *reader, const struct address_space_who *who,
 	const struct process_key key = key_of(who);
 	const struct runtime_reader *r = reader;
 	const struct process *p = process_find(r, &key);
-	const struct function *f = p ? function_find(p, frame) : NULL;
+	const struct function *f = p ? function_find(r, p, frame) : NULL;
 
 	if (!f || !f->value)
 		return RUNTIME_GONE;

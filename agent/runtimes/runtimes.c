@@ -2,8 +2,9 @@
 /*
  * A function becomes an image (procmap/image.h) with its first frame: immutable, names included. So
  * the report thread names a frame after the process has gone, and equal functions of several
- * processes are equal frames. The table here deduplicates by content. Caches by address and process
- * belong to the readers.
+ * processes are equal frames. One table here deduplicates by content. Another one remembers the
+ * result for a frame's words, so that a frame of a hot stack costs one lookup. What is read of a
+ * process, by address, belongs to the readers.
  */
 #include "runtimes/runtimes.h"
 
@@ -16,6 +17,11 @@
 #include "base/hash.h"
 #include "base/metric.h"
 #include "base/utf8.h"
+#include "procmap/address_space.h"
+
+/* Frames with a name that are remembered, 150 bytes each: 5 MB. Reached: all are forgotten, and
+ * named again. */
+#define RUNTIMES_FRAMES_MAX 32768
 
 #define RUNTIME_ROW(NAME, name) [FRAME_RUNTIME_##NAME] = &runtime_##name,
 static const struct runtime *const all_runtimes[FRAME_RUNTIME_MAX] = {[FRAME_RUNTIME_NONE] = NULL,
@@ -49,10 +55,27 @@ struct function {
 	char key[];
 };
 
+/* The words of a frame name one function as long as its process runs one program. */
+struct known_key {
+	uint64_t pid;
+	uint64_t start_ns;
+	uint64_t exec_id;
+	uint64_t runtime;
+	uint64_t words[2];
+};
+
+struct known {
+	struct known_key key;
+	struct frame frame; /* owns a reference */
+	bool is_used;	    /* since the last sweep */
+	UT_hash_handle hh;
+};
+
 struct runtimes {
 	struct runtimes_opts opts;
 	void **readers; /* by runtime */
 	struct function *functions;
+	struct known *known;
 	uint64_t outcomes[RUNTIMES_OUTCOME_MAX];
 };
 
@@ -60,11 +83,14 @@ DEFINE_CLEANUP(struct runtimes *, runtimes_freep, runtimes_free);
 
 /* ---------------------------------------------------------------- functions */
 
-/* Key of a function: kind, runtime, names, first line. */
+/* Key of a function: kind, runtime, names, first line; or the frames that are inlined. */
 struct function_key {
 	size_t n;
 	char bytes[64 + RUNTIMES_NAME_MAX + RUNTIMES_FILE_MAX];
 };
+_Static_assert(1 + RUNTIMES_PLACES_MAX * sizeof(struct frame) <=
+		       64 + RUNTIMES_NAME_MAX + RUNTIMES_FILE_MAX,
+	       "both keys fit");
 
 static void function_drop(struct runtimes *rs, struct function *f)
 {
@@ -73,27 +99,38 @@ static void function_drop(struct runtimes *rs, struct function *f)
 	free(f);
 }
 
-static int function_new(struct runtimes *rs, enum image_kind kind, const char *path,
-			const struct image_function *function, const struct function_key *key,
-			struct function **ret)
+/* Keeps @image, and takes its reference. 0, RUNTIMES_FULL, -ENOMEM. */
+static int function_add(struct runtimes *rs, const struct function_key *key, struct image *image)
 {
-	struct function *f = calloc(1, sizeof(*f) + key->n);
+	struct function *f = NULL;
 	bool hash_oom = false;
 
-	if (!f || image_new_function(kind, path, function, &f->image)) {
+	if (image->kind == IMAGE_RUNTIME && HASH_COUNT(rs->functions) >= RUNTIMES_FUNCTIONS_MAX) {
+		image_unref(image);
+		return RUNTIMES_FULL;
+	}
+	f = calloc(1, sizeof(*f) + key->n);
+	if (f) {
+		f->image = image;
+		f->n = key->n;
+		memcpy(f->key, key->bytes, key->n);
+		HASH_ADD_KEYPTR(hh, rs->functions, f->key, f->n, f);
+	}
+	if (!f || hash_oom) {
+		image_unref(image);
 		free(f);
 		return -ENOMEM;
 	}
-	f->n = key->n;
-	memcpy(f->key, key->bytes, key->n);
-	HASH_ADD_KEYPTR(hh, rs->functions, f->key, f->n, f);
-	if (hash_oom) {
-		image_unref(f->image);
-		free(f);
-		return -ENOMEM;
-	}
-	*ret = f;
 	return 0;
+}
+
+/* A new reference to the image of the key; NULL: there is none. */
+static struct image *function_find(const struct runtimes *rs, const struct function_key *key)
+{
+	struct function *f;
+
+	HASH_FIND(hh, rs->functions, key->bytes, key->n, f);
+	return f ? image_ref(f->image) : NULL;
 }
 
 /* A reference to the image of a function. 0, RUNTIMES_FULL, -ENOMEM. */
@@ -103,7 +140,7 @@ static int function_get(struct runtimes *rs, enum image_kind kind, const char *p
 	char name[RUNTIMES_NAME_MAX], file[RUNTIMES_FILE_MAX];
 	const struct image_function clean = {name, file, function->start_line};
 	struct function_key key;
-	struct function *f;
+	struct image *image;
 	int r;
 
 	snprintf(name, sizeof(name), "%s", function->name);
@@ -112,15 +149,106 @@ static int function_get(struct runtimes *rs, enum image_kind kind, const char *p
 	utf8_make_printable(file);
 	key.n = (size_t)snprintf(key.bytes, sizeof(key.bytes), "%d%.40s%c%u %s%c%s", (int)kind,
 				 path, 0, clean.start_line, name, 0, file);
-	HASH_FIND(hh, rs->functions, key.bytes, key.n, f);
-	if (!f) {
-		if (kind == IMAGE_RUNTIME && HASH_COUNT(rs->functions) >= RUNTIMES_FUNCTIONS_MAX)
-			return RUNTIMES_FULL;
-		r = function_new(rs, kind, path, &clean, &key, &f);
-		if (r)
+	image = function_find(rs, &key);
+	if (!image) {
+		if (image_new_function(kind, path, &clean, &image))
+			return -ENOMEM;
+		r = function_add(rs, &key, image_ref(image));
+		if (r) {
+			image_unref(image);
 			return r;
+		}
 	}
-	*ret = image_ref(f->image);
+	*ret = image;
+	return 0;
+}
+
+/* A reference to the image of functions that are inlined, @n frames as in image_new_inlined(). The
+ * image keeps those of the frames, so their addresses are a key while it lives. */
+static int inlined_get(struct runtimes *rs, const struct frame *places, size_t n,
+		       struct image **ret)
+{
+	struct function_key key = {.n = 1 + n * sizeof(*places), .bytes = "i"};
+	struct image *image;
+	int r;
+
+	memcpy(key.bytes + 1, places, n * sizeof(*places));
+	image = function_find(rs, &key);
+	if (!image) {
+		if (image_new_inlined(places, n, &image))
+			return -ENOMEM;
+		r = function_add(rs, &key, image_ref(image));
+		if (r) {
+			image_unref(image);
+			return r;
+		}
+	}
+	*ret = image;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- known frames */
+
+static void known_drop(struct runtimes *rs, struct known *k)
+{
+	HASH_DEL(rs->known, k);
+	image_unref(k->frame.image);
+	free(k);
+}
+
+/* Drops the frames that were not used since the last time, or all. */
+static void known_sweep(struct runtimes *rs, bool all)
+{
+	struct known *k, *next;
+
+	HASH_ITER(hh, rs->known, k, next) {
+		if (all || !k->is_used)
+			known_drop(rs, k);
+		else
+			k->is_used = false;
+	}
+}
+
+static struct known_key known_key_of(const struct address_space_who *who,
+				     const struct frame_record *frame)
+{
+	return (struct known_key){
+		who->pid.pid,
+		who->start_ns,
+		who->exec_id,
+		frame->runtime,
+		{frame->words[0], frame->words[1]},
+	};
+}
+
+static struct known *known_find(const struct runtimes *rs, const struct known_key *key)
+{
+	struct known *k;
+
+	HASH_FIND(hh, rs->known, key, sizeof(*key), k);
+	return k;
+}
+
+/* Takes the reference of @frame. 0 or -ENOMEM. */
+static int known_add(struct runtimes *rs, const struct known_key *key, const struct frame *frame)
+{
+	bool hash_oom = false;
+	struct known *k;
+
+	if (HASH_COUNT(rs->known) >= RUNTIMES_FRAMES_MAX)
+		known_sweep(rs, true);
+	k = calloc(1, sizeof(*k));
+	if (k) {
+		k->key = *key;
+		k->frame = *frame;
+		k->is_used = true;
+		HASH_ADD(hh, rs->known, key, sizeof(k->key), k);
+	}
+	if (!k || hash_oom) {
+		image_unref(frame->image);
+		free(k);
+		return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -128,6 +256,7 @@ void runtimes_sweep(struct runtimes *rs)
 {
 	struct function *f, *next;
 
+	known_sweep(rs, false);
 	HASH_ITER(hh, rs->functions, f, next)
 		if (__atomic_load_n(&f->image->refs, __ATOMIC_ACQUIRE) == 1)
 			function_drop(rs, f);
@@ -215,29 +344,66 @@ static int resolve_unnamed(struct runtimes *rs, uint32_t number, enum outcome ou
 	return function_get(rs, IMAGE_BROKEN, path, &function, &ret->image);
 }
 
+/* The frame of @place with the functions inlined there. 0, RUNTIMES_FULL, -ENOMEM. */
+static int place_get(struct runtimes *rs, const char *path, const struct runtime_place *place,
+		     struct frame *ret)
+{
+	struct frame places[RUNTIMES_PLACES_MAX];
+	struct image *image = NULL;
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; !r && i <= place->n_inlined; i++) {
+		const struct runtime_place *p = i < place->n_inlined ? &place->inlined[i] : place;
+
+		r = function_get(rs, IMAGE_RUNTIME, path, &p->function, &places[i].image);
+		places[i].vaddr = p->line;
+		n += !r;
+	}
+	if (!r && n == 1)
+		image = image_ref(places[0].image);
+	else if (!r)
+		r = inlined_get(rs, places, n, &image);
+	for (size_t i = 0; i < n; i++)
+		image_unref(places[i].image);
+	if (!r)
+		*ret = (struct frame){image, place->line};
+	return r;
+}
+
 static int resolve_named(struct runtimes *rs, const struct address_space_who *who,
 			 const struct frame_record *frame, struct frame *ret)
 {
 	const struct runtime *rt = runtime_of(rs, frame->runtime);
+	const struct known_key key = known_key_of(who, frame);
 	struct runtime_place place = {.function = {.file = ""}};
-	struct frame named = {0};
+	struct known *known = known_find(rs, &key);
+	struct frame named;
 	char path[48];
-	int r = rt->frame_name(rs->readers[frame->runtime], who, frame, &place);
+	int r;
 
+	if (known) {
+		known->is_used = true;
+		rs->outcomes[RUNTIMES_NAMED]++;
+		*ret = (struct frame){image_ref(known->frame.image), known->frame.vaddr};
+		return 0;
+	}
+	r = rt->frame_name(rs->readers[frame->runtime], who, frame, &place);
 	if (r == -ENOMEM)
 		return r;
 	if (r)
 		return resolve_unnamed(rs, frame->runtime, RUNTIMES_GONE, "gone", ret);
 	snprintf(path, sizeof(path), "[%.40s]", rt->name);
-	r = function_get(rs, IMAGE_RUNTIME, path, &place.function, &named.image);
+	r = place_get(rs, path, &place, &named);
 	if (r == RUNTIMES_FULL)
 		return resolve_unnamed(rs, frame->runtime, RUNTIMES_FULL, "too many functions",
 				       ret);
+	if (!r)
+		r = known_add(rs, &key, &named);
 	if (r)
 		return r;
-	named.vaddr = place.line;
 	rs->outcomes[RUNTIMES_NAMED]++;
-	*ret = named;
+	*ret = (struct frame){image_ref(named.image), named.vaddr};
 	return 0;
 }
 
@@ -285,6 +451,7 @@ void runtimes_free(struct runtimes *rs)
 
 	if (!rs)
 		return;
+	known_sweep(rs, true);
 	HASH_ITER(hh, rs->functions, f, next)
 		function_drop(rs, f);
 	for (size_t i = 0; rs->readers && i < rs->opts.n; i++)

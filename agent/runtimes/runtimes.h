@@ -22,19 +22,27 @@ struct metric_sink;
 struct root;
 struct runtimes;
 
-/* Functions of all processes in memory, 400 bytes each with their names: 20 MB. Reached: a new
- * function is "[python: too many functions]"; `podprof_runtime_frames_total{outcome="full"}`. */
+/* Functions of all processes in memory, and places with inlined functions, 400 bytes each: 20 MB.
+ * Reached: a new one is "[python: too many functions]";
+ * `podprof_runtime_frames_total{outcome="full"}`. */
 #define RUNTIMES_FUNCTIONS_MAX 50000
 /* Bytes of a function's name. Reached: cut. */
 #define RUNTIMES_NAME_MAX      256
 /* Bytes of the name of its file. Reached: cut. */
 #define RUNTIMES_FILE_MAX      512
 
-/* The reader's answer for a frame. Strings are borrowed until the next call of the reader, and may
- * have any bytes: utf8_make_printable() repairs a copy. */
+/* Functions that are inlined into one another at one place. HotSpot inlines 15 levels (9 before
+ * 14), and more by annotations. Reached: the reader leaves out the middle. */
+#define RUNTIMES_PLACES_MAX 32
+
+/* The reader's answer for a frame. Strings and places are borrowed until the next call of the
+ * reader. Strings may have any bytes: utf8_make_printable() repairs a copy. */
 struct runtime_place {
 	struct image_function function;
-	uint32_t line; /* 0 if not known */
+	uint32_t line;			     /* 0 if not known */
+	const struct runtime_place *inlined; /* into @function, @n_inlined, innermost first; each
+						without such places */
+	size_t n_inlined;		     /* below RUNTIMES_PLACES_MAX */
 };
 
 enum runtime_outcome {
@@ -142,14 +150,15 @@ void runtimes_wait(const struct runtimes *rs, uint64_t timeout_ns);
 /**
  * runtimes_resolve() - the function of a frame
  * @frame: FRAME_RUNTIME or FRAME_BROKEN
- * @ret:   owns a reference to an IMAGE_RUNTIME, or to an IMAGE_BROKEN named by its reason. Counted
- *         by outcome
+ * @ret:   owns a reference to an IMAGE_RUNTIME, with the functions inlined there, or to an
+ *         IMAGE_BROKEN named by its reason. Counted by outcome
  *
  * Return: 0 or -ENOMEM.
  */
 int runtimes_resolve(struct runtimes *rs, const struct address_space_who *who,
 		     const struct frame_record *frame, struct frame *ret);
-/* Once a window: free functions without references, and forget ended processes. */
+/* Once a window: free functions without references that were not seen since the last time, and
+ * forget ended processes. */
 void runtimes_sweep(struct runtimes *rs);
 /* A metric_collect_fn: podprof_runtime_frames by outcome, podprof_runtime_functions, and each enum
  * runtime_family. */

@@ -203,15 +203,23 @@ WALK_INLINE __u64 hotspot_in_prologue(const struct walk_ctx *c, __u64 n_words, _
 	return push ? 0 : n_words * 8 + HOTSPOT_FP_KEPT;
 }
 
-/* In an epilogue: the frame's bytes at w->pc, 0 if the frame is whole.
+/* In an epilogue: the frame's bytes at w->pc, 0 if the frame is whole. @next: the word behind
+ * @code.
  *
- *	add $n,%rsp; pop %rbp; [cmp m(%r15),%rsp; ja ...;] ret
+ *	add $n,%rsp; pop %rbp; [a safepoint poll;] ret
+ *
+ * The poll of 16 and later is cmp m(%r15),%rsp; ja ... Before, it is mov m(%r15),%r10; test
+ * %eax,(%r10), or test %eax,m(%rip). The same polls are in loops, without the ret.
  */
-WALK_INLINE __u64 hotspot_in_epilogue(__u64 code)
+WALK_INLINE __u64 hotspot_in_epilogue(__u64 code, __u64 next)
 {
 	const __u64 popped = hotspot_zero((code & 0xff) ^ 0xc3) |
 			     hotspot_zero((code & 0x3fffff) ^ 0x273b49) |
-			     hotspot_zero((code & 0x00ff00000000ffffull) ^ 0x00c300000000870full);
+			     hotspot_zero((code & 0x00ff00000000ffffull) ^ 0x00c300000000870full) |
+			     hotspot_zero((code & 0xffffffff) ^ 0xc3028541) |
+			     hotspot_zero((code & 0x00ff00000000ffffull) ^ 0x00c3000000000585ull) |
+			     (hotspot_zero((code & 0xff00000000ffffffull) ^ 0x4100000000978b4dull) &
+			      hotspot_zero((next & 0xffffff) ^ 0xc30285));
 
 	return popped * 8 + hotspot_zero((code & 0xff) ^ 0x5d) * 16;
 }
@@ -221,6 +229,22 @@ WALK_INLINE __u64 hotspot_in_copy(__u64 code)
 {
 	code >>= hotspot_zero((code & 0xff) ^ 0x48) * 8; /* a prefix without meaning */
 	return hotspot_zero((code & 0xff3fff) ^ 0x24048f);
+}
+
+/* 1 in code that has pushed a word below its frame of @words words, as C2's comparison of strings
+ * does: the word below the caller's sp is no return address then, and the next one is. Callers of
+ * compiled code are Java code or a stub. */
+WALK_INLINE __u64 hotspot_pushed(const struct walk_ctx *c, __u64 words)
+{
+	const struct hotspot_process *p = hotspot_process_of(c);
+	struct walk *w = c->w;
+	__u64 pushed = 0;
+
+	if (p && !window_word(c->space, c->win, &w->place, w->sp + words * 8 - 8, &w->ra))
+		pushed = 1 - hotspot_in_code(p, w->ra);
+	if (pushed && !window_word(c->space, c->win, &w->place, w->sp + words * 8, &w->ra))
+		return hotspot_in_code(p, w->ra);
+	return 0;
 }
 
 /* Compiled code, with frames of @words words, whole from @complete on. */
@@ -233,9 +257,13 @@ WALK_INLINE __u32 hotspot_sized(const struct walk_ctx *c, __u64 words, __u64 com
 	if (hotspot_interrupted(w)) {
 		if (w->pc < complete) {
 			bytes = hotspot_in_prologue(c, words, complete);
-		} else if (!window_read(c->space, code, 8, w->pc)) {
-			bytes = hotspot_in_epilogue(code[0]);
+		} else if (!window_read(c->space, code, 16, w->pc)) {
+			bytes = hotspot_in_epilogue(code[0], code[1]);
 			words += hotspot_in_copy(code[0]);
+			if (!bytes) {
+				WALK_FENCE();
+				words += hotspot_pushed(c, words);
+			}
 		}
 		WALK_FENCE();
 	}

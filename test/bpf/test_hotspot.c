@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Frames of real Java virtual machines: all below /usr/lib/jvm, with interpreted code, with each
- * compiler alone and with all of them. The functions of test/data/java/Recursion.java are in each
- * sample, in order, from main() on.
+ * compiler alone and with all of them, with and without inlining. The functions of
+ * test/data/java/Recursion.java are in each sample, in order, from main() on, each with the line of
+ * its call.
  */
 #include "support/test.h"
 
@@ -27,30 +28,46 @@
 #define RATE 997
 #define WANT 250
 
-/* Inlined functions have no frames of their own. */
+/* Each function has a frame of its own. */
 #define NO_INLINING "-XX:-Inline"
+/* All functions of the program are inlined, recursion up to a depth. */
+#define INLINING    "-XX:CompileCommand=quiet", "-XX:CompileCommand=inline,Recursion*.*"
+/* Debug information for all addresses. */
+#define ALL_PLACES  "-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"
+#define ONLY_C1	    "-XX:TieredStopAtLevel=1"
+#define ONLY_C2	    "-XX:-TieredCompilation"
 
 struct mode {
 	const char *name;
-	const char *options[4];
+	const char *options[6];
 	const char *arg;
+	bool inlines;
 	bool sleeps;
 };
 
 static const struct mode modes[] = {
-	{"interpreted", {"-Xint"}, "burn", false},
-	{"interpreted calls", {"-Xint"}, "calls", false},
-	{"C1", {"-XX:TieredStopAtLevel=1", NO_INLINING}, "burn", false},
-	{"C1 calls", {"-XX:TieredStopAtLevel=1", NO_INLINING}, "calls", false},
-	{"C2", {"-XX:-TieredCompilation", NO_INLINING}, "burn", false},
-	{"C2 calls", {"-XX:-TieredCompilation", NO_INLINING}, "calls", false},
-	{"all", {NO_INLINING}, "calls", false},
-	{"one heap", {NO_INLINING, "-XX:-SegmentedCodeCache"}, "calls", false},
+	{"interpreted", {"-Xint"}, "burn", false, false},
+	{"interpreted calls", {"-Xint"}, "calls", false, false},
+	{"C1", {ONLY_C1, NO_INLINING}, "burn", false, false},
+	{"C1 calls", {ONLY_C1, NO_INLINING}, "calls", false, false},
+	{"C2", {ONLY_C2, NO_INLINING}, "burn", false, false},
+	{"C2 calls", {ONLY_C2, NO_INLINING}, "calls", false, false},
+	{"all", {NO_INLINING}, "calls", false, false},
+	{"one heap", {NO_INLINING, "-XX:-SegmentedCodeCache"}, "calls", false, false},
+	{"inlined by C1", {ONLY_C1, INLINING}, "burn", true, false},
+	{"inlined by C1, calls", {ONLY_C1, INLINING}, "calls", true, false},
+	{"inlined by C2", {ONLY_C2, INLINING}, "burn", true, false},
+	{"inlined by C2, calls", {ONLY_C2, INLINING}, "calls", true, false},
+	{"inlined by C2, all places", {ONLY_C2, INLINING, ALL_PLACES}, "calls", true, false},
+	{"defaults", {NULL}, "burn", true, false},
+	{"defaults, calls", {NULL}, "calls", true, false},
 };
 
 static const struct mode sleeping[] = {
-	{"interpreted", {"-Xint"}, "sleep", true},
-	{"all", {NO_INLINING}, "sleep", true},
+	{"interpreted", {"-Xint"}, "sleep", false, true},
+	{"all", {NO_INLINING}, "sleep", false, true},
+	{"inlined by C1", {ONLY_C1, INLINING, "-Xcomp"}, "sleep", true, true},
+	{"inlined by C2", {ONLY_C2, INLINING, "-Xcomp"}, "sleep", true, true},
 };
 
 struct bench {
@@ -64,10 +81,14 @@ struct bench {
 	uint64_t odd;
 	uint64_t n_marked; /* frames are missing, and a mark says so */
 	uint64_t whole;
-	uint64_t early;	  /* with frames of Java, cut before an image's unwind table was there */
-	uint64_t n_leaf;  /* with leaf() */
-	uint64_t n_other; /* with frames of Java, but not the program's: of other threads */
-	bool ended;	  /* no more names can be read */
+	uint64_t early;	    /* with frames of Java, cut before an image's unwind table was there */
+	uint64_t n_leaf;    /* with leaf() */
+	uint64_t n_inlined; /* with inlined functions */
+	uint64_t n_lines;   /* functions with the right line */
+	uint64_t n_unlined; /* ... without a line */
+	uint64_t n_guessed; /* samples with other functions than those of wants[] innermost */
+	uint64_t n_other;   /* with frames of Java, but not the program's: of other threads */
+	bool ended;	    /* no more names can be read */
 };
 
 #define DEPTH 6
@@ -87,36 +108,135 @@ static const char *const wants[] = {
 };
 #define LEAF 9
 
+/* Lines of test/data/java/Recursion.java: of the functions, and of the calls in them. */
+static const struct source {
+	const char *name;
+	uint32_t first, last;
+	uint32_t calls[2];
+} sources[] = {
+	{"Recursion.main(", 51, 57, {56}},     {"Recursion.outer(", 47, 49, {48}},
+	{"Recursion.deep(", 41, 45, {44, 43}}, {"Recursion$Named.run(", 10, 12, {11}},
+	{"Recursion.lambda$", 19, 19, {19}},   {"Recursion.leaf(", 25, 31, {27, 30}},
+	{"Recursion.tiny(", 21, 23, {0}},      {"Recursion.rest(", 33, 39, {35}},
+};
+
+/* A function of a stack. */
+struct called {
+	const char *name;
+	const char *file;
+	uint32_t line;
+	bool is_guess;	    /* inlined at a place without debug information of its own ... */
+	bool line_is_guess; /* ... or the function of that place */
+};
+
+#define CALLED_MAX (CPU_STACK_FRAMES_MAX * 4)
+
 /* A function of the program or of the library; not a stub. */
-static bool is_function(const struct frame *frame)
+static bool is_function(const struct image *image)
 {
-	return frame->image->kind == IMAGE_RUNTIME && strchr(frame->image->function.name, '(') &&
-	       strchr(frame->image->function.name, '.');
+	return image->kind == IMAGE_RUNTIME && strchr(image->function.name, '(') &&
+	       strchr(image->function.name, '.');
 }
 
-static bool is_named(const struct frame *frame, const char *want)
+/* Whether a frame was interrupted, and is not in a call. */
+static bool is_innermost(const struct cpu_stack *stack, size_t i)
 {
-	const char *name = frame->image->function.name;
+	while (i-- > 0)
+		if (stack->frames[i].image->kind != IMAGE_KERNEL)
+			return false;
+	return true;
+}
 
+/* The functions of a stack, outermost first, with the inlined ones. */
+static size_t list_called(const struct cpu_stack *stack, struct called ret[CALLED_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = stack->n; i-- > 0;) {
+		const struct frame *frame = &stack->frames[i];
+		const struct frame *places = frame->image->n_places ? frame->image->places : frame;
+		size_t k = frame->image->n_places ? frame->image->n_places : 1;
+
+		if (!is_function(frame->image))
+			continue;
+		assert_true(n + k <= CALLED_MAX);
+		for (bool is_guess = false; k-- > 0; is_guess = is_innermost(stack, i))
+			ret[n++] = (struct called){
+				places[k].image->function.name, places[k].image->function.file,
+				(uint32_t)places[k].vaddr, is_guess, is_innermost(stack, i)};
+	}
+	return n;
+}
+
+static bool is_named(const char *name, const char *want)
+{
 	if (strcmp(want, "run") == 0) /* Named's, or a lambda with the class that runs it */
 		return strstr(name, ".run(long)") || strstr(name, ".lambda$");
 	return strncmp(name, want, strlen(want)) == 0;
 }
 
-/* Whether the Java frames are as in wants[], up to any of these. */
+static const struct source *source_of(const char *name)
+{
+	for (size_t i = 0; i < array_size(sources); i++)
+		if (strncmp(name, sources[i].name, strlen(sources[i].name)) == 0)
+			return &sources[i];
+	return NULL;
+}
+
+/* The line of a function, the @k'th of wants[]; of the innermost, any of its own. */
+static bool is_line_right(struct bench *b, const struct called *called, size_t k, bool innermost,
+			  uint64_t count)
+{
+	const struct source *source = source_of(called->name);
+
+	if (!source)
+		return true;
+	if (!called->line) {
+		b->n_unlined += count;
+		return true;
+	}
+	b->n_lines += count;
+	if (strcmp(called->file, "Recursion.java") != 0)
+		return false;
+	if (innermost)
+		return called->line >= source->first && called->line <= source->last;
+	if (k > 1 && k < 8 && !called->line_is_guess) /* deep(): the last call is another one */
+		return called->line == source->calls[k == 7];
+	return called->line == source->calls[0] || called->line == source->calls[1];
+}
+
+/* The innermost functions are a chain of calls in the program. */
+static bool is_guess_right(struct bench *b, const struct called *called, size_t n, uint64_t count)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!is_line_right(b, &called[i], 0, i == n - 1, count))
+			return false;
+	return true;
+}
+
+/* Whether the Java functions are as in wants[], up to any of these. */
 static bool is_right(struct bench *b, const struct cpu_stack *stack, uint64_t count)
 {
+	struct called called[CALLED_MAX];
+	const size_t n = list_called(stack, called);
 	size_t k = 0;
 
-	for (size_t i = stack->n; i-- > 0;) {
-		const struct frame *frame = &stack->frames[i];
+	for (size_t i = 0; i < n; i++) {
+		const bool innermost = i == n - 1;
+		const char *name = called[i].name;
 
-		if (!is_function(frame))
-			continue;
 		/* two frames for a lambda */
-		if (k > 8 && k <= 9 && is_named(frame, wants[8]) && !is_named(frame, wants[k]))
+		if (k > 8 && k <= 9 && is_named(name, wants[8]) && !is_named(name, wants[k])) {
+			if (!is_line_right(b, &called[i], 8, innermost, count))
+				return false;
 			continue;
-		if (!is_named(frame, wants[k]))
+		}
+		if (called[i].is_guess && !is_named(name, wants[k]) &&
+		    strncmp(name, "Recursion", strlen("Recursion")) == 0) {
+			b->n_guessed += count;
+			return is_guess_right(b, &called[i], n - i, count);
+		}
+		if (!is_named(name, wants[k]) || !is_line_right(b, &called[i], k, innermost, count))
 			return false;
 		if (k == LEAF)
 			b->n_leaf += count;
@@ -130,9 +250,22 @@ static void show(const struct cpu_stack *stack)
 	for (size_t i = 0; i < stack->n; i++) {
 		const struct image *image = stack->frames[i].image;
 
-		print_message(" %s;", image->function.name ? image->function.name : image->path);
+		for (size_t k = 0; k < image->n_places; k++)
+			print_message(" {%s:%" PRIu64 "}", image->places[k].image->function.name,
+				      image->places[k].vaddr);
+		print_message(" %s:%" PRIu64 ";",
+			      image->function.name ? image->function.name : image->path,
+			      image->kind == IMAGE_RUNTIME ? stack->frames[i].vaddr : 0);
 	}
 	print_message("\n");
+}
+
+static bool is_inlined(const struct cpu_stack *stack)
+{
+	for (size_t i = 0; i < stack->n; i++)
+		if (stack->frames[i].image->n_places)
+			return true;
+	return false;
 }
 
 static bool is_marked(const struct cpu_stack *stack)
@@ -155,6 +288,7 @@ static void look(struct bench *b, const struct sample *sample, const struct cpu_
 	}
 	b->n += sample->count;
 	b->whole += sample->end == SAMPLE_END_COMPLETE ? sample->count : 0;
+	b->n_inlined += is_inlined(stack) ? sample->count : 0;
 	if (is_right(b, stack, sample->count))
 		return;
 	if (is_marked(stack)) {
@@ -243,10 +377,13 @@ static void run(struct bench *b, const struct javas *javas, const char *path)
 	b->n_dumped = metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_deferred_stacks",
 				  "unwound");
 	print_message("%s, %s: %" PRIu64 " samples, %" PRIu64 " with leaf(), %" PRIu64
-		      " odd, %" PRIu64 " marked, %" PRIu64 " whole; %" PRIu64
-		      " before the tables, %" PRIu64 " and %" PRIu64 " without Java\n",
-		      path, b->mode->name, b->n, b->n_leaf, b->odd, b->n_marked, b->whole, b->early,
-		      b->n_native, b->late);
+		      " with inlined functions, %" PRIu64 " odd, %" PRIu64 " marked, %" PRIu64
+		      " whole; %" PRIu64 " lines, %" PRIu64 " missing, %" PRIu64
+		      " next to the place; %" PRIu64 " before the tables, %" PRIu64 " and %" PRIu64
+		      " without Java\n",
+		      path, b->mode->name, b->n, b->n_leaf, b->n_inlined, b->odd, b->n_marked,
+		      b->whole, b->n_lines, b->n_unlined, b->n_guessed, b->early, b->n_native,
+		      b->late);
 	sampling_close(&b->on);
 }
 
@@ -257,6 +394,8 @@ static void check(const struct bench *b)
 	assert_true(b->n_marked * 100 <= b->n);
 	assert_true(b->whole * 100 >= b->n * 99);
 	assert_int_equal(b->odd, 0);
+	assert_true(b->n_lines > b->n && b->n_unlined * 20 <= b->n_lines);
+	assert_true(b->n_inlined * 4 >= (b->mode->inlines ? b->n : 0));
 	if (strcmp(b->mode->arg, "calls") != 0)
 		assert_true(b->n_leaf * 100 >= b->n * 90);
 }

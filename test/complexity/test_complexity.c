@@ -991,7 +991,7 @@ static uint64_t java_lines(size_t n)
 	assert_non_null(table);
 	memset(table, 1 << 3 | 1, n);
 	before = count_now();
-	assert_int_equal(hotspot_line(table, n, false, (uint32_t)n, NULL, NULL), n);
+	assert_int_equal(hotspot_line(table, n, false, (uint32_t)n, NULL), n);
 	before = count_now() - before;
 	free(table);
 	return before;

@@ -10,26 +10,53 @@
 
 #include "runtimes/hotspot_method.h"
 #include "runtimes/hotspot_process.h"
+#include "runtimes/hotspot_scopes.h"
 #include "support/flatmemory.h"
 
+/* A place in compiled code: behind the blob's header in the corpus. */
+#define PLACE	  50
+/* The corpus has compiled code of a method there. */
+#define BLOB	  22544
+#define METHOD	  15616
 /* Tables, heaps with the way to their interpreter's block, parts of the interpreter, a function. */
 #define CALLS_MAX 4096
 
 static void read_function(struct memory *m, const struct hotspot_target *target, uint64_t object,
 			  uint64_t check)
 {
-	const uint64_t words[2] = {object, check << 32};
+	const uint64_t words[2] = {object, check << 32 | PLACE};
 	struct hotspot_function f = {0};
 
 	if (!hotspot_function_read(m, target, words, &f)) {
-		if (strlen(f.name) >= sizeof(f.name) || strlen(f.file) >= sizeof(f.file) ||
-		    f.n_lines > HOTSPOT_LINES_BYTES_MAX)
+		const struct runtime_place place = hotspot_function_place(&f);
+
+		if (place.n_inlined >= RUNTIMES_PLACES_MAX)
 			abort();
-		(void)hotspot_function_line(&f, 10);
-	} else if (f.lines) {
+		for (size_t i = 0; i < f.n_places; i++)
+			if (strlen(f.places[i].function.name) >= RUNTIMES_NAME_MAX ||
+			    strlen(f.places[i].function.file) >= RUNTIMES_FILE_MAX)
+				abort();
+	} else if (f.places) {
 		abort();
 	}
 	hotspot_function_deinit(&f);
+}
+
+/* Addresses in the code of the blob, as if its name and check were right. */
+static void read_scopes(struct memory *m, const struct hotspot_target *target)
+{
+	struct hotspot_tables tables;
+	struct hotspot_scopes scopes;
+
+	if (hotspot_tables_read(m, target, BLOB, &tables))
+		return;
+	for (uint64_t pc = tables.code; pc < tables.code + 64; pc += 8) {
+		if (hotspot_scopes_read(m, target, &tables, METHOD, pc, &scopes))
+			continue;
+		if (!scopes.n || scopes.n > RUNTIMES_PLACES_MAX ||
+		    scopes.items[scopes.n - 1].method != METHOD)
+			abort();
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -54,6 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		read_function(&fm.memory, &target, target.process.interpreter, check);
 	}
+	read_scopes(&fm.memory, &target);
 	read_function(&fm.memory, &target, FLATMEMORY_BASE + 256, check);
 	if (fm.memory.n_calls > CALLS_MAX)
 		abort();

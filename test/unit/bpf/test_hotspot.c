@@ -43,6 +43,15 @@ static const uint8_t code[] = {
 	0x49, 0x3b, 0x67, 0x28,			  /* 27: cmp 0x28(%r15),%rsp */
 	0x0f, 0x87, 0x01, 0x00, 0x00, 0x00,	  /* 31: ja */
 	0xc3,					  /* 37: ret */
+	0x4d, 0x8b, 0x97, 0x08, 0x01, 0x00, 0x00, /* 38: mov 0x108(%r15),%r10 */
+	0x41, 0x85, 0x02,			  /* 45: test %eax,(%r10) */
+	0xc3,					  /* 48: ret */
+	0x85, 0x05, 0x00, 0x10, 0x00, 0x00,	  /* 49: test %eax,0x1000(%rip) */
+	0xc3,					  /* 55: ret */
+	0x4d, 0x8b, 0x97, 0x08, 0x01, 0x00, 0x00, /* 56: mov 0x108(%r15),%r10 */
+	0x41, 0x85, 0x02,			  /* 63: test %eax,(%r10) */
+	0x85, 0x05, 0x00, 0x10, 0x00, 0x00,	  /* 66: test %eax,0x1000(%rip) */
+	0x90,					  /* 72 */
 };
 #define COMPLETE 12
 #define WORDS	 6 /* of a frame */
@@ -237,12 +246,26 @@ struct row {
 };
 
 static const struct row rows[] = {
-	{"before all", 0, 8, false},	     {"before the push", 7, 8, false},
-	{"behind the push", 8, 16, true},    {"behind the sub", 12, 48, true},
-	{"in the body", 13, 48, true},	     {"between push and pop", 18, 56, true},
-	{"before the add", 22, 48, true},    {"before the pop", 26, 16, true},
-	{"at the poll", 27, 8, false},	     {"behind the poll", 31, 8, false},
+	{"before all", 0, 8, false},
+	{"before the push", 7, 8, false},
+	{"behind the push", 8, 16, true},
+	{"behind the sub", 12, 48, true},
+	{"in the body", 13, 48, true},
+	{"between push and pop", 18, 56, true},
+	{"before the add", 22, 48, true},
+	{"before the pop", 26, 16, true},
+	{"at the poll", 27, 8, false},
+	{"behind the poll", 31, 8, false},
 	{"before the return", 37, 8, false},
+	{"at the poll of 11", 38, 8, false},
+	{"in it", 45, 8, false},
+	{"behind it", 48, 8, false},
+	{"at the older poll", 49, 8, false},
+	{"behind it", 55, 8, false},
+	{"a poll in a loop", 56, 48, true},
+	{"in it", 63, 48, true},
+	{"an older one", 66, 48, true},
+	{"behind the push of a word", 72, 56, true},
 };
 
 static void test_compiled(void **state)

@@ -45,7 +45,7 @@ __attribute__((noinline)) static void cpu_outer(void)
 struct bench {
 	struct root proc;
 	struct symbolizer *symbolizer;
-	struct image *self, *stripped, *kernel, *anon, *unknown, *function, *broken;
+	struct image *self, *stripped, *kernel, *anon, *unknown, *function, *inlined, *broken;
 	uint64_t bias;
 };
 
@@ -61,6 +61,7 @@ static int setup(void **state)
 	struct bench *b = calloc(1, sizeof(*b));
 	struct symbolizer_opts opts = {.cache_bytes = 16u << 20};
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), elf;
+	struct image *inner;
 	char path[FIXTURE_PATH_MAX];
 
 	assert_non_null(b);
@@ -79,6 +80,14 @@ static int setup(void **state)
 					    &(struct image_function){"App.run", "app.py", 10},
 					    &b->function),
 			 0);
+	assert_int_equal(image_new_function(IMAGE_RUNTIME, "[python]",
+					    &(struct image_function){"App.inner", "app.py", 30},
+					    &inner),
+			 0);
+	assert_int_equal(
+		image_new_inlined((struct frame[]){{inner, 31}, {b->function, 13}}, 2, &b->inlined),
+		0);
+	image_unref(inner);
 	assert_int_equal(image_new_function(IMAGE_BROKEN, "[python]",
 					    &(struct image_function){"[python: gone]", "", 0},
 					    &b->broken),
@@ -96,6 +105,7 @@ static int teardown(void **state)
 	image_unref(b->anon);
 	image_unref(b->unknown);
 	image_unref(b->function);
+	image_unref(b->inlined);
 	image_unref(b->broken);
 	symbolizer_free(b->symbolizer);
 	root_deinit(&b->proc);
@@ -107,8 +117,8 @@ static int teardown(void **state)
 
 /* i, o: at the first instruction of cpu_inner(), cpu_outer(); I, O: after a call in them; a:
  * anonymous memory; s, S: a file without symbols; n: outside of this program's functions; k: the
- * kernel; u: unknown; r, R: lines 12 and 13 of a language runtime's function; b: an unknown frame
- * of a runtime. */
+ * kernel; u: unknown; r, R: lines 12 and 13 of a language runtime's function; q: line 13 with
+ * another function inlined; b: an unknown frame of a runtime. */
 static struct frame frame_of(const struct bench *b, char what, uint8_t *ret_is_return)
 {
 	const uint64_t inner = (uint64_t)(uintptr_t)cpu_inner - b->bias;
@@ -137,6 +147,8 @@ static struct frame frame_of(const struct bench *b, char what, uint8_t *ret_is_r
 		return (struct frame){b->function, 12};
 	case 'R':
 		return (struct frame){b->function, 13};
+	case 'q':
+		return (struct frame){b->inlined, 13};
 	case 'b':
 		return (struct frame){b->broken, 0};
 	default:
@@ -473,11 +485,13 @@ static void test_flags(void **state)
 	check_flags(*state, "k", false);
 }
 
-/* All functions of a runtime are in one mapping; each line is a location without an address. */
+/* All functions of a runtime are in one mapping; each line is a location without an address, and
+ * inlined functions are lines of one location. */
 static void test_runtime_places(void **state)
 {
 	static const struct report_row row = {
-		"", TIME, {{NULL, false, {{"rRrb", 1, 1}}}}, TIME_TYPES, "", 0, {NULL}};
+		"", TIME, {{NULL, false, {{"rRrbq", 1, 1}}}}, TIME_TYPES, "", 0, {NULL}};
+	static const uint32_t lines[] = {12, 13, 0, 31};
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(BYTES_MAX);
 	struct cpu_report_stats stats = {0};
 	const struct pprof_tables *t;
@@ -490,19 +504,22 @@ static void test_runtime_places(void **state)
 	assert_int_equal(cpu_report(in.parts, in.n, b->symbolizer, &row.opts, &bytes, &stats), 0);
 	assert_int_equal(reader_new(bytes.data, bytes.len, BYTES_MAX, &reader, &why), 0);
 	t = reader_tables(reader);
-	assert_int_equal(stats.n_places, 3);
+	assert_int_equal(stats.n_places, 4);
 	assert_int_equal(stats.n_unnamed, 1);
 	assert_int_equal(t->n_mappings, 1);
 	assert_string_equal(t->strings[t->mappings[0].path], "[python]");
 	assert_true(t->mappings[0].has_functions && t->mappings[0].has_filenames &&
-		    t->mappings[0].has_line_numbers && !t->mappings[0].has_inline_frames);
-	assert_int_equal(t->n_locations, 3);
-	assert_int_equal(t->n_functions, 2);
+		    t->mappings[0].has_line_numbers && t->mappings[0].has_inline_frames);
+	assert_int_equal(t->n_locations, 4);
+	assert_int_equal(t->n_functions, 3);
 	for (size_t i = 0; i < t->n_locations; i++) {
 		assert_int_equal(t->locations[i].mapping, 1);
 		assert_true(t->locations[i].address == 0);
-		assert_int_equal(t->locations[i].lines[0].line, i < 2 ? 12 + i : 0);
+		assert_int_equal(t->locations[i].n_lines, i < 3 ? 1 : 2);
+		assert_int_equal(t->locations[i].lines[0].line, lines[i]);
 	}
+	assert_int_equal(t->locations[3].lines[1].line, 13);
+	assert_int_equal(t->locations[3].lines[1].function, t->locations[0].lines[0].function);
 	assert_string_equal(t->strings[t->functions[0].file], "app.py");
 	assert_int_equal(t->functions[0].start_line, 10);
 	reader_free(reader);

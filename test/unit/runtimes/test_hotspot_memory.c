@@ -4,12 +4,12 @@
  * (test/fuzz/runtimes/corpus/hotspot_memory/whole): 4096 the variables of the image, 4608 the table
  * of fields, 7168 of types, 14336 static fields, 14592 code heap, 14848 array of heaps, 15104 queue
  * of the interpreter, 15360 map of segments, 15616 method, 15680 ConstMethod, 15872 constant pool,
- * 16128 class, 20480 the heap: the interpreter's blob at 20496, its parts at 20560, the blob of a
- * method at 22544.
+ * 16128 class, 16256 the pointers of the code to its methods, 16384 its other debug information,
+ * 20480 the heap: the interpreter's blob at 20496, its parts at 20560, the blob of a method at
+ * 22544. Another method at 15648, with its ConstMethod at 15744, is inlined there.
  */
 #include "support/test.h"
 
-#include <malloc.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -19,6 +19,7 @@
 #include "runtimes/hotspot_method.h"
 #include "runtimes/hotspot_name.h"
 #include "runtimes/hotspot_process.h"
+#include "runtimes/hotspot_scopes.h"
 #include "support/flatmemory.h"
 
 #define CORPUS "test/fuzz/runtimes/corpus/hotspot_memory"
@@ -26,9 +27,16 @@
 #define BYTES  32768
 
 #define METHOD	    15616
+#define INLINED	    15648
 #define CONST	    15680
 #define POOL	    15872
+#define CLASS	    16128
 #define BLOB	    22544
+#define CODE	    40 /* distance from the blob */
+#define METHODS	    16272
+#define IMMUTABLE   16384
+#define DESCS	    (IMMUTABLE + 32)
+#define SCOPES	    (IMMUTABLE + 96)
 #define INTERPRETER 20560
 
 struct subject {
@@ -95,11 +103,20 @@ static uint64_t check_of_method(const struct subject *s)
 	return check_of(CONST, POOL, word_at(s, CONST + 24));
 }
 
+static void read_frame(struct subject *s, uint64_t first, uint64_t second,
+		       struct hotspot_function *ret)
+{
+	assert_int_equal(
+		hotspot_function_read(&s->fm.memory, &s->target, (uint64_t[]){first, second}, ret),
+		0);
+}
+
 /* ---------------------------------------------------------------- as it is */
 
 static void whole(void **state)
 {
 	_cleanup_(hotspot_function_deinit) struct hotspot_function f = {0}, g = {0}, h = {0};
+	struct runtime_place place;
 	struct subject s;
 
 	(void)state;
@@ -114,20 +131,18 @@ static void whole(void **state)
 	assert_int_equal(s.target.process.entry_limit, INTERPRETER + 0x300);
 	assert_true(s.target.process.complete_is_short);
 
-	assert_int_equal(hotspot_function_read(&s.fm.memory, &s.target,
-					       (uint64_t[]){BLOB, check_of_blob(&s) | 5}, &f),
-			 0);
-	assert_string_equal(f.name, "org.x.Map.put(int, Object[])");
-	assert_string_equal(f.file, "org/x/Map.java");
-	assert_int_equal(f.first_line, 7);
-	assert_int_equal(hotspot_function_line(&f, 5), 0);
+	read_frame(&s, BLOB, check_of_blob(&s) | 5, &f); /* before the code */
+	place = hotspot_function_place(&f);
+	assert_string_equal(place.function.name, "org.x.Map.put(int, Object[])");
+	assert_string_equal(place.function.file, "org/x/Map.java");
+	assert_int_equal(place.function.start_line, 7);
+	assert_int_equal(place.line, 0);
+	assert_int_equal(place.n_inlined, 0);
 
-	assert_int_equal(hotspot_function_read(&s.fm.memory, &s.target,
-					       (uint64_t[]){METHOD, check_of_method(&s)}, &g),
-			 0);
-	assert_string_equal(g.name, f.name);
-	assert_int_equal(hotspot_function_line(&g, 4), 7);
-	assert_int_equal(hotspot_function_line(&g, 5), 8);
+	read_frame(&s, METHOD, check_of_method(&s) | 5, &g);
+	place = hotspot_function_place(&g);
+	assert_string_equal(place.function.name, "org.x.Map.put(int, Object[])");
+	assert_int_equal(place.line, 8);
 
 	/* a blob that is no method */
 	assert_int_equal(
@@ -137,8 +152,9 @@ static void whole(void **state)
 						     (uint32_t)word_at(&s, 20496 + 32))},
 			&h),
 		0);
-	assert_string_equal(h.name, "Interpreter");
-	assert_string_equal(h.file, "");
+	place = hotspot_function_place(&h);
+	assert_string_equal(place.function.name, "Interpreter");
+	assert_string_equal(place.function.file, "");
 }
 
 /* ---------------------------------------------------------------- processes */
@@ -207,7 +223,7 @@ static const struct row function_rows[] = {
 	{"another method", BLOB + 24, METHOD + 8, HOTSPOT_ODD},
 	{"no ConstMethod", METHOD + 8, 0, HOTSPOT_UNREADABLE},
 	{"no constants", CONST + 8, 0, HOTSPOT_UNREADABLE},
-	{"a name behind the constants", CONST + 24, 0x0001000400000009ull, HOTSPOT_ODD},
+	{"a name behind the constants", CONST + 24, 0x0001000500000009ull, HOTSPOT_ODD},
 	{"few constants", POOL + 16, 1, HOTSPOT_ODD},
 	{"no class", POOL + 8, 0, HOTSPOT_UNREADABLE},
 	{"a symbol elsewhere", POOL + 32, UINT64_MAX - 1, HOTSPOT_UNREADABLE},
@@ -232,7 +248,7 @@ static void odd_functions(void **state)
 		put(&s, row->addr, row->word);
 		assert_int_equal(hotspot_function_read(&s.fm.memory, &s.target, words, &f),
 				 row->outcome);
-		assert_null(f.lines);
+		assert_null(f.places);
 	}
 }
 
@@ -249,22 +265,164 @@ static void no_lines(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(words); i++) {
 		_cleanup_(hotspot_function_deinit) struct hotspot_function f = {0};
+		struct runtime_place place;
 
 		subject_init(&s);
 		assert_int_equal(attach(&s), HOTSPOT_OK);
 		put(&s, CONST + 16, words[i]);
-		assert_int_equal(hotspot_function_read(&s.fm.memory, &s.target,
-						       (uint64_t[]){METHOD, check_of_method(&s)},
-						       &f),
-				 0);
-		assert_string_equal(f.name, "org.x.Map.put(int, Object[])");
-		assert_int_equal(f.first_line, 0);
-		assert_int_equal(hotspot_function_line(&f, 4), 0);
+		read_frame(&s, METHOD, check_of_method(&s) | 4, &f);
+		place = hotspot_function_place(&f);
+		assert_string_equal(place.function.name, "org.x.Map.put(int, Object[])");
+		assert_int_equal(place.function.start_line, 0);
+		assert_int_equal(place.line, 0);
 	}
 }
 
-/* A line table of a few bytes in a ConstMethod of 4 KB: no more is kept than is counted. */
-static void short_lines(void **state)
+/* ---------------------------------------------------------------- inlined functions */
+
+/* The functions at a place of the code, innermost first: bytecode and line of each. */
+struct scope_row {
+	const char *what;
+	uint32_t pc; /* from the code on */
+	uint64_t addr, word;
+	size_t n;
+	uint64_t methods[2];
+	uint32_t bcis[2];
+};
+
+#define NO_BCI HOTSPOT_NO_BCI
+
+/* Seven bytes of the scopes are, from the lowest on: a zero, the compiled method, the inlined one;
+ * each number is one larger. */
+static const struct scope_row scope_rows[] = {
+	{"the frame is made", 3, 0, 0, 1, {METHOD}, {0}},
+	{"a whole frame", 4, 0, 0, 1, {METHOD}, {4}},
+	{"in the first call", 7, 0, 0, 1, {METHOD}, {4}},
+	{"behind it", 8, 0, 0, 2, {INLINED, METHOD}, {3, 4}},
+	{"in the second", 15, 0, 0, 2, {INLINED, METHOD}, {3, 4}},
+	{"without debug information", 16, 0, 0, 1, {METHOD}, {NO_BCI}},
+	{"behind all", 64, 0, 0, 1, {METHOD}, {NO_BCI}},
+	{"far behind", UINT32_MAX, 0, 0, 1, {METHOD}, {NO_BCI}},
+	{"the entry", 8, SCOPES, 0x01030206020100ull, 2, {INLINED, METHOD}, {0, 4}},
+	{"a scope of itself", 8, SCOPES, 0x05030506020100ull, 1, {METHOD}, {NO_BCI}},
+	{"a scope behind", 8, SCOPES, 0x05030606020100ull, 1, {METHOD}, {NO_BCI}},
+	{"no caller", 8, SCOPES, 0x05030106020100ull, 1, {METHOD}, {NO_BCI}},
+	{"no method", 8, SCOPES, 0x05010206020100ull, 1, {METHOD}, {NO_BCI}},
+	{"another method outermost", 8, SCOPES, 0x05030206030100ull, 1, {METHOD}, {NO_BCI}},
+	{"a zero in a number", 8, SCOPES, 0x00030206020100ull, 1, {METHOD}, {NO_BCI}},
+	{"a method elsewhere", 8, SCOPES, 0x05bf0206020100ull, 1, {METHOD}, {NO_BCI}},
+	{"a scope behind the scopes", 8, DESCS + 32, 0x0000002000000010ull, 1, {METHOD}, {NO_BCI}},
+	{"a scope before the scopes", 8, DESCS + 32, 0xfffffff000000010ull, 1, {METHOD}, {NO_BCI}},
+	{"no immutable data", 8, BLOB + 56, 0, 1, {METHOD}, {NO_BCI}},
+	{"descriptions behind the scopes",
+	 8,
+	 BLOB + 68,
+	 0x0000006000000060ull,
+	 1,
+	 {METHOD},
+	 {NO_BCI}},
+	{"too many descriptions", 8, BLOB + 68, 0x7fffffff00000020ull, 1, {METHOD}, {NO_BCI}},
+	{"no methods", 8, BLOB + 40, UINT64_MAX - 1024, 1, {METHOD}, {NO_BCI}},
+};
+
+static void scopes(void **state)
+{
+	struct subject s;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(scope_rows); i++) {
+		const struct scope_row *row = &scope_rows[i];
+		struct hotspot_tables tables;
+		struct hotspot_scopes got;
+
+		row_begin(row->what);
+		subject_init(&s);
+		assert_int_equal(attach(&s), HOTSPOT_OK);
+		if (row->addr)
+			put(&s, row->addr, row->word);
+		assert_int_equal(hotspot_tables_read(&s.fm.memory, &s.target, BLOB, &tables), 0);
+		assert_int_equal(hotspot_scopes_read(&s.fm.memory, &s.target, &tables, METHOD,
+						     BLOB + CODE + row->pc, &got),
+				 0);
+		assert_int_equal(got.n, row->n);
+		for (size_t k = 0; k < row->n; k++) {
+			assert_int_equal(got.items[k].method, row->methods[k]);
+			assert_int_equal(got.items[k].bci, row->bcis[k]);
+		}
+	}
+}
+
+static void inlined(void **state)
+{
+	_cleanup_(hotspot_function_deinit) struct hotspot_function f = {0};
+	struct runtime_place place;
+	struct subject s;
+
+	(void)state;
+	subject_init(&s);
+	assert_int_equal(attach(&s), HOTSPOT_OK);
+	read_frame(&s, BLOB, check_of_blob(&s) | (CODE + 15), &f);
+	place = hotspot_function_place(&f);
+	assert_string_equal(place.function.name, "org.x.Map.put(int, Object[])");
+	assert_int_equal(place.line, 7);
+	assert_int_equal(place.n_inlined, 1);
+	assert_string_equal(place.inlined[0].function.name, "org.x.Map.get(int, Object[])");
+	assert_string_equal(place.inlined[0].function.file, "org/x/Map.java");
+	assert_int_equal(place.inlined[0].function.start_line, 20);
+	assert_int_equal(place.inlined[0].line, 21);
+}
+
+/* Where the tables are, by release. */
+static void layouts(void **state)
+{
+	static const struct {
+		const char *what;
+		bool scopes, immutable, mutable;
+		uint64_t methods;
+	} layout_rows[] = {
+		{"to 22", true, false, false, BLOB + 8},
+		{"23, 24", false, true, false, BLOB + 96 + 8},
+		{"from 25 on", false, true, true, METHODS},
+	};
+	struct hotspot_tables got;
+	struct subject s;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(layout_rows); i++) {
+		struct hotspot_layout *layout = &s.target.layout;
+		const uint64_t from = layout_rows[i].immutable ? IMMUTABLE : BLOB;
+
+		row_begin(layout_rows[i].what);
+		subject_init(&s);
+		assert_int_equal(attach(&s), HOTSPOT_OK);
+		put(&s, BLOB + 80, 8 | 96ull << 32);
+		layout->fields[HOTSPOT_BLOB_METHODS_OFF] = 80;
+		layout->fields[HOTSPOT_BLOB_DATA_OFF] = 84;
+		layout->known[HOTSPOT_BLOB_METHODS_OFF] = true;
+		layout->known[HOTSPOT_BLOB_DATA_OFF] = true;
+		layout->known[HOTSPOT_BLOB_IMMUTABLE] = layout_rows[i].immutable;
+		layout->known[HOTSPOT_BLOB_MUTABLE] = layout_rows[i].mutable;
+		if (layout_rows[i].scopes) { /* before the descriptions */
+			put(&s, BLOB + 88, BLOB + 24);
+			layout->fields[HOTSPOT_BLOB_SCOPES] = 88;
+			layout->fields[HOTSPOT_BLOB_DESCS_END] = 72;
+			layout->known[HOTSPOT_BLOB_SCOPES] = true;
+			layout->known[HOTSPOT_BLOB_DESCS_END] = true;
+		}
+		assert_int_equal(hotspot_tables_read(&s.fm.memory, &s.target, BLOB, &got), 0);
+		assert_int_equal(got.code, BLOB + CODE);
+		assert_int_equal(got.descs, from + 32);
+		assert_int_equal(got.descs_limit, from + 96);
+		assert_int_equal(got.scopes, layout_rows[i].scopes ? BLOB + 24 : (uint64_t)SCOPES);
+		assert_int_equal(got.methods, layout_rows[i].methods);
+	}
+	s.target.layout.known[HOTSPOT_DESC_PC] = false;
+	assert_int_equal(hotspot_tables_read(&s.fm.memory, &s.target, BLOB, &got), 0);
+	assert_int_equal(got.descs, 0);
+}
+
+/* Up to 15, the class has the index of its source file. */
+static void source_of_class(void **state)
 {
 	_cleanup_(hotspot_function_deinit) struct hotspot_function f = {0};
 	struct subject s;
@@ -272,13 +430,12 @@ static void short_lines(void **state)
 	(void)state;
 	subject_init(&s);
 	assert_int_equal(attach(&s), HOTSPOT_OK);
-	put(&s, CONST + 16, 0x0000000100000200ull);
-	assert_int_equal(hotspot_function_read(&s.fm.memory, &s.target,
-					       (uint64_t[]){METHOD, check_of_method(&s)}, &f),
-			 0);
-	assert_int_equal(hotspot_function_line(&f, 5), 8);
-	assert_true(f.n_lines < 16);
-	assert_true(malloc_usable_size(f.lines) < 64);
+	s.target.layout.known[HOTSPOT_POOL_SOURCE] = false;
+	s.target.layout.known[HOTSPOT_CLASS_SOURCE] = true;
+	s.target.layout.fields[HOTSPOT_CLASS_SOURCE] = 24;
+	put(&s, CLASS + 24, 3);
+	read_frame(&s, METHOD, check_of_method(&s), &f);
+	assert_string_equal(hotspot_function_place(&f).function.file, "org/x/Map.java");
 }
 
 /* ---------------------------------------------------------------- names */
@@ -351,7 +508,7 @@ static void lines(void **state)
 
 		row_begin(line_rows[i].name);
 		assert_int_equal(hotspot_line((const uint8_t *)line_rows[i].table, line_rows[i].n,
-					      line_rows[i].no_zero, line_rows[i].bci, NULL, &first),
+					      line_rows[i].no_zero, line_rows[i].bci, &first),
 				 line_rows[i].line);
 		assert_true(first <= line_rows[i].line);
 	}
@@ -360,10 +517,11 @@ static void lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole),       cmocka_unit_test(odd_processes),
-		cmocka_unit_test(no_lines),    cmocka_unit_test(odd_functions),
-		cmocka_unit_test(names),       cmocka_unit_test(lines),
-		cmocka_unit_test(short_lines),
+		cmocka_unit_test(whole),    cmocka_unit_test(odd_processes),
+		cmocka_unit_test(no_lines), cmocka_unit_test(odd_functions),
+		cmocka_unit_test(names),    cmocka_unit_test(lines),
+		cmocka_unit_test(scopes),   cmocka_unit_test(inlined),
+		cmocka_unit_test(layouts),  cmocka_unit_test(source_of_class),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

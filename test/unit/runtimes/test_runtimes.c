@@ -24,16 +24,26 @@ struct answer {
 	struct runtime_place place;
 };
 
+static const struct runtime_place inlined[] = {
+	{.function = {"inner", "app.src", 40}, .line = 41},
+	{.function = {"handle", "app.src", 10}, .line = 12},
+};
+
 static const struct answer answers[] = {
-	{0, {{"handle", "app.src", 10}, 12}},
-	{0, {{"handle", "app.src", 10}, 13}},
-	{0, {{"handle", "lib.src", 10}, 12}},
-	{0, {{"handle", "app.src", 20}, 22}},
-	{0, {{"", "", 0}, 0}},
-	{0, {{"a\xff\x1b[1mb", "c\nd", 0}, 0}},
-	{0, {{LONG LONG LONG LONG LONG, LONG LONG LONG LONG LONG LONG LONG LONG LONG, 1}, 1}},
-	{RUNTIME_GONE, {{"never", "seen", 0}, 0}},
-	{-EIO, {{"never", "seen", 0}, 0}},
+	{0, {.function = {"handle", "app.src", 10}, .line = 12}},
+	{0, {.function = {"handle", "app.src", 10}, .line = 13}},
+	{0, {.function = {"handle", "lib.src", 10}, .line = 12}},
+	{0, {.function = {"handle", "app.src", 20}, .line = 22}},
+	{0, {.function = {"", "", 0}, .line = 0}},
+	{0, {.function = {"a\xff\x1b[1mb", "c\nd", 0}, .line = 0}},
+	{0,
+	 {.function = {LONG LONG LONG LONG LONG, LONG LONG LONG LONG LONG LONG LONG LONG LONG, 1},
+	  .line = 1}},
+	{RUNTIME_GONE, {.function = {"never", "seen", 0}, .line = 0}},
+	{-EIO, {.function = {"never", "seen", 0}, .line = 0}},
+	{0, {{"outer", "app.src", 30}, 31, inlined, array_size(inlined)}},
+	{0, {{"outer", "app.src", 30}, 32, inlined, array_size(inlined)}},
+	{0, {{"outer", "app.src", 30}, 31, inlined, 1}},
 };
 
 static int n_readers;
@@ -70,7 +80,7 @@ static int ant_frame_name(void *reader, const struct address_space_who *who,
 	assert_int_equal(who->pid.pid, 42);
 	if (frame->words[0] >= array_size(answers)) {
 		snprintf(name, sizeof(name), "f%llu", (unsigned long long)frame->words[0]);
-		*ret = (struct runtime_place){{name, "many.src", 1}, 1};
+		*ret = (struct runtime_place){.function = {name, "many.src", 1}, .line = 1};
 		return 0;
 	}
 	*ret = answers[frame->words[0]].place;
@@ -267,10 +277,49 @@ static void test_equal(void **state)
 		image_unref(frames[i].image);
 
 	again = resolve(rs, function(0));
+	runtimes_sweep(rs); /* seen since the last time */
 	assert_int_equal(metrics_get(runtimes_collect, rs, "podprof_runtime_functions", ""), 3);
 	runtimes_sweep(rs);
 	assert_int_equal(metrics_get(runtimes_collect, rs, "podprof_runtime_functions", ""), 1);
 	image_unref(again.image);
+	runtimes_sweep(rs);
+	assert_int_equal(metrics_get(runtimes_collect, rs, "podprof_runtime_functions", ""), 0);
+}
+
+/* Functions that are inlined are one frame with the outermost function, and equal if all are. */
+static void test_inlined(void **state)
+{
+	_cleanup_(runtimes_freep) struct runtimes *rs = make();
+	const struct frame plain = resolve(rs, function(0));
+	struct frame frames[4];
+
+	(void)state;
+	for (uint64_t i = 0; i < array_size(frames); i++)
+		frames[i] = resolve(rs, function(i < 3 ? 9 + i : 9));
+	assert_int_equal(frames[0].image->kind, IMAGE_RUNTIME);
+	assert_string_equal(frames[0].image->path, "[ant]");
+	assert_string_equal(frames[0].image->function.name, "outer");
+	assert_int_equal(frames[0].vaddr, 31);
+	assert_int_equal(frames[0].image->n_places, 3);
+	assert_string_equal(frames[0].image->places[0].image->function.name, "inner");
+	assert_int_equal(frames[0].image->places[0].vaddr, 41);
+	assert_ptr_equal(frames[0].image->places[1].image, plain.image);
+	assert_int_equal(frames[0].image->places[1].vaddr, 12);
+	assert_int_equal(frames[0].image->places[2].vaddr, 31);
+	assert_null(frames[0].image->places[2].image->places);
+	assert_ptr_equal(frames[0].image, frames[3].image);
+	assert_ptr_not_equal(frames[0].image, frames[1].image);
+	assert_int_equal(frames[2].image->n_places, 2);
+	image_unref(plain.image);
+	for (size_t i = 1; i < array_size(frames); i++)
+		image_unref(frames[i].image);
+
+	/* the functions go after the places */
+	runtimes_sweep(rs);
+	runtimes_sweep(rs);
+	assert_string_equal(frames[0].image->places[1].image->function.name, "handle");
+	image_unref(frames[0].image);
+	runtimes_sweep(rs);
 	runtimes_sweep(rs);
 	assert_int_equal(metrics_get(runtimes_collect, rs, "podprof_runtime_functions", ""), 0);
 }
@@ -307,6 +356,7 @@ static void test_ceiling(void **state)
 	got = resolve(rs, function(1000));
 	assert_string_equal(got.image->function.name, "f1000");
 	image_unref(got.image);
+	runtimes_sweep(rs);
 	runtimes_sweep(rs);
 	got = resolve(rs, function(0));
 	assert_string_equal(got.image->function.name, "handle");
@@ -384,13 +434,10 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_resolve),
-		cmocka_unit_test(test_equal),
-		cmocka_unit_test(test_long_names),
-		cmocka_unit_test(test_ceiling),
-		cmocka_unit_test(test_runtime_of_process),
-		cmocka_unit_test(test_product),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_resolve), cmocka_unit_test(test_equal),
+		cmocka_unit_test(test_inlined), cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_ceiling), cmocka_unit_test(test_runtime_of_process),
+		cmocka_unit_test(test_product), cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
