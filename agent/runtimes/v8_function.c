@@ -155,7 +155,7 @@ static int read_scope(const struct v8_heap *heap, uint64_t object, struct scope 
 	/* a module has one more number before the locals */
 	if (!take_scope((uint32_t)flags, words, true, ret) &&
 	    !take_scope((uint32_t)flags, words + 1, true, ret))
-		ret->start = ret->end = 0;
+		(void)take_scope((uint32_t)flags, words, false, ret);
 	return 0;
 }
 
