@@ -50,10 +50,10 @@ static uint64_t distance_of(int64_t number)
 	return (uint64_t)(number < 0 ? -(number + 1) : number);
 }
 
-size_t v8_places_parse(const uint8_t *bytes, size_t n, uint32_t base, const struct v8_lines *lines,
+size_t v8_places_parse(const uint8_t *table, size_t n, uint32_t base, const struct v8_lines *lines,
 		       struct v8_place *ret)
 {
-	struct table t = {bytes, n};
+	struct table t = {table, n};
 	uint64_t at = base, source = 0;
 	size_t n_places = 0;
 	int64_t code, position;
