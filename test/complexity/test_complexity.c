@@ -35,9 +35,9 @@
 #include "goheap/gototals.h"
 #include "goheap/gounpacked.h"
 #include "runtimes/hotspot_line.h"
+#include "runtimes/python_line.h"
 #include "runtimes/v8_lines.h"
 #include "runtimes/v8_places.h"
-#include "runtimes/python_line.h"
 #include "symbolize/demangle.h"
 #include "symbolize/lookup.h"
 #include "symbolize/perf_map.h"
@@ -975,7 +975,7 @@ static uint64_t javascript_lines(size_t n)
 	for (size_t i = 0; i < n; i++)
 		memcpy(table + 2 * i, "\x02\x04", 2);
 	for (uint32_t i = 0; i <= n; i++)
-		ends[i] = i * 2;
+		ends[i] = i;
 	before = count_now();
 	assert_int_equal(v8_places_parse(table, 2 * n, 53, &lines, places), n);
 	before = count_now() - before;
