@@ -51,6 +51,7 @@ enum {
  */
 #define V8_PUSH_RBP 0x55ull
 #define V8_PUSH_RSI 0x56ull
+#define V8_POP_RBP  0x5dull
 #define V8_PUSH_RDI 0x57ull
 
 /* ---------------------------------------------------------------- values */
@@ -235,6 +236,9 @@ WALK_INLINE __u64 v8_edge(const struct walk_ctx *c)
 	if (mov & v8_zero(before ^ V8_PUSH_RBP))
 		return V8_PUSHED |
 		       V8_OF_JS * v8_zero((code >> 24 & 0xffff) ^ (V8_PUSH_RSI | V8_PUSH_RDI << 8));
+	/* the frame is left, and its words are still there */
+	if (v8_zero((code & 0xff) ^ V8_POP_RBP))
+		return V8_WHOLE;
 	/* the slots are beyond the stack pointer */
 	if (w->fp - w->sp < 16)
 		return V8_PENDING |
