@@ -10,7 +10,7 @@ libraries="libc6-dev libbpf-dev libelf-dev libdw-dev libcurl4-openssl-dev libssl
 build="gcc g++ make git clang bpftool protobuf-c-compiler ca-certificates $libraries"
 tests="clang-format clang-tidy libclang-rt-dev libcmocka-dev golang-go containerd runc jq curl
 	shellcheck python3 openssl binutils xz-utils dwz bc valgrind strace libarchive13 libsqlite3-0
-	default-jdk-headless"
+	default-jdk-headless nodejs"
 # A virtual machine of this machine's kind.
 case $(dpkg --print-architecture) in
 arm64) tests="$tests qemu-system-arm" ;;

@@ -23,6 +23,7 @@
 #include "runtimes/python_frames.h"
 #include "runtimes/runtime_files.h"
 #include "runtimes/python_target.h"
+#include "runtimes/v8_process.h"
 
 /* Frames of a thread that are printed; Python's own limit is 1,000 calls. Reached: the outer frames
  * are missing. */
@@ -47,6 +48,9 @@ struct looking {
 	struct runtime_files *java_files;
 	struct hotspot_target java;
 	int java_outcome; /* of a process without Python */
+	struct runtime_files *v8_files;
+	struct v8_target v8;
+	int v8_outcome; /* of a process without Python and Java */
 };
 
 static const char help[] =
@@ -58,9 +62,9 @@ static const char help[] =
 	"The process is not stopped, so the frames of a busy thread may not belong together.\n"
 	"Or the Java virtual machine (HotSpot): the release, the addresses of the code heaps and "
 	"of\n"
-	"the interpreter.\n"
+	"the interpreter. Or V8 (Node): the release, and the addresses of its builtins.\n"
 	"\n"
-	"states: ok; absent (neither); version (a release other than Python 3.6 to 3.15 or Java "
+	"states: ok; absent (none); version (a release other than Python 3.6 to 3.15 or Java "
 	"11\n"
 	"and later, or no final one); free_threaded; offsets, no_runtime, no_loop, malformed (the "
 	"file is not "
@@ -68,7 +72,8 @@ static const char help[] =
 	"machine; not_ready (no thread runs Python yet); odd, unreadable (the memory of the "
 	"process\n"
 	"contradicts the layout); no_state (the pointer to a thread's state was not found); gone;\n"
-	"denied.\n"
+	"denied. Of V8: compressed (pointers of 32 bits); no_builtins (their addresses are not\n"
+	"known).\n"
 	"\n"
 	"  --json            one JSON object: "
 	"{\"state\",\"path\",\"version\",\"offsets\",\"bias\",\n"
@@ -81,7 +86,8 @@ static const char help[] =
 	"{\"state\",\"runtime\",\"path\",\"version\",\n"
 	"                    \"bias\",\"heaps\":[{\"start\",\"limit\"}],\"interpreter\":"
 	"{\"start\",\n"
-	"                    \"limit\"}}\n"
+	"                    \"limit\"}}. For V8 {\"state\",\"runtime\",\"path\",\"version\",\n"
+	"                    \"bias\",\"builtins\":[{\"start\",\"limit\"}]}\n"
 	"  --proc-root PATH  the host's /proc (/proc)\n"
 	"  --help            this text\n";
 
@@ -91,6 +97,7 @@ static void looking_deinit(struct looking *l)
 	free(l->threads);
 	runtime_files_free(l->images);
 	runtime_files_free(l->java_files);
+	runtime_files_free(l->v8_files);
 	process_memory_deinit(&l->memory);
 	root_deinit(&l->proc);
 }
@@ -220,6 +227,39 @@ static int print_java(json_t *all, bool json)
 	return 0;
 }
 
+static json_t *json_of_v8(const struct v8_target *t, int outcome)
+{
+	const bool ok = outcome == V8_OK;
+	json_t *builtins = json_array();
+	char version[40] = "";
+
+	if (t->image.version[0])
+		snprintf(version, sizeof(version), "%u.%u.%u", t->image.version[0],
+			 t->image.version[1], t->image.version[2]);
+	for (size_t i = 0; ok && i < V8_BUILTINS && t->process.builtins[i][0]; i++)
+		json_array_append_new(builtins, json_of_range(t->process.builtins[i][0],
+							      t->process.builtins[i][1]));
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "state", v8_outcome_name(outcome),
+			 "runtime", "v8", "path", view_text(t->path), "version",
+			 *version ? json_string(version) : json_null(), "bias",
+			 ok ? view_hex(t->bias) : json_null(), "builtins", builtins);
+}
+
+static int print_v8(json_t *all, bool json)
+{
+	const json_t *item;
+	size_t i;
+
+	if (json || !all)
+		return view_print(all, json, "");
+	view_print_text(all, "state    {state}\nruntime  {runtime}\n[path?image    "
+			     "{path}\n][version?version  {version}\n]");
+	json_array_foreach(json_object_get(all, "builtins"), i, item)
+		view_print_text(item, "builtins {start} - {limit}\n");
+	json_decref(all);
+	return 0;
+}
+
 static int print(json_t *all, bool json)
 {
 	const json_t *item;
@@ -264,6 +304,12 @@ static int look(struct looking *l)
 		r = hotspot_target_find(l->java_files, &l->proc, &l->id, &l->memory.memory,
 					&l->java);
 	l->java_outcome = r;
+	if (r != HOTSPOT_ABSENT)
+		return r < 0 ? r : 0;
+	r = runtime_files_new(&v8_probe, &l->v8_files);
+	if (!r)
+		r = v8_target_find(l->v8_files, &l->proc, &l->id, &l->memory.memory, &l->v8);
+	l->v8_outcome = r;
 	return r < 0 ? r : 0;
 }
 
@@ -271,6 +317,8 @@ static int print_all(struct looking *l, bool json)
 {
 	if (l->outcome == PYTHON_ABSENT && l->java_outcome != HOTSPOT_ABSENT)
 		return print_java(json_of_java(&l->java, l->java_outcome), json);
+	if (l->outcome == PYTHON_ABSENT && l->v8_outcome != V8_ABSENT)
+		return print_v8(json_of_v8(&l->v8, l->v8_outcome), json);
 	return print(json_of_all(l), json);
 }
 

@@ -5,7 +5,7 @@
  *
  * Attributes, named by the semantic conventions:
  *	of a mapping	process.executable.build_id.gnu
- *	of a location	profile.frame.type: kernel, go, cpython, jvm or native
+ *	of a location	profile.frame.type: kernel, go, cpython, jvm, v8js or native
  *	of a sample	its pprof labels
  */
 #include "export/otlp_dictionary.h"
@@ -360,7 +360,11 @@ static const char *frame_type(const struct pprof_tables *t, const struct pprof_l
 		const char *path;
 		const char *type;
 	} mappings[] = {
-		{"[kernel.kallsyms]", "kernel"}, {"[python]", "cpython"}, {"[java]", "jvm"}};
+		{"[kernel.kallsyms]", "kernel"},
+		{"[python]", "cpython"},
+		{"[java]", "jvm"},
+		{"[v8]", "v8js"},
+	};
 	const char *path = row->mapping ? t->strings[t->mappings[row->mapping - 1].path] : "";
 	struct strview file = strview_of("");
 

@@ -36,9 +36,18 @@
 #define PLACE_MAX	256
 
 /* The origin of a name's code, shown as a colour. */
-enum name_kind { NAME_UNKNOWN, NAME_NATIVE, NAME_GO, NAME_PYTHON, NAME_JAVA, NAME_KERNEL };
+enum name_kind {
+	NAME_UNKNOWN,
+	NAME_NATIVE,
+	NAME_GO,
+	NAME_PYTHON,
+	NAME_JAVA,
+	NAME_JAVASCRIPT,
+	NAME_KERNEL
+};
 
-static const char *const name_kinds[] = {"unknown", "native", "go", "python", "java", "kernel"};
+static const char *const name_kinds[] = {"unknown", "native",	  "go",	   "python",
+					 "java",    "javascript", "kernel"};
 
 struct name {
 	const char *text;
@@ -189,6 +198,8 @@ static enum name_kind function_kind(const struct pprof_tables *t,
 		return NAME_PYTHON;
 	if (strview_is(&path, "[java]"))
 		return NAME_JAVA;
+	if (strview_is(&path, "[v8]"))
+		return NAME_JAVASCRIPT;
 	if (strview_suffix(&file, ".go") || strview_suffix(&file, ".s"))
 		return NAME_GO;
 	return NAME_NATIVE;

@@ -116,6 +116,8 @@ struct runtime {
 extern const struct runtime runtime_python;
 /* HotSpot, the virtual machine of Java (hotspot.c). */
 extern const struct runtime runtime_hotspot;
+/* V8, the virtual machine of Node (v8.c). */
+extern const struct runtime runtime_v8;
 
 /**
  * struct runtimes_opts - borrowed until runtimes_free()

@@ -132,6 +132,13 @@ WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_c
 	return NULL;
 }
 
+/* None: the objects are not in the dump. */
+WALK_INLINE const struct v8_process *v8_process_of(const struct walk_ctx *c)
+{
+	(void)c;
+	return NULL;
+}
+
 /* None: the machine stack is of the past, and CPython's list of frames, which is not in the dump,
  * of the present. */
 WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)

@@ -73,6 +73,7 @@ struct stack {
 	union {		  /* by walk.runtime */
 		struct python_process python;
 		struct hotspot_process hotspot;
+		struct v8_process v8;
 	};
 	struct sample_key key;
 	struct {
@@ -282,6 +283,7 @@ static __always_inline int stack_saved_regs(struct task_struct *task, struct sta
 
 STACK_RUNTIME_PROCESS(python)
 STACK_RUNTIME_PROCESS(hotspot)
+STACK_RUNTIME_PROCESS(v8)
 
 /* Prepare the step of @runtime for the process. False if it cannot run. */
 static __always_inline int stack_runtime(struct stack *s, __u32 runtime)

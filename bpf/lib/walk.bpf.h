@@ -883,6 +883,7 @@ WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c);
 
 #include "lib/runtime_hotspot.bpf.h"
 #include "lib/runtime_python.bpf.h"
+#include "lib/runtime_v8.bpf.h"
 #ifdef FRAME_RUNTIMES_TEST
 #include FRAME_RUNTIMES_TEST
 #endif

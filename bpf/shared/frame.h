@@ -33,9 +33,9 @@
  * header with its step.
  */
 #ifdef FRAME_RUNTIMES_TEST
-#define FRAME_RUNTIMES(X) X(PYTHON, python) X(HOTSPOT, hotspot) X(TEST, test)
+#define FRAME_RUNTIMES(X) X(PYTHON, python) X(HOTSPOT, hotspot) X(V8, v8) X(TEST, test)
 #else
-#define FRAME_RUNTIMES(X) X(PYTHON, python) X(HOTSPOT, hotspot)
+#define FRAME_RUNTIMES(X) X(PYTHON, python) X(HOTSPOT, hotspot) X(V8, v8)
 #endif
 
 #define FRAME_RUNTIME_NUMBER(NAME, name) FRAME_RUNTIME_##NAME,

@@ -16,7 +16,7 @@
 struct bpfobj;
 
 /* FRAME_RUNTIME_TEST, for tests with the product's list. */
-#define RUNTIME_AGENT_TEST 3
+#define RUNTIME_AGENT_TEST 4
 
 /* Load all later objects with walks in parts, as on kernels without bpf_loop(). */
 void runtime_agent_in_parts(bool yes);

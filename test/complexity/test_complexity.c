@@ -37,6 +37,8 @@
 #include "goheap/gounpacked.h"
 #include "runtimes/hotspot_line.h"
 #include "runtimes/python_line.h"
+#include "runtimes/v8_lines.h"
+#include "runtimes/v8_places.h"
 #include "symbolize/demangle.h"
 #include "symbolize/jitdump.h"
 #include "symbolize/lookup.h"
@@ -997,6 +999,31 @@ static uint64_t java_lines(size_t n)
 	return before;
 }
 
+/* The lines of a JavaScript function with @n entries, each in another line. */
+static uint64_t javascript_lines(size_t n)
+{
+	struct v8_place *places = calloc(V8_PLACES_MAX, sizeof(*places));
+	uint32_t *ends = calloc(n + 1, sizeof(*ends));
+	uint8_t *table = malloc(2 * n);
+	const struct v8_lines lines = {.first = 1, .ends = ends, .n = n + 1};
+	uint64_t before;
+
+	assert_non_null(places);
+	assert_non_null(ends);
+	assert_non_null(table);
+	for (size_t i = 0; i < n; i++)
+		memcpy(table + 2 * i, "\x02\x04", 2);
+	for (uint32_t i = 0; i <= n; i++)
+		ends[i] = i;
+	before = count_now();
+	assert_int_equal(v8_places_parse(table, 2 * n, 53, &lines, places), n);
+	before = count_now() - before;
+	free(table);
+	free(ends);
+	free(places);
+	return before;
+}
+
 static const struct input inputs[] = {
 	{"perf_map: functions inside functions", perf_map_nested, 4096},
 	{"perf_map: functions over functions", perf_map_growing, 4096},
@@ -1021,6 +1048,7 @@ static const struct input inputs[] = {
 	{"elfinflate: zeros", elfinflate_zeros, 1 << 18},
 	{"python_line: many lines", python_lines, 4096},
 	{"hotspot_line: many lines", java_lines, 4096},
+	{"v8_places: many lines", javascript_lines, 2048},
 	{"synthetic: repeated code", synthetic_mpn, 2048},
 	{"elffile: notes in all segments", elffile_notes, 128},
 	{"gorows: functions with one table", gorows_functions, 1024},

@@ -19,8 +19,8 @@
 	};
 	const SPANS = [["", "Everything stored"], ["5", "Last 5 minutes"], ["15", "Last 15 minutes"],
 		["60", "Last hour"], ["360", "Last 6 hours"], ["1440", "Last day"]];
-	const COLOURS = { go: [190, 45], python: [125, 40], java: [275, 45], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
-	const COLOUR_NAMES = { go: "Go", python: "Python", java: "Java", native: "native", kernel: "kernel", unknown: "no name" };
+	const COLOURS = { go: [190, 45], python: [125, 40], java: [275, 45], javascript: [60, 45], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
+	const COLOUR_NAMES = { go: "Go", python: "Python", java: "Java", javascript: "JavaScript", native: "native", kernel: "kernel", unknown: "no name" };
 
 	let tree = null; // as it came, with parent, end and x of each node added
 	let zoom = 0; // the node that fills the width

@@ -72,6 +72,12 @@ static void put_word(uint64_t address, uint64_t word)
 	put(address, &word, sizeof(word));
 }
 
+WALK_INLINE const struct v8_process *v8_process_of(const struct walk_ctx *c)
+{
+	(void)c;
+	return NULL;
+}
+
 WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_ctx *c)
 {
 	(void)c;

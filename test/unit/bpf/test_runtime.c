@@ -46,6 +46,12 @@ WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n
 	return 0;
 }
 
+WALK_INLINE const struct v8_process *v8_process_of(const struct walk_ctx *c)
+{
+	(void)c;
+	return NULL;
+}
+
 WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_ctx *c)
 {
 	(void)c;

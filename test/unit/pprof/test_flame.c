@@ -288,6 +288,7 @@ static void test_kinds(void **state)
 		{"/usr/bin/a.go", "", "native"},
 		{"[python]", "a.py", "python"},
 		{"[java]", "a/B.java", "java"},
+		{"[v8]", "/srv/a.js", "javascript"},
 		{"/srv/[python]", "a.py", "native"},
 		{NULL, "", "native"},
 	};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_RUNTIMES_V8_FUNCTION_H
+#define PODPROF_RUNTIMES_V8_FUNCTION_H
+
+/* The function of a JavaScript frame, read from the memory of the process. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtimes/runtimes.h"
+#include "runtimes/v8_process.h"
+
+struct memory;
+struct v8_place;
+
+/* {0} is empty. */
+struct v8_function {
+	char name[RUNTIMES_NAME_MAX];
+	char file[RUNTIMES_FILE_MAX];
+	uint32_t first_line;	 /* 0: not known */
+	struct v8_place *places; /* @n_places lines of the bytecode, ascending; owned */
+	size_t n_places;
+};
+
+void v8_function_deinit(struct v8_function *f);
+
+/**
+ * v8_function_read() - read a function
+ * @words: of the frame; the place does not count
+ * @ret:   must be empty; stays empty on failure
+ *
+ * The types of the objects are checked. The words of the check are compared before and after the
+ * reading, so a name belongs to the frame.
+ *
+ * Return: 0; V8_ODD if the memory is no such function, or not the frame's any more; V8_UNREADABLE;
+ * V8_GONE; V8_DENIED; -errno.
+ */
+int v8_function_read(struct memory *m, const struct v8_target *target, const uint64_t words[2],
+		     struct v8_function *ret);
+
+/* The line at @place of a frame's second word; 0: not known. */
+uint32_t v8_function_line(const struct v8_function *f, uint32_t place);
+
+#endif

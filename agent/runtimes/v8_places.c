@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtimes/v8_places.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "procmap/memory.h"
+#include "runtimes/v8_lines.h"
+
+#define MORE	   0x80
+#define BITS	   7
+#define SHIFT_LAST 63
+
+/* A position in the source: 1 bit for code of other languages, 30 for the character, with 0 for
+ * none, and the function that was inlined. */
+#define CHARACTER(source) ((uint32_t)((source) >> 1) & 0x3fffffff)
+
+struct table {
+	const uint8_t *at;
+	size_t n;
+};
+
+/* False at the end of the table. */
+static bool next_number(struct table *t, int64_t *ret)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int shift = 0; shift <= SHIFT_LAST; shift += BITS) {
+		uint8_t byte;
+
+		if (!t->n)
+			return false;
+		byte = *t->at++;
+		t->n--;
+		sum |= (uint64_t)(byte & ~MORE) << shift;
+		if (!(byte & MORE)) {
+			*ret = (int64_t)(sum >> 1 ^ -(sum & 1));
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The distance has another meaning for its sign: no statement begins there. */
+static uint64_t distance_of(int64_t number)
+{
+	return (uint64_t)(number < 0 ? -(number + 1) : number);
+}
+
+size_t v8_places_parse(const uint8_t *table, size_t n, uint32_t base, const struct v8_lines *lines,
+		       struct v8_place *ret)
+{
+	struct table t = {table, n};
+	uint64_t at = base, source = 0;
+	size_t n_places = 0;
+	int64_t code, position;
+
+	while (n_places < V8_PLACES_MAX && next_number(&t, &code) && next_number(&t, &position)) {
+		uint32_t line;
+
+		at += distance_of(code);
+		source += (uint64_t)position;
+		if (at > UINT32_MAX)
+			break;
+		line = CHARACTER(source) ? v8_lines_find(lines, CHARACTER(source) - 1) : 0;
+		if (!line || (n_places && ret[n_places - 1].line == line))
+			continue;
+		ret[n_places++] = (struct v8_place){(uint32_t)at, line};
+	}
+	return n_places;
+}
+
+uint32_t v8_places_find(const struct v8_place *places, size_t n, uint32_t at)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (places[middle].at <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? places[low - 1].line : 0;
+}
+
+/* ---------------------------------------------------------------- the table of a function */
+
+/* Words of a code object that may refer to the bytecode. */
+#define CODE_WORDS 5
+
+/* The bytecode array of @data, or of the code that was made of it; 0 for other code. */
+static int find_bytecode(const struct v8_heap *heap, uint64_t data, uint64_t *ret)
+{
+	uint64_t words[CODE_WORDS];
+	int r = v8_is_object(data) ? v8_type_check(heap, data, V8_TYPE_BYTECODE) : V8_ODD;
+
+	*ret = data;
+	if (r != V8_ODD)
+		return r;
+	*ret = 0;
+	if (!v8_is_object(data))
+		return 0;
+	r = v8_bytes_read(heap, data, 8, words, sizeof(words));
+	for (size_t i = 0; !r && !*ret && i < CODE_WORDS; i++)
+		if (v8_is_object(words[i]) && !v8_type_check(heap, words[i], V8_TYPE_BYTECODE))
+			*ret = words[i];
+	return r;
+}
+
+/* The bytes of the table, owned; NULL if there is none. */
+static int read_table(const struct v8_heap *heap, uint64_t bytecode, uint8_t **ret, size_t *ret_n)
+{
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	uint64_t table, n;
+	int r = v8_word_read(heap, bytecode, (uint64_t)heap->constants[V8_BYTECODE_TABLE], &table);
+
+	if (r || !v8_is_object(table))
+		return r;
+	r = v8_word_read(heap, table, (uint64_t)heap->constants[V8_ARRAY_N], &n);
+	if (r || !v8_is_integer(n) || v8_integer(n) <= 0)
+		return r;
+	n = (uint64_t)v8_integer(n) < V8_TABLE_BYTES_MAX ? (uint64_t)v8_integer(n)
+							 : V8_TABLE_BYTES_MAX;
+	bytes = malloc(n);
+	if (!bytes)
+		return -ENOMEM;
+	r = v8_bytes_read(heap, table, (uint64_t)heap->constants[V8_ARRAY_DATA], bytes, n);
+	if (r)
+		return r;
+	*ret = take_ptr(bytes);
+	*ret_n = n;
+	return 0;
+}
+
+/* The lines of @table in memory of the right size. */
+static int keep_places(const struct v8_heap *heap, const uint8_t *table, size_t n,
+		       const struct v8_lines *lines, struct v8_place **ret, size_t *ret_n)
+{
+	/* places count from the word of the array */
+	const uint32_t base = (uint32_t)heap->constants[V8_BYTECODE_DATA] - 1;
+	_cleanup_(freep) struct v8_place *places = calloc(V8_PLACES_MAX, sizeof(*places));
+	size_t n_places;
+
+	if (!places)
+		return -ENOMEM;
+	n_places = v8_places_parse(table, n, base, lines, places);
+	if (!n_places)
+		return 0;
+	*ret = malloc(n_places * sizeof(*places));
+	if (!*ret)
+		return -ENOMEM;
+	memcpy(*ret, places, n_places * sizeof(*places));
+	*ret_n = n_places;
+	return 0;
+}
+
+int v8_places_read(const struct v8_heap *heap, uint64_t data, const struct v8_lines *lines,
+		   struct v8_place **ret, size_t *ret_n)
+{
+	_cleanup_(freep) uint8_t *table = NULL;
+	uint64_t bytecode;
+	size_t n = 0;
+	int r;
+
+	if (!heap->constants[V8_BYTECODE_TABLE])
+		return 0;
+	r = find_bytecode(heap, data, &bytecode);
+	if (!r && bytecode)
+		r = read_table(heap, bytecode, &table, &n);
+	return r || !table ? r : keep_places(heap, table, n, lines, ret, ret_n);
+}

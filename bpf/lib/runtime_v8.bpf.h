@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_LIB_RUNTIME_V8_BPF_H
+#define PODPROF_BPF_LIB_RUNTIME_V8_BPF_H
+
+/*
+ * The step of V8 (x86-64). JavaScript is on the machine stack: interpreted, or compiled by one of
+ * three compilers. All code of V8 keeps frame pointers: code made at run time, in anonymous memory,
+ * and the builtins, which are in the image without unwind tables. Below the frame pointer a frame
+ * has a marker: a small integer, the type of a frame without a function, or the context of a
+ * function, an object. Below the context is the function.
+ *
+ * An interpreted function runs in a builtin that keeps its frame, and in builtins for each
+ * bytecode. Many of these, and helpers of compiled code, make no frame. So the frame pointer of an
+ * interrupted builtin may lead to the frame of a function: the function stands behind the builtin
+ * then. Elsewhere the function replaces the native frame.
+ *
+ * Only a place of interruption can be without a whole frame, at the beginning and the end of
+ * functions. The bytes of the code tell. The function is in rdi at the beginning, and its frame is
+ * still below the stack pointer at the end.
+ */
+
+#include "shared/v8.h"
+
+/* Accessor: the process, NULL: no frames of V8 are known. */
+WALK_INLINE const struct v8_process *v8_process_of(const struct walk_ctx *c);
+
+/* The words of w->aside.of_frame: the frame that the plan has found. */
+enum {
+	V8_STATE,  /* 0: no function */
+	V8_FIRST,  /* of the frame; the address in question of unknown frames */
+	V8_SECOND, /* of the frame; the reason of unknown frames */
+	V8_BEHIND, /* 1: the native frame stays */
+};
+
+#define V8_KNOWN  1
+#define V8_BROKEN 2
+
+/* The words of w->aside.of_runtime: values of the plan under way. */
+enum {
+	V8_FUNCTION, /* 0: none */
+	V8_ARRAY,    /* of an interpreted frame, perhaps */
+	V8_OFFSET,
+	V8_WORD,    /* enum v8_edge; then the function's SharedFunctionInfo */
+	V8_BUILTIN, /* 1: the code is a builtin */
+};
+
+/* Number of a register in unwind tables. */
+#define V8_RDI 5
+
+/* Bytes of a frame at the beginning of a function: push %rbp; mov %rsp,%rbp; push %rsi; push %rdi.
+ */
+#define V8_PUSH_RBP 0x55ull
+#define V8_PUSH_RSI 0x56ull
+#define V8_POP_RBP  0x5dull
+#define V8_PUSH_RDI 0x57ull
+
+/* ---------------------------------------------------------------- values */
+
+/* Where objects are read to. */
+WALK_INLINE __u64 *v8_words(const struct walk_ctx *c)
+{
+	return walk_room(c)->window.words;
+}
+
+/* What is at @off of the object read last. */
+WALK_INLINE __u64 v8_object(const struct walk_ctx *c, __u64 off)
+{
+	return v8_words(c)[(off / 8) & (V8_SHARED_BYTES / 8 - 1)] >> (off & 7) * 8;
+}
+
+WALK_INLINE int v8_is_object(__u64 word)
+{
+	return (word & 7) == 1 && word >= WALK_PC_MIN && word < FRAME_FIRST_LIMIT;
+}
+
+/* 1 if @at is in the range, without a branch. Addresses have no sign bit. */
+WALK_INLINE __u64 v8_between(__u64 at, const __u64 range[2])
+{
+	__u64 off = at - range[0], bytes = range[1] - range[0];
+
+	return ((off - bytes) & ~off) >> 63;
+}
+
+/* 1 if @x is 0, without a branch. */
+WALK_INLINE __u64 v8_zero(__u64 x)
+{
+	return (~x & (x - 1)) >> 63;
+}
+
+/* Whether the frame's registers are those of the interruption. */
+WALK_INLINE int v8_interrupted(const struct walk *w)
+{
+	return !w->back && w->regs_known == 2;
+}
+
+WALK_INLINE void v8_set(const struct walk_ctx *c, __u64 state, __u64 first, __u64 second)
+{
+	__u64 *frame = c->w->aside.of_frame;
+
+	frame[V8_STATE] = state;
+	frame[V8_FIRST] = first;
+	frame[V8_SECOND] = second;
+}
+
+/* ---------------------------------------------------------------- the caller */
+
+/* The caller is at w->cfa: within the stack, and above this frame. */
+WALK_INLINE __u32 v8_planned(struct walk *w)
+{
+	w->cause = WALK_ON;
+	if (w->cfa & 7)
+		w->cause = SAMPLE_END_SP_ODD;
+	else if (w->cfa <= w->sp)
+		w->cause = SAMPLE_END_SP_LOW;
+	else if (w->cfa > w->limit)
+		w->cause = SAMPLE_END_SP_FAR;
+	return (__u32)w->cause;
+}
+
+WALK_INLINE __u32 v8_by_fp(struct walk *w)
+{
+	w->cfa = w->fp + 16;
+	w->ra_at = w->fp + 8;
+	w->fp_at = w->fp;
+	w->cause = SAMPLE_END_FP_LOW;
+	return w->fp < w->sp ? SAMPLE_END_FP_LOW : v8_planned(w);
+}
+
+/* A frame of @bytes up to the caller's, with the frame pointer on top, or in its register. */
+WALK_INLINE __u32 v8_by_sp(struct walk *w, __u64 bytes)
+{
+	w->cfa = w->sp + bytes;
+	w->ra_at = w->cfa - 8;
+	w->fp_at = bytes == 16 ? w->sp : 0;
+	return v8_planned(w);
+}
+
+/* ---------------------------------------------------------------- the function */
+
+/* The frame of the function in V8_FUNCTION. */
+WALK_INLINE void v8_function(const struct walk_ctx *c, const struct v8_process *p)
+{
+	__u64 *mine = c->w->aside.of_runtime, hash, data, place;
+
+	v8_set(c, V8_BROKEN, mine[V8_FUNCTION], FRAME_REASON_UNREADABLE);
+	if (window_read(c->space, v8_words(c), 8, mine[V8_FUNCTION] - 1 + p->function_shared))
+		return;
+	mine[V8_WORD] = v8_words(c)[0];
+	WALK_FENCE();
+	v8_set(c, V8_BROKEN, mine[V8_FUNCTION], FRAME_REASON_ODD);
+	if (!v8_is_object(mine[V8_WORD]))
+		return;
+	v8_set(c, V8_BROKEN, mine[V8_FUNCTION], FRAME_REASON_UNREADABLE);
+	if (window_read(c->space, v8_words(c), V8_SHARED_BYTES, mine[V8_WORD] - 1))
+		return;
+	WALK_FENCE();
+	data = v8_object(c, p->shared_data);
+	hash = walk_hash(0, v8_object(c, p->shared_name));
+	hash = walk_hash(hash, v8_object(c, p->shared_script));
+	hash = walk_hash(hash, (__u32)v8_object(c, p->shared_number));
+	/* Compiled code does not keep these two up to date, and then the function's code is not its
+	 * bytecode. */
+	place = mine[V8_OFFSET] >> 32;
+	place *= v8_zero(mine[V8_ARRAY] ^ data) & v8_zero((__u32)mine[V8_OFFSET]);
+	v8_set(c, V8_KNOWN, mine[V8_WORD] - 1, hash >> 32 << 32 | (__u32)place);
+	/* a builtin that is itself the function has no bytecode */
+	c->w->aside.of_frame[V8_BEHIND] = mine[V8_BUILTIN] & v8_interrupted(c->w) & data & 1;
+}
+
+/* The same for a frame that is not made yet. */
+WALK_INLINE void v8_entered(const struct walk_ctx *c, const struct v8_process *p)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	mine[V8_FUNCTION] = regs_numbered(c->regs, V8_RDI);
+	mine[V8_ARRAY] = 0;
+	mine[V8_OFFSET] = 0;
+	if (v8_is_object(mine[V8_FUNCTION]))
+		v8_function(c, p);
+	c->w->aside.of_frame[V8_BEHIND] = 0;
+}
+
+/* The frame with the frame pointer @fp, if it is a function's. Not 0 if unreadable. */
+WALK_INLINE int v8_at(const struct walk_ctx *c, const struct v8_process *p, __u64 fp)
+{
+	__u64 *mine = c->w->aside.of_runtime, marker;
+	struct walk *w = c->w;
+
+	/* the lowest first: the window begins there */
+	if (window_word(c->space, c->win, &w->place, fp + p->frame_offset, &mine[V8_OFFSET]) ||
+	    window_word(c->space, c->win, &w->place, fp + p->frame_array, &mine[V8_ARRAY]) ||
+	    window_word(c->space, c->win, &w->place, fp + p->frame_function, &mine[V8_FUNCTION]) ||
+	    window_word(c->space, c->win, &w->place, fp + p->frame_marker, &marker))
+		return -1;
+	mine[V8_FUNCTION] *= marker & 1;
+	WALK_FENCE();
+	if (v8_is_object(mine[V8_FUNCTION]))
+		v8_function(c, p);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- beginning and end */
+
+/* At the places before the frame pointer is set, or the function is in its slot. */
+enum v8_edge {
+	V8_WHOLE,
+	V8_PUSHES,  /* the frame pointer is pushed next */
+	V8_PUSHED,  /* ... is pushed, and set next */
+	V8_PENDING, /* ... is set; the function is not pushed */
+	V8_POPPED,  /* nothing but the return address is left */
+	V8_EDGES = 7,
+	V8_OF_JS = 8, /* with one of the first three: of a function */
+};
+
+/* Where in a function the place of interruption is: enum v8_edge. */
+WALK_INLINE __u64 v8_edge(const struct walk_ctx *c)
+{
+	const __u64 *words = v8_words(c);
+	__u64 code, next, before, push, mov, moved;
+	struct walk *w = c->w;
+
+	/* from the byte before on */
+	if (window_read(c->space, v8_words(c), 16, w->pc - 1))
+		return V8_WHOLE;
+	WALK_FENCE();
+	before = words[0] & 0xff;
+	code = words[0] >> 8 | words[1] << 56;
+	next = code >> 8;
+	push = v8_zero((code & 0xff) ^ V8_PUSH_RBP);
+	/* two encodings of the same instruction */
+	mov = v8_zero((code & 0xffffff) ^ 0xe58948) | v8_zero((code & 0xffffff) ^ 0xec8b48);
+	moved = v8_zero((next & 0xffffff) ^ 0xe58948) | v8_zero((next & 0xffffff) ^ 0xec8b48);
+	if (push & moved)
+		return V8_PUSHES |
+		       V8_OF_JS * v8_zero((code >> 32 & 0xffff) ^ (V8_PUSH_RSI | V8_PUSH_RDI << 8));
+	if (mov & v8_zero(before ^ V8_PUSH_RBP))
+		return V8_PUSHED |
+		       V8_OF_JS * v8_zero((code >> 24 & 0xffff) ^ (V8_PUSH_RSI | V8_PUSH_RDI << 8));
+	/* the frame is left, and its words are still there */
+	if (v8_zero((code & 0xff) ^ V8_POP_RBP))
+		return V8_WHOLE;
+	/* the slots are beyond the stack pointer */
+	if (w->fp - w->sp < 16)
+		return V8_PENDING |
+		       V8_OF_JS * (v8_zero((code & 0xffff) ^ (V8_PUSH_RSI | V8_PUSH_RDI << 8)) |
+				   (v8_zero((code & 0xff) ^ V8_PUSH_RDI) &
+				    v8_zero(before ^ V8_PUSH_RSI)));
+	/* ret; ret $n; and before it in functions with arguments: cmp $n,%rcx; jg */
+	if (v8_zero((code & 0xff) ^ 0xc3) | v8_zero((code & 0xff) ^ 0xc2) |
+	    v8_zero((code & 0xff00ff) ^ 0xc2007f) |
+	    v8_zero((code & 0x00ff00ff00ffffffull) ^ 0x00c2007f00f98348ull))
+		return V8_POPPED;
+	return V8_WHOLE;
+}
+
+/* At the place of interruption. */
+WALK_INLINE __u32 v8_interruption(const struct walk_ctx *c, const struct v8_process *p)
+{
+	__u64 *mine = c->w->aside.of_runtime, edge;
+	struct walk *w = c->w;
+
+	mine[V8_WORD] = v8_edge(c);
+	WALK_FENCE();
+	edge = mine[V8_WORD];
+	if (edge & V8_OF_JS)
+		v8_entered(c, p);
+	WALK_FENCE();
+	edge &= V8_EDGES;
+	if (edge == V8_PUSHES)
+		return v8_by_sp(w, 8);
+	if (edge == V8_PUSHED)
+		return v8_by_sp(w, 16);
+	if (edge == V8_PENDING)
+		return v8_by_fp(w);
+	if (edge == V8_POPPED) {
+		/* a builtin may have had no frame, and then there is another's, of the past */
+		if (!mine[V8_BUILTIN])
+			(void)v8_at(c, p, w->sp - 8);
+		WALK_FENCE();
+		return v8_by_sp(w, 8);
+	}
+	return v8_at(c, p, w->fp) ? WALK_NATIVE : v8_by_fp(w);
+}
+
+/* ---------------------------------------------------------------- the step */
+
+WALK_INLINE __u32 v8_plan(const struct walk_ctx *c)
+{
+	const struct v8_process *p = v8_process_of(c);
+	struct walk *w = c->w;
+	const __u64 pc = w->pc - w->back;
+
+	w->aside.of_frame[V8_STATE] = 0;
+	w->aside.of_frame[V8_BEHIND] = 0;
+	if (!p)
+		return WALK_NATIVE;
+	w->aside.of_runtime[V8_BUILTIN] =
+		v8_between(pc, p->builtins[0]) | v8_between(pc, p->builtins[1]);
+	if (!w->aside.of_runtime[V8_BUILTIN] && w->mapped && w->mapping.exe)
+		return WALK_NATIVE;
+	WALK_FENCE();
+	if (v8_interrupted(w))
+		return v8_interruption(c, p);
+	return v8_at(c, p, w->fp) ? WALK_NATIVE : v8_by_fp(w);
+}
+
+WALK_INLINE __u32 v8_step(const struct walk_ctx *c)
+{
+	const __u64 *frame = c->w->aside.of_frame;
+	__u32 end;
+
+	if (frame[V8_STATE] == V8_BROKEN)
+		return walk_store_broken(c, FRAME_RUNTIME_V8, (enum frame_reason)frame[V8_SECOND],
+					 frame[V8_FIRST]);
+	if (frame[V8_STATE] != V8_KNOWN)
+		return WALK_NATIVE;
+	if (!frame[V8_BEHIND])
+		walk_replace_native(c);
+	end = walk_store_runtime(c, FRAME_RUNTIME_V8, frame[V8_FIRST], frame[V8_SECOND]);
+	return end == WALK_ON ? WALK_NATIVE : end;
+}
+
+WALK_RUNTIME v8_walk = {.plan = v8_plan, .step = v8_step};
+
+#ifdef __bpf__
+
+#include "lib/kernel.bpf.h"
+#include <bpf/bpf_helpers.h>
+
+/* The agent writes. It sets the flag for memory on demand where the kernel permits it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, V8_PROCESSES_MAX);
+	__type(key, __u32);
+	__type(value, struct v8_process);
+} v8_processes __weak SEC(".maps");
+
+#endif
+
+#endif

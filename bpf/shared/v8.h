@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_SHARED_V8_H
+#define PODPROF_BPF_SHARED_V8_H
+
+/*
+ * A process with V8, the virtual machine of Node, for the walker (lib/runtime_v8.bpf.h): where the
+ * builtins are, and offsets in frames and objects. The agent finds the values in the image and the
+ * process (agent/runtimes/).
+ *
+ * A word that refers to an object has bit 0 set and is one above the object's address. A small
+ * integer has bit 0 clear, and its value in bits 63..32.
+ *
+ * Frames of JavaScript in a stack (frame.h): the first word is the address of the function's
+ * SharedFunctionInfo, which all closures of the function share. The check mixes, walk_hash() for
+ * each, starting from 0: the word that leads to the name, the word of the script, and the number of
+ * the function in its script as an unsigned 32-bit number. The check is the upper half of the
+ * result. The place is the offset of the bytecode from the word that refers to the bytecode array,
+ * in interpreted frames; 0 in all others.
+ */
+
+#include "lib/types.h"
+
+/* Processes with V8, some 150 bytes of kernel memory each; before Linux 6.1 the map has the memory
+ * for all, 0.5 MB. An owner has a share of the free ones (procmap/share.h). Reached: a further
+ * process has native frames only; `podprof_runtime_processes{state="full"}`. */
+#define V8_PROCESSES_MAX 4096
+
+/* Where the builtins are: in the image, and a second mapping of the same, nearer to the code made
+ * at run time. */
+#define V8_BUILTINS	2
+/* Bytes that the walker reads of a SharedFunctionInfo. Offsets beyond are refused by the agent. */
+#define V8_SHARED_BYTES 64
+
+struct v8_process {
+	__u64 builtins[V8_BUILTINS][2]; /* [first, limit); 0, 0 if there are none */
+	__s16 frame_marker; /* offsets from the frame pointer: the context, or a frame's type */
+	__s16 frame_function;
+	__s16 frame_array;     /* of interpreted frames: the bytecode array */
+	__s16 frame_offset;    /* ... and the offset of the bytecode */
+	__u16 function_shared; /* offsets from an object's address: multiples of 8 */
+	__u16 shared_data;     /* the bytecode array or other code */
+	__u16 shared_name;
+	__u16 shared_script;
+	__u16 shared_number; /* int, a multiple of 4 */
+	__u8 pad[6];
+};
+_Static_assert(sizeof(struct v8_process) == 56, "value of the map of V8 processes");
+
+#endif
