@@ -37,7 +37,7 @@ static void image_free(struct image *image)
 		free((char *)image->function.name);
 		free((char *)image->function.file);
 	}
-	for (size_t i = 0; i < image->n_places; i++)
+	for (size_t i = 0; image->places && i < image->n_places; i++)
 		image_unref(image->places[i].image);
 	free(image->places);
 	free(image->path);
