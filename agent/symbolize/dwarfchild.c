@@ -215,8 +215,11 @@ static int open_lent(void)
 
 static int open_lines(struct file *f)
 {
-	int r = f->lines ? 0 : dwarflines_open(f->fds, f->n_fds, no_memory, &f->lines);
+	int r;
 
+	if (f->lines)
+		return 0;
+	r = dwarflines_open(f->fds, f->n_fds, no_memory, &f->lines);
 	if (r == -ENOMEM)
 		no_memory();
 	if (!r)
@@ -333,6 +336,8 @@ static enum dwarfwire_status find_all(struct child *c, struct file *f)
 
 	begin_answer(c);
 	string_id(c, "");
+	if (f->lines) /* wanted files add up over all addresses of a request */
+		dwarflines_set_splits(f->lines, f->splits, f->n_splits, lend);
 	for (size_t i = 0; i < c->request.n_addresses && status == DWARFWIRE_OK; i++) {
 		bool is_full = c->string_bytes.len + c->line_bytes.len > DWARFWIRE_ANSWER_MAX / 2;
 		int n = 0;

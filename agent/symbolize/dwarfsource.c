@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "elf/elffile.h"
@@ -20,14 +21,17 @@
 
 /* Bytes of a file's answers: 20,000 addresses. Reached: addresses not seen for longest are asked
  * for again. */
-#define DWARFSOURCE_CACHE_MAX (4u << 20)
+#define DWARFSOURCE_CACHE_MAX  (4u << 20)
+/* Bytes as which an open file of split DWARF counts, so that the ceiling of all names is one of
+ * these descriptors, too. */
+#define DWARFSOURCE_SPLIT_COST (16u << 10)
 
 /**
  * struct dwarfsource - a file with DWARF
  * @of:      for files of split DWARF
  * @alternate: with parts of the DWARF (DWZ); NULL: none
- * @splits:  files of split DWARF, in the order of @file.units
  * @tried:   units whose file was looked for
+ * @file:    owns its descriptors of split DWARF; the tables, which may be large, are not kept
  * @asked:   a request without an answer so far; NULL: none
  * @dead:    the file made the process fail
  */
@@ -35,7 +39,6 @@ struct dwarfsource {
 	struct dwarfreader *reader;
 	struct source_file of;
 	struct elffile *alternate;
-	struct elffile *splits[DWARFWIRE_SPLITS_MAX];
 	uint32_t tried[DWARFWIRE_SPLITS_MAX];
 	size_t n_tried;
 	struct dwarfreader_file file;
@@ -55,7 +58,7 @@ static void dwarfsource_free(void *opened)
 	linecache_deinit(&s->cache);
 	elffile_free(s->alternate);
 	for (size_t i = 0; i < s->file.n_splits; i++)
-		elffile_free(s->splits[i]);
+		close(s->file.split_fds[i]);
 	free(s);
 }
 
@@ -65,7 +68,7 @@ static size_t dwarfsource_bytes(const void *opened)
 {
 	const struct dwarfsource *s = opened;
 
-	return sizeof(*s) + linecache_bytes(&s->cache);
+	return sizeof(*s) + linecache_bytes(&s->cache) + s->file.n_splits * DWARFSOURCE_SPLIT_COST;
 }
 
 /* Old compilers compress into .zdebug_info. */
@@ -148,6 +151,7 @@ static int keep_lines(struct dwarfsource *s, uint64_t vaddr, struct symbol_line 
 /* Each file is looked for once. 0 or -ENOMEM. */
 static int open_split(struct dwarfsource *s, const struct dwarfwire_wanted *wanted)
 {
+	_cleanup_(elffile_freep) struct elffile *split = NULL;
 	const size_t at = s->file.n_splits;
 	int r;
 
@@ -157,10 +161,11 @@ static int open_split(struct dwarfsource *s, const struct dwarfwire_wanted *want
 		if (s->tried[i] == wanted->unit)
 			return 0;
 	s->tried[s->n_tried++] = wanted->unit;
-	r = debugfile_open_split(&s->of, wanted->path, &s->splits[at]);
+	r = debugfile_open_split(&s->of, wanted->path, &split);
 	if (r)
 		return r < 0 ? r : 0;
-	s->file.split_fds[at] = elffile_fd(s->splits[at]);
+	elffile_leave_open(split);
+	s->file.split_fds[at] = elffile_fd(split);
 	s->file.units[at] = wanted->unit;
 	s->file.n_splits++;
 	return 0;

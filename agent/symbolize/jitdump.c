@@ -261,8 +261,10 @@ static bool find_place(struct jit_reader *r)
 	uint8_t header[JITDUMP_HEADER_SIZE];
 	const bool is_known = j->off || j->is_refused;
 
-	if (read_at(r, 0, header, sizeof(header)) != sizeof(header))
+	if (r->size < sizeof(header))
 		memset(header, 0, sizeof(header));
+	else if (read_at(r, 0, header, sizeof(header)) != sizeof(header))
+		return false; /* unreadable now: the names so far stay */
 	if (is_known && is_continuation(r, header))
 		return !j->is_refused && j->off < r->size;
 	if (is_known) {

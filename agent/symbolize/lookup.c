@@ -442,6 +442,12 @@ static size_t unnamed(const struct lookup *l, size_t *indexes, uint64_t *vaddrs)
 	return n;
 }
 
+/* Whether the source would answer the same again. */
+static bool is_final(const struct opened *o, uint64_t vaddr)
+{
+	return !o->source->refresh && (!o->source->is_final || o->source->is_final(o->data, vaddr));
+}
+
 /* False when the budget has ended. */
 static bool ask_source(struct lookup *l, const struct opened *o, size_t *indexes, uint64_t *vaddrs)
 {
@@ -456,6 +462,7 @@ static bool ask_source(struct lookup *l, const struct opened *o, size_t *indexes
 			return false;
 		r = o->source->find(o->data, vaddrs[i], &l->answers[indexes[i]]);
 		l->result = r < 0 ? r : 0;
+		l->answers[indexes[i]].may_change |= !is_final(o, vaddrs[i]);
 		if (l->work.thread)
 			work_alive(&l->work);
 	}
@@ -502,20 +509,12 @@ static int take_kept(struct lookup *l)
 	return r < 0 ? r : 0;
 }
 
-/* Whether all sources would answer the same again. */
-static bool is_final(const struct file_names *names, uint64_t vaddr)
+/* Whether all sources are opened that may be. */
+static bool all_opened(const struct file_names *names)
 {
-	for (size_t i = 0; i < names->n; i++) {
-		const struct opened *o = &names->items[i];
-
-		if (o->state == SOURCE_UNASKED)
+	for (size_t i = 0; i < names->n; i++)
+		if (names->items[i].state == SOURCE_UNASKED)
 			return false;
-		if (o->state != SOURCE_OPENED)
-			continue;
-		if (o->source->refresh ||
-		    (o->source->is_final && !o->source->is_final(o->data, vaddr)))
-			return false;
-	}
 	return true;
 }
 
@@ -523,6 +522,8 @@ static int keep_answers(struct lookup *l)
 {
 	int r = 0;
 
+	if (!all_opened(l->names))
+		return 0;
 	for (size_t i = 0; i < l->n && !r; i++) {
 		const struct symbol_lines *lines = &l->answers[i];
 		const struct linecache_answer answer = {
@@ -532,7 +533,7 @@ static int keep_answers(struct lookup *l)
 			.has_start = lines->has_start,
 		};
 
-		if (!lines->is_kept && is_final(l->names, l->vaddrs[i]))
+		if (!lines->is_kept && !lines->may_change)
 			r = linecache_keep(&l->names->kept, l->vaddrs[i], &answer);
 	}
 	return r < 0 ? r : 0;

@@ -69,7 +69,8 @@ int file_names_sources(const struct file_names *names, symbolizer_source_fn fn, 
 
 /* The functions at an address; @n is 0 without a name. Then @start is the function's start, if
  * @has_start. @rename: symbol_lines_rename() was called, and no other source had a name so far.
- * @is_kept: from an earlier lookup; the strings are the names'. */
+ * @is_kept: from an earlier lookup; the strings are the names'. @may_change: a source that was
+ * asked may answer differently later. */
 struct symbol_lines {
 	struct arena *memory;
 	struct symbol_line *items;
@@ -79,6 +80,7 @@ struct symbol_lines {
 	bool has_start;
 	bool rename;
 	bool is_kept;
+	bool may_change;
 };
 
 /**
