@@ -6,7 +6,7 @@
  *	a backlog	more than one window waits, after a failure of the backend: the pauses
  *			become shorter in proportion; with more than two windows there are none
  *	memory		above half of the ceiling the pauses become shorter, down to none at the
- *			ceiling: the pace never costs a profile
+ *			ceiling: only a burst of half of the ceiling within one pause loses profiles
  */
 #include "export/pace.h"
 

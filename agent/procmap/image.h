@@ -80,6 +80,8 @@ struct image_opening {
 	uint64_t n_pcs;
 };
 
+struct frame;
+
 /**
  * struct image - one mapped file or other origin of code
  * @path:     as the target sees it, for people; "[vdso]", "[kernel.kallsyms]", "[anon]",
@@ -108,8 +110,6 @@ struct image_opening {
  * opened, device and inode come from /proc/PID/maps, where overlayfs and btrfs may show other
  * numbers; the rest is then 0. The @id of an IMAGE_ANON is of no file, but no other image has it.
  */
-struct frame;
-
 struct image {
 	enum image_kind kind;
 	char *path;

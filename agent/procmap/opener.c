@@ -151,6 +151,18 @@ static bool end(struct open_batch *b, struct image *image)
 	return mine;
 }
 
+/* Whether a file system has blocked the thread since the batch was submitted. */
+static bool has_blocked(struct open_batch *b, uint64_t origin)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&b->lock);
+	for (size_t i = b->n_known; i < b->n_skip; i++)
+		found |= b->skip[i] == origin;
+	pthread_mutex_unlock(&b->lock);
+	return found;
+}
+
 /* Opens one file. Without memory the file counts as unknown. */
 static struct image *open_one(struct open_batch *b, const struct open_request *request)
 {
@@ -172,6 +184,8 @@ static bool open_files(struct open_batch *b, uint64_t end_ns)
 	for (size_t i = 0; i < b->n; i++) {
 		struct image *image;
 
+		if (has_blocked(b, b->items[i].entry.device))
+			continue; /* comes back undone, and is then refused */
 		if (!begin(b, i, b->items[i].entry.device))
 			return false;
 		image = open_one(b, &b->items[i]);
@@ -186,12 +200,23 @@ static bool open_files(struct open_batch *b, uint64_t end_ns)
 	return true;
 }
 
+static struct image *take_unused(struct open_batch *b)
+{
+	uint64_t skip[OPENER_BLOCKED_MAX];
+	size_t n_skip;
+
+	pthread_mutex_lock(&b->lock);
+	n_skip = b->n_skip;
+	memcpy(skip, b->skip, n_skip * sizeof(*skip));
+	pthread_mutex_unlock(&b->lock);
+	return images_take_unused(b->images, skip, n_skip);
+}
+
 static void close_unused(struct open_batch *b, uint64_t end_ns)
 {
 	struct image *image;
 
-	while (nsec_monotonic() < end_ns &&
-	       (image = images_take_unused(b->images, b->skip, b->n_skip))) {
+	while (nsec_monotonic() < end_ns && (image = take_unused(b))) {
 		bool mine = begin(b, b->n, image->id.device);
 
 		image_unref(image);
@@ -426,6 +451,17 @@ static void on_seen(void *ctx, struct work *work)
 	atomic_store(&o->blocked->busy[g->slot], true);
 }
 
+/* The batches that wait for the thread: else each of these might block it there again. */
+static void warn_waiting(struct opener *o, uint64_t origin)
+{
+	for (struct open_batch *b = o->first; b; b = b->next) {
+		pthread_mutex_lock(&b->lock);
+		if (b->n_skip < array_size(b->skip))
+			b->skip[b->n_skip++] = origin;
+		pthread_mutex_unlock(&b->lock);
+	}
+}
+
 static size_t free_slot(const struct opener *o)
 {
 	size_t i = 0;
@@ -455,6 +491,7 @@ static void give_up(struct opener *o, size_t most)
 	/* from here on the thread may free its batch */
 	blame(o, CULPRIT_ORIGIN, o->ids[g.slot][CULPRIT_ORIGIN]);
 	blame(o, CULPRIT_OWNER, o->ids[g.slot][CULPRIT_OWNER]);
+	warn_waiting(o, o->ids[g.slot][CULPRIT_ORIGIN]);
 	pass_back(o, g.rest);
 }
 
@@ -531,6 +568,7 @@ static void set_skip(const struct opener *o, struct open_batch *b)
 		if (culprit->key.kind == CULPRIT_ORIGIN && b->n_skip < array_size(b->skip) &&
 		    n_blocked_by(o, CULPRIT_ORIGIN, culprit->key.id))
 			b->skip[b->n_skip++] = culprit->key.id;
+	b->n_known = b->n_skip;
 }
 
 static size_t queue_max(const struct opener_opts *opts)

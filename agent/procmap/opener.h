@@ -123,8 +123,6 @@ struct open_batch {
 	struct work work;
 	struct opener *opener;
 	struct images *images; /* a reference */
-	uint64_t skip[OPENER_BLOCKED_MAX];
-	size_t n_skip;
 	void (*hook)(void *hook_ctx, uint64_t pid, const struct maps_entry *entry);
 	void *hook_ctx;
 	struct open_batch *next;
@@ -132,6 +130,9 @@ struct open_batch {
 	size_t slot;
 	pthread_mutex_t lock; /* guards the members below, and the results of the requests */
 	bool abandoned;
+	uint64_t skip[OPENER_BLOCKED_MAX]; /* file systems that block a thread */
+	size_t n_skip;
+	size_t n_known;	 /* of these, when the batch was submitted; the others are not opened */
 	size_t at;	 /* the request in progress; n: none, a file is being closed */
 	uint64_t origin; /* the file system in use, or the process */
 };

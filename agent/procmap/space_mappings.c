@@ -307,14 +307,14 @@ static struct image *kept_image(const struct address_space *s, const struct maps
 
 /* The image of a mapping of @s that the kernel reported, if its file was seen unchanged after the
  * report: then no look at the file is necessary. Most short processes run the files of the ones
- * before. */
+ * before. Shared memory without a program is no file's: its code belongs to the process. */
 static struct image *checked_image(const struct address_space_cache *c,
 				   const struct address_space *s, const struct images_way *way,
 				   const struct maps_entry *e)
 {
 	struct image *known = way->via_pid ? NULL : images_guess(c->images, e);
 
-	if (known && !image_checked_since(known, s->events_ns))
+	if (known && (!known->file || !image_checked_since(known, s->events_ns)))
 		known = image_unref(known);
 	return known;
 }

@@ -11,7 +11,8 @@
  *	  have their code there, so a pc need not be outside.
  *	- A window has passed (address_space_cache_sweep()): a mapping may have replaced another.
  *	  Events tell of that, too, except of memory that moved (mremap()). So while all events
- *	  arrive, more and more windows pass between two reads.
+ *	  arrive, more and more windows pass between two reads. Events about code in memory are too
+ *	  many for a read each; the end of a window looks whether one covers a file's mapping.
  *
  * Each read without a change doubles the delay before the next read for such a reason.
  *
@@ -151,11 +152,34 @@ static void plan_next_list(struct address_space *s, const struct maps *maps)
 	s->sweeps = 0;
 }
 
+/* Whether memory without a file was mapped in the place of a file since the last list. */
+static bool is_file_covered(const struct address_space_cache *c, const struct address_space *s)
+{
+	_cleanup_(maps_deinit) struct maps maps = {0};
+	const struct history_record *record = space_record(c, s);
+	uint32_t program;
+	size_t k = 0;
+
+	if (!record || !space_program(record, s, &program) ||
+	    history_record_add_maps(record, program, s->read_boot_ns, UINT64_MAX, &maps))
+		return false;
+	for (size_t i = 0; i < maps.n; i++) {
+		const struct maps_entry *e = &maps.items[i];
+
+		while (k < s->n && s->items[k].limit <= e->start)
+			k++;
+		for (size_t j = k; !e->inode && j < s->n && s->items[j].start < e->limit; j++)
+			if (s->items[j].inode)
+				return true;
+	}
+	return false;
+}
+
 bool space_is_due(const struct address_space_cache *c, struct address_space *s)
 {
 	if (!c->catch_up || space_is_any(s) || s->epoch_ns != c->lost_ns)
 		return true;
-	return ++s->sweeps >= s->wait;
+	return ++s->sweeps >= s->wait || is_file_covered(c, s);
 }
 
 static int set_list(struct address_space_cache *c, struct address_space *s,

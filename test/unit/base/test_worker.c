@@ -226,14 +226,14 @@ static void finish_together(uint64_t slice_ns, int most)
 	bench.stop_after = 5;
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(submit(&bench, i, false), 0);
-	for (int i = 0; i < 5; i++)
-		sem_wait(&bench.started);
-	while (worker_busy_ns(bench.worker)) /* the last one ends */
-		usleep(1000);
+	assert_int_equal(submit(&bench, 5, true), 0);
+	for (int i = 0; i < 6; i++)
+		sem_wait(&bench.started); /* the sixth runs: the others wait for the loop */
 	assert_int_equal(loop_add_fd(bench.loop, fd, EPOLLIN, on_turn, &turns, &turn), 0);
 	assert_int_equal(loop_run(bench.loop), 0);
 	on_turn(&turns, fd, EPOLLIN); /* the last one has stopped the loop */
 	assert_int_equal(turns.most, most);
+	sem_post(&bench.gate);
 	bench_deinit(&bench);
 	close(fd);
 }

@@ -154,6 +154,20 @@ static void send_map(struct fixture *f, enum library library)
 	address_space_cache_event(f->cache, &event);
 }
 
+/* Code in memory, of no file, at the library's place. */
+static void send_memory(struct fixture *f)
+{
+	const uint64_t start = (uint64_t)(uintptr_t)f->at;
+	const struct process_event event = {.what = PROCESS_EVENT_MAP,
+					    .pid = (uint32_t)f->id.pid,
+					    .tid = (uint32_t)f->id.pid,
+					    .time_ns = nsec_boot(),
+					    .map = {.start = start, .limit = start + BYTES},
+					    .name = "//anon"};
+
+	address_space_cache_event(f->cache, &event);
+}
+
 /* The next samples are from after this moment. */
 static void begin(struct fixture *f)
 {
@@ -357,6 +371,24 @@ static void test_seldom(void **state)
 	expect(f, BEE);
 }
 
+/* Memory in the place of a file is found with the next window, too: a compiler of code maps at the
+ * place of a library that is gone. */
+static void test_seldom_memory(void **state)
+{
+	struct fixture *f = *state;
+
+	address_space_cache_follow(f->cache, no_events, NULL);
+	change(f, ANT);
+	begin(f);
+	expect(f, ANT);
+	change(f, BEE);
+	send_memory(f);
+	begin(f);
+	expect(f, ANT);
+	sweep(f);
+	expect(f, BEE);
+}
+
 /* After a loss of events, the next sweep is enough. */
 static void test_seldom_lost(void **state)
 {
@@ -445,6 +477,7 @@ int main(void)
 		TEST(test_pid_taken),
 		TEST(test_left_by_exec),
 		TEST(test_seldom),
+		TEST(test_seldom_memory),
 		TEST(test_seldom_lost),
 		TEST(test_nothing_lost),
 		TEST(test_leader_ended),
