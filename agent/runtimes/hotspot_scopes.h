@@ -59,9 +59,8 @@ int hotspot_tables_read(struct memory *m, const struct hotspot_target *target, u
  * Debug information belongs to the ends of calls and to other places where a thread can stop for
  * the virtual machine. Another address has the information of the next such place, as in the
  * virtual machine's own profilers; behind the last, of the last. Code that makes the frame belongs
- * to the entry of @method. With more than RUNTIMES_PLACES_MAX
- * scopes, the outermost but
- * @method are left out.
+ * to the entry of @method. With more than RUNTIMES_PLACES_MAX scopes, the outermost but @method are
+ * left out.
  *
  * Return: 0; an outcome of a process; -errno.
  */

@@ -295,8 +295,11 @@ bool runtime_files_examine(struct runtime_files *files, struct image *const *ima
 	work_budget_init(&work, SEARCH_UNITS, SEARCH_CPU_NS, NULL);
 	for (size_t i = 0; i < n && !work.end; i++) {
 		HASH_FIND(hh, files->by_id, &images[i]->id, sizeof(images[i]->id), e);
-		if (e || !add(files, &images[i]->id, images[i]->file, &work, &e))
-			n_lacking += e->outcome == RUNTIME_FILES_ABSENT;
+		if (!e && add(files, &images[i]->id, images[i]->file, &work, &e))
+			continue;
+		if (e->outcome != RUNTIME_FILES_ABSENT)
+			return false;
+		n_lacking++;
 	}
 	return n && n_lacking == n;
 }

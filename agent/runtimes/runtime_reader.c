@@ -331,12 +331,15 @@ static void probe_run(struct work *work)
 	struct job *job = container_of(work, struct job, work);
 
 	job->searched = job->reader->files;
-	if (!job->searched)
+	if (!job->searched) {
 		job->outcome = job->kind->probe->gone; /* at the end */
-	else if (runtime_files_examine(job->searched, job->files, job->n_files))
+		return;
+	}
+	/* first in all that is mapped: not all of it may have been open when the job was made */
+	job->outcome = job->kind->find(job->searched, job->proc, &job->pid, job->target);
+	if (job->outcome == job->kind->probe->gone &&
+	    runtime_files_examine(job->searched, job->files, job->n_files))
 		job->outcome = RUNTIME_FILES_ABSENT;
-	else
-		job->outcome = job->kind->find(job->searched, job->proc, &job->pid, job->target);
 	if (job->outcome == RUNTIME_FILES_ABSENT)
 		find_lacking(job);
 }
@@ -642,12 +645,12 @@ static void names_done(struct work *work)
 
 	if (!work->cancelled && !r->ends && p) {
 		p->is_naming = false;
+		if (r->name_bytes > READER_NAMES_BYTES)
+			forget_functions(r); /* not those that samples wait for */
 		for (size_t i = 0; i < job->n_read; i++)
 			take_function(r, p, &job->functions[i], job->outcome);
 		read_names(r, p);
 		r->host.named(r->host.ctx, p->pid.pid);
-		if (r->name_bytes > READER_NAMES_BYTES)
-			forget_functions(r);
 	}
 	job_free(job);
 }

@@ -219,7 +219,7 @@ static bool is_known_layout(const int32_t *c)
 		if (!is_slot(c[slots[i]]))
 			return false;
 	return c[V8_SHARED_LENGTH] >= 0 && c[V8_SHARED_LENGTH] % 4 == 0 &&
-	       c[V8_SHARED_LENGTH] + V8_NUMBER_BEHIND + 4 <= V8_SHARED_BYTES &&
+	       c[V8_SHARED_LENGTH] <= V8_SHARED_BYTES - V8_NUMBER_BEHIND - 4 &&
 	       c[V8_MAP_TYPE] >= 0 && c[V8_MAP_TYPE] < OFFSET_MAX && c[V8_STRING_N] >= 0 &&
 	       c[V8_STRING_N] < OFFSET_MAX && c[V8_SCOPE_LOCALS] >= 0 && c[V8_SCOPE_LOCALS] < 16 &&
 	       c[V8_SCOPE_FIRST] > c[V8_SCOPE_LOCALS] && c[V8_SCOPE_FIRST] < 16;

@@ -65,8 +65,11 @@ size_t v8_places_parse(const uint8_t *table, size_t n, uint32_t base, const stru
 		source += (uint64_t)position;
 		if (at > UINT32_MAX)
 			break;
-		line = CHARACTER(source) ? v8_lines_find(lines, CHARACTER(source) - 1) : 0;
-		if (!line || (n_places && ret[n_places - 1].line == line))
+		if (!CHARACTER(source))
+			continue;
+		/* 0 behind the known lines: not the line before */
+		line = v8_lines_find(lines, CHARACTER(source) - 1);
+		if (n_places ? ret[n_places - 1].line == line : !line)
 			continue;
 		ret[n_places++] = (struct v8_place){(uint32_t)at, line};
 	}

@@ -16,7 +16,8 @@ struct v8_lines;
 /* Changes of the line in one function. Reached: the same. */
 #define V8_PLACES_MAX	   16384
 
-/* From bytecode @at on, counted as in a frame's place (bpf/shared/v8.h), the line is @line. */
+/* From bytecode @at on, counted as in a frame's place (bpf/shared/v8.h), the line is @line; 0: not
+ * known. */
 struct v8_place {
 	uint32_t at;
 	uint32_t line;

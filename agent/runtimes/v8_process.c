@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The builtins are in the image. In a large configuration V8 maps them a second time, near the code
- * made at run time, so that calls between the two are short.
+ * The builtins are in the image. In a large configuration V8 maps them again for each isolate, near
+ * the code made at run time, so that calls between the two are short. The walker knows such a
+ * mapping by its place in the file.
  */
 #include "runtimes/v8_process.h"
 
@@ -9,7 +10,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "procmap/maps.h"
 #include "procmap/memory.h"
 #include "runtimes/runtime_files.h"
 #include "shared/frame.h"
@@ -70,60 +70,12 @@ int v8_process_attach(struct memory *m, struct v8_target *ret)
 	r = v8_outcome_of_memory(memory_read(m, first + bytes - 1, &last, sizeof(last)));
 	if (r)
 		return r == V8_UNREADABLE ? V8_ODD : r;
-	p.builtins[0][0] = first;
-	p.builtins[0][1] = first + bytes;
+	p.builtins[0] = first;
+	p.builtins[1] = first + bytes;
+	p.copied[0] = first - ret->bias;
+	p.copied[1] = first - ret->bias + bytes;
 	ret->process = p;
 	return 0;
-}
-
-/* ---------------------------------------------------------------- the second mapping */
-
-static bool same_file(const struct maps_entry *a, const struct maps_entry *b)
-{
-	return a->kind == MAPS_FILE && a->inode == b->inode && a->device == b->device;
-}
-
-/* The mapping of the same part of the same file as at @first, but elsewhere. */
-static const struct maps_entry *find_second(const struct maps *maps, uint64_t first, uint64_t bytes,
-					    uint64_t *ret)
-{
-	const struct maps_entry *at = maps_find(maps, first);
-	const uint64_t off = at ? first - at->start + at->offset : 0;
-
-	for (size_t i = 0; at && i < maps->n; i++) {
-		const struct maps_entry *e = &maps->items[i];
-
-		if (e == at || !same_file(at, e) || off < e->offset ||
-		    off - e->offset >= e->limit - e->start ||
-		    bytes > e->limit - e->start - (off - e->offset))
-			continue;
-		*ret = e->start + (off - e->offset);
-		if (*ret != first)
-			return e;
-	}
-	return NULL;
-}
-
-static int add_second(const struct root *proc, const struct pid_id *id, struct v8_process *p)
-{
-	const uint64_t bytes = p->builtins[0][1] - p->builtins[0][0];
-	struct maps maps = {.only_prot = MAPS_X};
-	uint64_t first;
-	int r = maps_read(proc, id, &maps);
-
-	if (!r && find_second(&maps, p->builtins[0][0], bytes, &first)) {
-		p->builtins[1][0] = first;
-		p->builtins[1][1] = first + bytes;
-	}
-	maps_deinit(&maps);
-	switch (r) {
-	case MAPS_GONE:
-		return V8_GONE;
-	case MAPS_DENIED:
-		return V8_DENIED;
-	default:
-		return r <= 0 ? r : V8_UNREADABLE;
-	}
 }
 
 /* ---------------------------------------------------------------- finding */
@@ -151,8 +103,6 @@ int v8_target_find(struct runtime_files *files, const struct root *proc, const s
 
 	*ret = (struct v8_target){0};
 	r = runtime_files_search(files, proc, id, look_at, &s);
-	if (!r)
-		r = add_second(proc, id, &ret->process);
 	if (r < 0)
 		return r;
 	gone = v8_outcome_of_memory(memory_check(m));

@@ -87,6 +87,13 @@ WALK_INLINE __u64 v8_zero(__u64 x)
 	return (~x & (x - 1)) >> 63;
 }
 
+/* 1 if @pc is in a mapping that begins with the builtins, without a branch. */
+WALK_INLINE __u64 v8_copied(const struct walk *w, const struct v8_process *p, __u64 pc)
+{
+	return w->mapped & v8_zero((w->mapping.start - w->mapping.bias) ^ p->copied[0]) &
+	       v8_between(pc - w->mapping.bias, p->copied);
+}
+
 /* Whether the frame's registers are those of the interruption. */
 WALK_INLINE int v8_interrupted(const struct walk *w)
 {
@@ -294,8 +301,7 @@ WALK_INLINE __u32 v8_plan(const struct walk_ctx *c)
 	w->aside.of_frame[V8_BEHIND] = 0;
 	if (!p)
 		return WALK_NATIVE;
-	w->aside.of_runtime[V8_BUILTIN] =
-		v8_between(pc, p->builtins[0]) | v8_between(pc, p->builtins[1]);
+	w->aside.of_runtime[V8_BUILTIN] = v8_between(pc, p->builtins) | v8_copied(w, p, pc);
 	if (!w->aside.of_runtime[V8_BUILTIN] && w->mapped && w->mapping.exe)
 		return WALK_NATIVE;
 	WALK_FENCE();

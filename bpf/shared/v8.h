@@ -25,14 +25,14 @@
  * process has native frames only; `podprof_runtime_processes{state="full"}`. */
 #define V8_PROCESSES_MAX 4096
 
-/* Where the builtins are: in the image, and a second mapping of the same, nearer to the code made
- * at run time. */
-#define V8_BUILTINS	2
 /* Bytes that the walker reads of a SharedFunctionInfo. Offsets beyond are refused by the agent. */
 #define V8_SHARED_BYTES 64
 
 struct v8_process {
-	__u64 builtins[V8_BUILTINS][2]; /* [first, limit); 0, 0 if there are none */
+	__u64 builtins[2];  /* [first, limit) in the image's own mapping */
+	__u64 copied[2];    /* the same as vaddrs: for mappings of just these, nearer to the code
+			     * made at run time, one for each isolate (each thread of
+			     * worker_threads) */
 	__s16 frame_marker; /* offsets from the frame pointer: the context, or a frame's type */
 	__s16 frame_function;
 	__s16 frame_array;     /* of interpreted frames: the bytecode array */

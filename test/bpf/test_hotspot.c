@@ -7,7 +7,6 @@
  */
 #include "support/test.h"
 
-#include <bpf/bpf.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +15,7 @@
 #include "base/nsec.h"
 #include "cpu/report.h"
 #include "procmap/address_space.h"
-#include "profile/oncpu.h"
 #include "runtimes/runtimes.h"
-#include "shared/hotspot.h"
 #include "shared/sample.h"
 #include "support/javas.h"
 #include "support/metrics.h"
@@ -344,12 +341,9 @@ static bool enough(void *ctx)
 /* Whether the walker has no record of the process's virtual machine. */
 static bool is_forgotten(void *ctx)
 {
-	const struct bench *b = ctx;
-	const struct bpfobj_unwind maps = oncpu_unwind(cpu_sampler_oncpu(b->on.sampler));
-	const uint32_t tgid = (uint32_t)b->process.id.pid;
-	struct hotspot_process process;
+	struct bench *b = ctx;
 
-	return bpf_map_lookup_elem(maps.runtimes[FRAME_RUNTIME_HOTSPOT], &tgid, &process) != 0;
+	return sampling_forgot(&b->on, FRAME_RUNTIME_HOTSPOT, (pid_t)b->process.id.pid);
 }
 
 static void run(struct bench *b, const struct javas *javas, const char *path)

@@ -6,7 +6,6 @@
  */
 #include "support/test.h"
 
-#include <bpf/bpf.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +16,7 @@
 #include "base/root.h"
 #include "cpu/report.h"
 #include "procmap/address_space.h"
-#include "profile/oncpu.h"
 #include "runtimes/runtimes.h"
-#include "shared/python.h"
 #include "shared/sample.h"
 #include "support/metrics.h"
 #include "support/pythons.h"
@@ -186,12 +183,9 @@ static bool enough(void *ctx)
 /* Whether the walker has no record of the process's interpreter. */
 static bool is_forgotten(void *ctx)
 {
-	const struct bench *b = ctx;
-	const struct bpfobj_unwind maps = oncpu_unwind(cpu_sampler_oncpu(b->on.sampler));
-	const uint32_t tgid = (uint32_t)b->process.id.pid;
-	struct python_process process;
+	struct bench *b = ctx;
 
-	return bpf_map_lookup_elem(maps.runtimes[FRAME_RUNTIME_PYTHON], &tgid, &process) != 0;
+	return sampling_forgot(&b->on, FRAME_RUNTIME_PYTHON, (pid_t)b->process.id.pid);
 }
 
 /* The minor version: of Debian 12, or in pyenv's path. */

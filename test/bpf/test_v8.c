@@ -5,7 +5,6 @@
  */
 #include "support/test.h"
 
-#include <bpf/bpf.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,10 +12,8 @@
 #include "base/nsec.h"
 #include "cpu/report.h"
 #include "procmap/address_space.h"
-#include "profile/oncpu.h"
 #include "runtimes/runtimes.h"
 #include "shared/sample.h"
-#include "shared/v8.h"
 #include "support/metrics.h"
 #include "support/nodes.h"
 #include "support/sampling.h"
@@ -195,12 +192,9 @@ static bool enough(void *ctx)
 /* Whether the walker has no record of the process's virtual machine. */
 static bool is_forgotten(void *ctx)
 {
-	const struct bench *b = ctx;
-	const struct bpfobj_unwind maps = oncpu_unwind(cpu_sampler_oncpu(b->on.sampler));
-	const uint32_t tgid = (uint32_t)b->process.id.pid;
-	struct v8_process process;
+	struct bench *b = ctx;
 
-	return bpf_map_lookup_elem(maps.runtimes[FRAME_RUNTIME_V8], &tgid, &process) != 0;
+	return sampling_forgot(&b->on, FRAME_RUNTIME_V8, (pid_t)b->process.id.pid);
 }
 
 static void run(struct bench *b, const char *path)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/sampling.h"
 
+#include <bpf/bpf.h>
+
 #include "base/loop.h"
 #include "profile/oncpu.h"
 #include "profile/pid_filter.h"
@@ -34,4 +36,14 @@ void sampling_want(struct sampling *s, pid_t pid)
 {
 	assert_true(pid > 0);
 	assert_int_equal(pid_filter_add(oncpu_pid_filter(cpu_sampler_oncpu(s->sampler)), pid), 0);
+}
+
+bool sampling_forgot(struct sampling *s, uint32_t runtime, pid_t pid)
+{
+	const struct bpfobj_unwind maps = oncpu_unwind(cpu_sampler_oncpu(s->sampler));
+	const uint32_t tgid = (uint32_t)pid;
+	uint8_t record[4096]; /* of any runtime */
+
+	cpu_sampler_sweep(s->sampler);
+	return bpf_map_lookup_elem(maps.runtimes[runtime], &tgid, record) != 0;
 }

@@ -24,5 +24,8 @@ void sampling_close(struct sampling *s);
 void sampling_start(struct sampling *s, struct cpu_sampler_opts opts);
 /* Select a process, if opts.scope selects processes. */
 void sampling_want(struct sampling *s, pid_t pid);
+/* Whether the walker has no record of the process's @runtime (enum frame_runtime). Sweeps as the
+ * agent does at the end of a window: a busy node can lose the event of the process's end. */
+bool sampling_forgot(struct sampling *s, uint32_t runtime, pid_t pid);
 
 #endif

@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	target.image.builtins[0] = FLATMEMORY_BASE;
 	target.image.builtins[1] = FLATMEMORY_BASE + 8;
 	if (!v8_process_attach(&fm.memory, &target) &&
-	    target.process.builtins[0][1] <= target.process.builtins[0][0])
+	    target.process.builtins[1] <= target.process.builtins[0])
 		abort();
 	if (!v8_function_read(&fm.memory, &target, words, &f)) {
 		if (strlen(f.name) >= sizeof(f.name) || strlen(f.file) >= sizeof(f.file) ||

@@ -53,7 +53,7 @@ static struct region {
 static struct region *const regions[] = {&stack, &text, &objects};
 
 static const struct v8_process process = {
-	.builtins = {{BUILTIN, BUILTIN + 0x100}},
+	.builtins = {BUILTIN, BUILTIN + 0x100},
 	.frame_marker = -8,
 	.frame_function = -16,
 	.frame_array = -32,
