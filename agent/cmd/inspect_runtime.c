@@ -236,9 +236,9 @@ static json_t *json_of_v8(const struct v8_target *t, int outcome)
 	if (t->image.version[0])
 		snprintf(version, sizeof(version), "%u.%u.%u", t->image.version[0],
 			 t->image.version[1], t->image.version[2]);
-	for (size_t i = 0; ok && i < V8_BUILTINS && t->process.builtins[i][0]; i++)
-		json_array_append_new(builtins, json_of_range(t->process.builtins[i][0],
-							      t->process.builtins[i][1]));
+	if (ok)
+		json_array_append_new(
+			builtins, json_of_range(t->process.builtins[0], t->process.builtins[1]));
 	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "state", v8_outcome_name(outcome),
 			 "runtime", "v8", "path", view_text(t->path), "version",
 			 *version ? json_string(version) : json_null(), "bias",
