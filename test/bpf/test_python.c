@@ -215,13 +215,13 @@ static void run(struct bench *b, const char *path)
 	sampling_want(&b->on, (pid_t)b->process.id.pid);
 	loop_until(b->on.loop, enough, b);
 	assert_false(is_forgotten(b));
-	goprocess_stop(&b->process);
-	loop_until(b->on.loop, is_forgotten, b);
-	cpu_sampler_finish(b->on.sampler);
 	snprintf(walked, sizeof(walked), "python,3.%u,walked", minor_of(path));
 	assert_int_equal(metrics_get(cpu_sampler_collect, b->on.sampler,
 				     "podprof_runtime_processes", walked),
 			 1);
+	goprocess_stop(&b->process);
+	loop_until(b->on.loop, is_forgotten, b);
+	cpu_sampler_finish(b->on.sampler);
 	b->n_dumped = metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_deferred_stacks",
 				  "unwound");
 	print_message("%s: %" PRIu64 " samples, %" PRIu64 " odd, %" PRIu64 " marked, %" PRIu64
