@@ -2,11 +2,16 @@
 #include "support/sampling.h"
 
 #include <bpf/bpf.h>
+#include <signal.h>
 
 #include "base/loop.h"
+#include "base/nsec.h"
 #include "profile/oncpu.h"
 #include "profile/pid_filter.h"
 #include "support/test.h"
+
+/* The event of a process's end comes within a second or two. */
+#define LOST_NS (10 * NSEC_PER_SEC)
 
 int sampling_open(struct sampling *s)
 {
@@ -44,6 +49,13 @@ bool sampling_forgot(struct sampling *s, uint32_t runtime, pid_t pid)
 	const uint32_t tgid = (uint32_t)pid;
 	uint8_t record[4096]; /* of any runtime */
 
-	cpu_sampler_sweep(s->sampler);
-	return bpf_map_lookup_elem(maps.runtimes[runtime], &tgid, record) != 0;
+	if (bpf_map_lookup_elem(maps.runtimes[runtime], &tgid, record))
+		return true;
+	if (kill(pid, 0) == 0)
+		return false;
+	if (!s->gone_ns)
+		s->gone_ns = nsec_monotonic();
+	if (nsec_monotonic() - s->gone_ns > LOST_NS) /* the last samples have their names */
+		cpu_sampler_sweep(s->sampler);
+	return false;
 }

@@ -14,6 +14,7 @@ struct sampling {
 	struct root sys;
 	struct loop *loop;
 	struct cpu_sampler *sampler; /* NULL before the start */
+	uint64_t gone_ns; /* sampling_forgot(): the process is seen to be gone since then */
 };
 
 /* Everything except the sampler. Returns 0 on success, for setup functions. */
@@ -24,8 +25,9 @@ void sampling_close(struct sampling *s);
 void sampling_start(struct sampling *s, struct cpu_sampler_opts opts);
 /* Select a process, if opts.scope selects processes. */
 void sampling_want(struct sampling *s, pid_t pid);
-/* Whether the walker has no record of the process's @runtime (enum frame_runtime). Sweeps as the
- * agent does at the end of a window: a busy node can lose the event of the process's end. */
+/* Whether the walker has no record of the process's @runtime (enum frame_runtime). A busy node can
+ * lose the event of the process's end: if the record stays, sweeps as the agent does at the end of
+ * a window. */
 bool sampling_forgot(struct sampling *s, uint32_t runtime, pid_t pid);
 
 #endif
