@@ -20,20 +20,11 @@
  * the return address on top of the stack, or keeps a frame pointer.
  */
 
+#include "lib/runtime_plan.bpf.h"
 #include "shared/hotspot.h"
 
 /* Accessor: the process, NULL: no frames of HotSpot are known. */
 WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_ctx *c);
-
-/* The words of w->aside.of_frame: the frame that the plan has found. */
-enum {
-	HOTSPOT_STATE,	/* 0: native */
-	HOTSPOT_FIRST,	/* of the frame; the address in question of unknown frames */
-	HOTSPOT_SECOND, /* of the frame; the reason of unknown frames */
-};
-
-#define HOTSPOT_KNOWN  1
-#define HOTSPOT_BROKEN 2
 
 /* The words of w->aside.of_runtime: values of the plan under way. */
 enum {
@@ -62,35 +53,15 @@ _Static_assert(HOTSPOT_BLOB_BYTES <= WINDOW_BYTES, "a blob fits");
 
 /* ---------------------------------------------------------------- reading */
 
-/* Where all is read to. */
-WALK_INLINE __u64 *hotspot_words(const struct walk_ctx *c)
-{
-	return walk_room(c)->window.words;
-}
-
 /* What is at @off of the object read last. */
 WALK_INLINE __u64 hotspot_object(const struct walk_ctx *c, __u64 off)
 {
-	return hotspot_words(c)[(off / 8) & (WINDOW_WORDS - 1)] >> (off & 7) * 8;
-}
-
-/* 1 if @x is 0, without a branch. */
-WALK_INLINE __u64 hotspot_zero(__u64 x)
-{
-	return (~x & (x - 1)) >> 63;
-}
-
-/* 1 if @at is in [low, limit), without a branch. Addresses have no sign bit. */
-WALK_INLINE __u64 hotspot_between(__u64 at, __u64 low, __u64 limit)
-{
-	__u64 off = at - low, bytes = limit - low;
-
-	return ((off - bytes) & ~off) >> 63;
+	return plan_words(c)[(off / 8) & (WINDOW_WORDS - 1)] >> (off & 7) * 8;
 }
 
 WALK_INLINE __u64 hotspot_in_code(const struct hotspot_process *p, __u64 pc)
 {
-	return hotspot_between(pc, p->low, p->limit);
+	return plan_between(pc, p->low, p->limit);
 }
 
 WALK_INLINE int hotspot_plausible(__u64 address)
@@ -98,74 +69,22 @@ WALK_INLINE int hotspot_plausible(__u64 address)
 	return address && !(address & 7) && address < FRAME_FIRST_LIMIT;
 }
 
-/* Whether the frame's registers are those of the interruption. */
-WALK_INLINE int hotspot_interrupted(const struct walk *w)
-{
-	return !w->back && w->regs_known == 2;
-}
-
-WALK_INLINE void hotspot_set(const struct walk_ctx *c, __u64 state, __u64 first, __u64 second)
-{
-	__u64 *frame = c->w->aside.of_frame;
-
-	frame[HOTSPOT_STATE] = state;
-	frame[HOTSPOT_FIRST] = first;
-	frame[HOTSPOT_SECOND] = second;
-}
-
 /* ---------------------------------------------------------------- plans */
-
-/* The caller is at w->cfa: within the stack, and above this frame. */
-WALK_INLINE __u32 hotspot_planned(struct walk *w)
-{
-	w->cause = WALK_ON;
-	if (w->cfa & 7)
-		w->cause = SAMPLE_END_SP_ODD;
-	else if (w->cfa <= w->sp)
-		w->cause = SAMPLE_END_SP_LOW;
-	else if (w->cfa > w->limit)
-		w->cause = SAMPLE_END_SP_FAR;
-	return (__u32)w->cause;
-}
-
-/* The same for a frame with a frame pointer, which is in the frame. */
-WALK_INLINE __u32 hotspot_planned_by_fp(struct walk *w)
-{
-	w->cause = SAMPLE_END_FP_LOW;
-	return w->fp < w->sp ? SAMPLE_END_FP_LOW : hotspot_planned(w);
-}
-
-/* A frame of @bytes up to the caller's, with the frame pointer @fp_at; 0: in its register. */
-WALK_INLINE __u32 hotspot_by_sp(struct walk *w, __u64 bytes, __u64 fp_at)
-{
-	w->cfa = w->sp + bytes;
-	w->ra_at = w->cfa - 8;
-	w->fp_at = fp_at;
-	return hotspot_planned(w);
-}
-
-WALK_INLINE __u32 hotspot_by_fp(struct walk *w)
-{
-	w->cfa = w->fp + 16;
-	w->ra_at = w->fp + 8;
-	w->fp_at = w->fp;
-	return hotspot_planned_by_fp(w);
-}
 
 /* Code that makes no frame of a known size. */
 WALK_INLINE __u32 hotspot_unsized(const struct walk_ctx *c, const struct hotspot_process *p)
 {
 	struct walk *w = c->w;
 
-	if (!hotspot_interrupted(w))
-		return hotspot_by_fp(w);
+	if (!plan_interrupted(w))
+		return plan_by_fp(w);
 	if (window_word(c->space, c->win, &w->place, w->sp, &w->ra)) {
 		w->cause = SAMPLE_END_UNREADABLE;
 		return SAMPLE_END_UNREADABLE;
 	}
 	if (hotspot_in_code(p, w->ra))
-		return hotspot_by_sp(w, 8, 0);
-	return hotspot_by_fp(w);
+		return plan_by_sp(w, 8, 0);
+	return plan_by_fp(w);
 }
 
 /*
@@ -179,18 +98,18 @@ WALK_INLINE __u32 hotspot_unsized(const struct walk_ctx *c, const struct hotspot
  */
 WALK_INLINE __u64 hotspot_in_prologue(const struct walk_ctx *c, __u64 n_words, __u64 complete)
 {
-	const __u64 *words = hotspot_words(c);
+	const __u64 *words = plan_words(c);
 	__u64 sub = 0, push = 0, at;
 
-	if (window_read(c->space, hotspot_words(c), HOTSPOT_PROLOGUE, complete - HOTSPOT_PROLOGUE))
+	if (window_read(c->space, plan_words(c), HOTSPOT_PROLOGUE, complete - HOTSPOT_PROLOGUE))
 		return 8;
 	WALK_FENCE();
 	at = words[0]; /* four bytes, and from byte i on */
 	for (__u32 i = 4; i < HOTSPOT_PROLOGUE - 3; i++) {
-		__u64 found = hotspot_zero((at >> 32 & 0xffffff) ^ 0xec8348) |
-			      hotspot_zero((at >> 32 & 0xffffff) ^ 0xec8148);
-		__u64 after_push = hotspot_zero((at >> 24 & 0xff) ^ 0x55);
-		__u64 after_mov = hotspot_zero((at & 0xffffffff) ^ 0xec8b4855);
+		__u64 found = plan_zero((at >> 32 & 0xffffff) ^ 0xec8348) |
+			      plan_zero((at >> 32 & 0xffffff) ^ 0xec8148);
+		__u64 after_push = plan_zero((at >> 24 & 0xff) ^ 0x55);
+		__u64 after_mov = plan_zero((at & 0xffffffff) ^ 0xec8b4855);
 
 		sub = sub * (1 - found) + found * (complete - HOTSPOT_PROLOGUE + i);
 		push = push * (1 - found) + found * (after_push + 4 * after_mov);
@@ -213,22 +132,22 @@ WALK_INLINE __u64 hotspot_in_prologue(const struct walk_ctx *c, __u64 n_words, _
  */
 WALK_INLINE __u64 hotspot_in_epilogue(__u64 code, __u64 next)
 {
-	const __u64 popped = hotspot_zero((code & 0xff) ^ 0xc3) |
-			     hotspot_zero((code & 0x3fffff) ^ 0x273b49) |
-			     hotspot_zero((code & 0x00ff00000000ffffull) ^ 0x00c300000000870full) |
-			     hotspot_zero((code & 0xffffffff) ^ 0xc3028541) |
-			     hotspot_zero((code & 0x00ff00000000ffffull) ^ 0x00c3000000000585ull) |
-			     (hotspot_zero((code & 0xff00000000ffffffull) ^ 0x4100000000978b4dull) &
-			      hotspot_zero((next & 0xffffff) ^ 0xc30285));
+	const __u64 popped = plan_zero((code & 0xff) ^ 0xc3) |
+			     plan_zero((code & 0x3fffff) ^ 0x273b49) |
+			     plan_zero((code & 0x00ff00000000ffffull) ^ 0x00c300000000870full) |
+			     plan_zero((code & 0xffffffff) ^ 0xc3028541) |
+			     plan_zero((code & 0x00ff00000000ffffull) ^ 0x00c3000000000585ull) |
+			     (plan_zero((code & 0xff00000000ffffffull) ^ 0x4100000000978b4dull) &
+			      plan_zero((next & 0xffffff) ^ 0xc30285));
 
-	return popped * 8 + hotspot_zero((code & 0xff) ^ 0x5d) * 16;
+	return popped * 8 + plan_zero((code & 0xff) ^ 0x5d) * 16;
 }
 
 /* 1 between the two instructions that copy a word of the frame: push m(%rsp); pop n(%rsp). */
 WALK_INLINE __u64 hotspot_in_copy(__u64 code)
 {
-	code >>= hotspot_zero((code & 0xff) ^ 0x48) * 8; /* a prefix without meaning */
-	return hotspot_zero((code & 0xff3fff) ^ 0x24048f);
+	code >>= plan_zero((code & 0xff) ^ 0x48) * 8; /* a prefix without meaning */
+	return plan_zero((code & 0xff3fff) ^ 0x24048f);
 }
 
 /* 1 in code that has pushed a word below its frame of @words words, as C2's comparison of strings
@@ -250,11 +169,11 @@ WALK_INLINE __u64 hotspot_pushed(const struct walk_ctx *c, __u64 words)
 /* Compiled code, with frames of @words words, whole from @complete on. */
 WALK_INLINE __u32 hotspot_sized(const struct walk_ctx *c, __u64 words, __u64 complete)
 {
-	__u64 *code = hotspot_words(c);
+	__u64 *code = plan_words(c);
 	struct walk *w = c->w;
 	__u64 bytes = 0;
 
-	if (hotspot_interrupted(w)) {
+	if (plan_interrupted(w)) {
 		if (w->pc < complete) {
 			bytes = hotspot_in_prologue(c, words, complete);
 		} else if (!window_read(c->space, code, 16, w->pc)) {
@@ -268,21 +187,21 @@ WALK_INLINE __u32 hotspot_sized(const struct walk_ctx *c, __u64 words, __u64 com
 		WALK_FENCE();
 	}
 	if (!bytes)
-		return hotspot_by_sp(w, words * 8, w->sp + words * 8 - 16);
-	return hotspot_by_sp(w, bytes & ~(__u64)HOTSPOT_FP_KEPT, bytes == 16 ? w->sp : 0);
+		return plan_by_sp(w, words * 8, w->sp + words * 8 - 16);
+	return plan_by_sp(w, bytes & ~(__u64)HOTSPOT_FP_KEPT, bytes == 16 ? w->sp : 0);
 }
 
 /* ---------------------------------------------------------------- compiled code */
 
-/* The blob of @pc into HOTSPOT_FIRST. Not 0 if the map does not lead to one. */
+/* The blob of @pc into PLAN_FIRST. Not 0 if the map does not lead to one. */
 WALK_INLINE int hotspot_find(const struct walk_ctx *c, const struct hotspot_process *p, __u64 pc)
 {
 	__u64 *mine = c->w->aside.of_runtime;
-	__u64 *byte = hotspot_words(c);
+	__u64 *byte = plan_words(c);
 
 	mine[HOTSPOT_BASE] = mine[HOTSPOT_SEGMENTS] = 0;
 	for (int i = 0; i < HOTSPOT_HEAPS_MAX; i++) {
-		__u64 in = hotspot_between(pc, p->heaps[i].low, p->heaps[i].limit);
+		__u64 in = plan_between(pc, p->heaps[i].low, p->heaps[i].limit);
 
 		mine[HOTSPOT_BASE] += in * p->heaps[i].low;
 		mine[HOTSPOT_SEGMENTS] += in * p->heaps[i].segments;
@@ -298,7 +217,7 @@ WALK_INLINE int hotspot_find(const struct walk_ctx *c, const struct hotspot_proc
 			return -1;
 		back = byte[0] & 0xff;
 		if (!back) {
-			c->w->aside.of_frame[HOTSPOT_FIRST] =
+			c->w->aside.of_frame[PLAN_FIRST] =
 				mine[HOTSPOT_BASE] +
 				(mine[HOTSPOT_SEGMENT] << (p->segment_shift & 31)) +
 				p->block_header;
@@ -328,31 +247,30 @@ WALK_INLINE __u32 hotspot_compiled(const struct walk_ctx *c, const struct hotspo
 	__s64 complete;
 
 	if (hotspot_find(c, p, pc)) {
-		hotspot_set(c, HOTSPOT_BROKEN, pc, FRAME_REASON_ODD);
+		plan_set(c, PLAN_BROKEN, pc, FRAME_REASON_ODD);
 		return WALK_NATIVE;
 	}
 	WALK_FENCE();
-	if (window_read(c->space, hotspot_words(c),
-			((__u64)p->blob_bytes & (HOTSPOT_BLOB_BYTES - 8)) + 8,
-			frame[HOTSPOT_FIRST])) {
-		hotspot_set(c, HOTSPOT_BROKEN, frame[HOTSPOT_FIRST], FRAME_REASON_UNREADABLE);
+	if (window_read(c->space, plan_words(c),
+			((__u64)p->blob_bytes & (HOTSPOT_BLOB_BYTES - 8)) + 8, frame[PLAN_FIRST])) {
+		plan_set(c, PLAN_BROKEN, frame[PLAN_FIRST], FRAME_REASON_UNREADABLE);
 		return WALK_NATIVE;
 	}
 	hash = walk_hash(0, hotspot_object(c, p->blob_name & ~7));
 	hash = walk_hash(hash, hotspot_object(c, p->blob_method & ~7));
 	hash = walk_hash(hash, (__u32)hotspot_object(c, p->blob_compile_id & ~3));
-	hotspot_set(c, HOTSPOT_KNOWN, frame[HOTSPOT_FIRST],
-		    hash >> 32 << 32 | (__u32)(pc - frame[HOTSPOT_FIRST]));
+	plan_set(c, PLAN_KNOWN, frame[PLAN_FIRST],
+		 hash >> 32 << 32 | (__u32)(pc - frame[PLAN_FIRST]));
 	words = (__u32)hotspot_object(c, p->blob_size & ~3);
 	complete = (__s32)hotspot_object(c, p->blob_complete & ~1);
 	if (p->complete_is_short)
 		complete = (__s16)complete;
-	c->w->aside.of_runtime[HOTSPOT_CODE] = hotspot_code(c, p, frame[HOTSPOT_FIRST]);
+	c->w->aside.of_runtime[HOTSPOT_CODE] = hotspot_code(c, p, frame[PLAN_FIRST]);
 	c->w->aside.of_runtime[HOTSPOT_WORD] = words;
 	WALK_FENCE();
 	words = c->w->aside.of_runtime[HOTSPOT_WORD];
 	/* a frame is far smaller; without a frame of its own, or never complete */
-	if (words - 1 >= 1ull << 24 || (complete < 0 && hotspot_interrupted(c->w)))
+	if (words - 1 >= 1ull << 24 || (complete < 0 && plan_interrupted(c->w)))
 		return hotspot_unsized(c, p);
 	return hotspot_sized(c, words,
 			     c->w->aside.of_runtime[HOTSPOT_CODE] + (complete < 0 ? 0 : complete));
@@ -364,14 +282,14 @@ WALK_INLINE __u32 hotspot_compiled(const struct walk_ctx *c, const struct hotspo
 WALK_INLINE void hotspot_method(const struct walk_ctx *c, const struct hotspot_process *p,
 				__u64 method, __u64 bcp)
 {
-	__u64 *object = hotspot_words(c);
+	__u64 *object = plan_words(c);
 	__u64 *mine = c->w->aside.of_runtime;
 	__u64 hash;
 
-	hotspot_set(c, HOTSPOT_BROKEN, method, FRAME_REASON_ODD);
+	plan_set(c, PLAN_BROKEN, method, FRAME_REASON_ODD);
 	if (!hotspot_plausible(method) || hotspot_in_code(p, method))
 		return;
-	hotspot_set(c, HOTSPOT_BROKEN, method, FRAME_REASON_UNREADABLE);
+	plan_set(c, PLAN_BROKEN, method, FRAME_REASON_UNREADABLE);
 	if (window_read(c->space, object, 8, method + p->method_const))
 		return;
 	mine[HOTSPOT_CODE] = object[0];
@@ -381,8 +299,8 @@ WALK_INLINE void hotspot_method(const struct walk_ctx *c, const struct hotspot_p
 	hash = walk_hash(0, mine[HOTSPOT_CODE]);
 	hash = walk_hash(hash, hotspot_object(c, p->const_constants & ~7));
 	hash = walk_hash(hash, hotspot_object(c, p->const_names & ~7));
-	hotspot_set(c, HOTSPOT_KNOWN, method,
-		    hash >> 32 << 32 | (__u32)(bcp - mine[HOTSPOT_CODE] - p->const_code));
+	plan_set(c, PLAN_KNOWN, method,
+		 hash >> 32 << 32 | (__u32)(bcp - mine[HOTSPOT_CODE] - p->const_code));
 }
 
 /* At the entry of a method, without a frame: the return address, just read, is on top. */
@@ -392,8 +310,8 @@ WALK_INLINE __u32 hotspot_entered(const struct walk_ctx *c, const struct hotspot
 	struct walk *w = c->w;
 
 	hotspot_method(c, p, regs_numbered(c->regs, HOTSPOT_RBX), 0);
-	if (c->w->aside.of_frame[HOTSPOT_STATE] == HOTSPOT_KNOWN)
-		c->w->aside.of_frame[HOTSPOT_SECOND] &= ~0xffffffffull;
+	if (c->w->aside.of_frame[PLAN_STATE] == PLAN_KNOWN)
+		c->w->aside.of_frame[PLAN_SECOND] &= ~0xffffffffull;
 	WALK_FENCE();
 	w->ra_at = w->sp;
 	w->fp_at = 0;
@@ -401,7 +319,7 @@ WALK_INLINE __u32 hotspot_entered(const struct walk_ctx *c, const struct hotspot
 	/* arguments of compiled callers, repeated for the interpreter, are in between */
 	if (sender - w->cfa < 4096)
 		w->cfa = sender;
-	return hotspot_planned(w);
+	return plan_check(w);
 }
 
 WALK_INLINE __u32 hotspot_interpreted(const struct walk_ctx *c, const struct hotspot_process *p)
@@ -410,7 +328,7 @@ WALK_INLINE __u32 hotspot_interpreted(const struct walk_ctx *c, const struct hot
 	struct walk *w = c->w;
 	__u64 method;
 
-	if (hotspot_interrupted(w) && hotspot_between(w->pc, p->entry, p->entry_limit)) {
+	if (plan_interrupted(w) && plan_between(w->pc, p->entry, p->entry_limit)) {
 		if (window_word(c->space, c->win, &w->place, w->sp, &w->ra))
 			w->ra = 0;
 		if (hotspot_in_code(p, w->ra))
@@ -420,7 +338,7 @@ WALK_INLINE __u32 hotspot_interpreted(const struct walk_ctx *c, const struct hot
 	if (window_word(c->space, c->win, &w->place, w->fp + HOTSPOT_BCP, &mine[HOTSPOT_WORD]) ||
 	    window_word(c->space, c->win, &w->place, w->fp + HOTSPOT_METHOD, &method) ||
 	    window_word(c->space, c->win, &w->place, w->fp + HOTSPOT_SENDER_SP, &w->cfa)) {
-		hotspot_set(c, HOTSPOT_BROKEN, w->fp, FRAME_REASON_UNREADABLE);
+		plan_set(c, PLAN_BROKEN, w->fp, FRAME_REASON_UNREADABLE);
 		return WALK_NATIVE;
 	}
 	WALK_FENCE();
@@ -430,7 +348,7 @@ WALK_INLINE __u32 hotspot_interpreted(const struct walk_ctx *c, const struct hot
 	w->fp_at = w->fp;
 	if (w->cfa < w->fp + 16)
 		w->cfa = w->fp + 16;
-	return hotspot_planned_by_fp(w);
+	return plan_check_by_fp(w);
 }
 
 /* ---------------------------------------------------------------- the step */
@@ -440,30 +358,18 @@ WALK_INLINE __u32 hotspot_plan(const struct walk_ctx *c)
 	const struct hotspot_process *p = hotspot_process_of(c);
 	const __u64 pc = c->w->pc - c->w->back;
 
-	c->w->aside.of_frame[HOTSPOT_STATE] = 0;
+	c->w->aside.of_frame[PLAN_STATE] = 0;
 	if (!p || !hotspot_in_code(p, pc))
 		return WALK_NATIVE;
 	WALK_FENCE();
-	if (hotspot_between(pc, p->interpreter, p->interpreter_limit))
+	if (plan_between(pc, p->interpreter, p->interpreter_limit))
 		return hotspot_interpreted(c, p);
 	return hotspot_compiled(c, p, pc);
 }
 
 WALK_INLINE __u32 hotspot_step(const struct walk_ctx *c)
 {
-	const __u64 *frame = c->w->aside.of_frame;
-	__u32 end;
-
-	if (frame[HOTSPOT_STATE] == HOTSPOT_BROKEN)
-		return walk_store_broken(c, FRAME_RUNTIME_HOTSPOT,
-					 (enum frame_reason)frame[HOTSPOT_SECOND],
-					 frame[HOTSPOT_FIRST]);
-	if (frame[HOTSPOT_STATE] != HOTSPOT_KNOWN)
-		return WALK_NATIVE;
-	walk_replace_native(c);
-	end = walk_store_runtime(c, FRAME_RUNTIME_HOTSPOT, frame[HOTSPOT_FIRST],
-				 frame[HOTSPOT_SECOND]);
-	return end == WALK_ON ? WALK_NATIVE : end;
+	return plan_store(c, FRAME_RUNTIME_HOTSPOT, 0);
 }
 
 WALK_RUNTIME hotspot_walk = {.plan = hotspot_plan, .step = hotspot_step};

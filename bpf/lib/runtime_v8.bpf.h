@@ -19,21 +19,14 @@
  * still below the stack pointer at the end.
  */
 
+#include "lib/runtime_plan.bpf.h"
 #include "shared/v8.h"
 
 /* Accessor: the process, NULL: no frames of V8 are known. */
 WALK_INLINE const struct v8_process *v8_process_of(const struct walk_ctx *c);
 
-/* The words of w->aside.of_frame: the frame that the plan has found. */
-enum {
-	V8_STATE,  /* 0: no function */
-	V8_FIRST,  /* of the frame; the address in question of unknown frames */
-	V8_SECOND, /* of the frame; the reason of unknown frames */
-	V8_BEHIND, /* 1: the native frame stays */
-};
-
-#define V8_KNOWN  1
-#define V8_BROKEN 2
+/* A further word of w->aside.of_frame. 1: the native frame stays. */
+#define V8_BEHIND PLAN_OWN
 
 /* The words of w->aside.of_runtime: values of the plan under way. */
 enum {
@@ -56,16 +49,10 @@ enum {
 
 /* ---------------------------------------------------------------- values */
 
-/* Where objects are read to. */
-WALK_INLINE __u64 *v8_words(const struct walk_ctx *c)
-{
-	return walk_room(c)->window.words;
-}
-
 /* What is at @off of the object read last. */
 WALK_INLINE __u64 v8_object(const struct walk_ctx *c, __u64 off)
 {
-	return v8_words(c)[(off / 8) & (V8_SHARED_BYTES / 8 - 1)] >> (off & 7) * 8;
+	return plan_words(c)[(off / 8) & (V8_SHARED_BYTES / 8 - 1)] >> (off & 7) * 8;
 }
 
 WALK_INLINE int v8_is_object(__u64 word)
@@ -73,73 +60,11 @@ WALK_INLINE int v8_is_object(__u64 word)
 	return (word & 7) == 1 && word >= WALK_PC_MIN && word < FRAME_FIRST_LIMIT;
 }
 
-/* 1 if @at is in the range, without a branch. Addresses have no sign bit. */
-WALK_INLINE __u64 v8_between(__u64 at, const __u64 range[2])
-{
-	__u64 off = at - range[0], bytes = range[1] - range[0];
-
-	return ((off - bytes) & ~off) >> 63;
-}
-
-/* 1 if @x is 0, without a branch. */
-WALK_INLINE __u64 v8_zero(__u64 x)
-{
-	return (~x & (x - 1)) >> 63;
-}
-
 /* 1 if @pc is in a mapping that begins with the builtins, without a branch. */
 WALK_INLINE __u64 v8_copied(const struct walk *w, const struct v8_process *p, __u64 pc)
 {
-	return w->mapped & v8_zero((w->mapping.start - w->mapping.bias) ^ p->copied[0]) &
-	       v8_between(pc - w->mapping.bias, p->copied);
-}
-
-/* Whether the frame's registers are those of the interruption. */
-WALK_INLINE int v8_interrupted(const struct walk *w)
-{
-	return !w->back && w->regs_known == 2;
-}
-
-WALK_INLINE void v8_set(const struct walk_ctx *c, __u64 state, __u64 first, __u64 second)
-{
-	__u64 *frame = c->w->aside.of_frame;
-
-	frame[V8_STATE] = state;
-	frame[V8_FIRST] = first;
-	frame[V8_SECOND] = second;
-}
-
-/* ---------------------------------------------------------------- the caller */
-
-/* The caller is at w->cfa: within the stack, and above this frame. */
-WALK_INLINE __u32 v8_planned(struct walk *w)
-{
-	w->cause = WALK_ON;
-	if (w->cfa & 7)
-		w->cause = SAMPLE_END_SP_ODD;
-	else if (w->cfa <= w->sp)
-		w->cause = SAMPLE_END_SP_LOW;
-	else if (w->cfa > w->limit)
-		w->cause = SAMPLE_END_SP_FAR;
-	return (__u32)w->cause;
-}
-
-WALK_INLINE __u32 v8_by_fp(struct walk *w)
-{
-	w->cfa = w->fp + 16;
-	w->ra_at = w->fp + 8;
-	w->fp_at = w->fp;
-	w->cause = SAMPLE_END_FP_LOW;
-	return w->fp < w->sp ? SAMPLE_END_FP_LOW : v8_planned(w);
-}
-
-/* A frame of @bytes up to the caller's, with the frame pointer on top, or in its register. */
-WALK_INLINE __u32 v8_by_sp(struct walk *w, __u64 bytes)
-{
-	w->cfa = w->sp + bytes;
-	w->ra_at = w->cfa - 8;
-	w->fp_at = bytes == 16 ? w->sp : 0;
-	return v8_planned(w);
+	return w->mapped & plan_zero((w->mapping.start - w->mapping.bias) ^ p->copied[0]) &
+	       plan_between(pc - w->mapping.bias, p->copied[0], p->copied[1]);
 }
 
 /* ---------------------------------------------------------------- the function */
@@ -149,16 +74,16 @@ WALK_INLINE void v8_function(const struct walk_ctx *c, const struct v8_process *
 {
 	__u64 *mine = c->w->aside.of_runtime, hash, data, place;
 
-	v8_set(c, V8_BROKEN, mine[V8_FUNCTION], FRAME_REASON_UNREADABLE);
-	if (window_read(c->space, v8_words(c), 8, mine[V8_FUNCTION] - 1 + p->function_shared))
+	plan_set(c, PLAN_BROKEN, mine[V8_FUNCTION], FRAME_REASON_UNREADABLE);
+	if (window_read(c->space, plan_words(c), 8, mine[V8_FUNCTION] - 1 + p->function_shared))
 		return;
-	mine[V8_WORD] = v8_words(c)[0];
+	mine[V8_WORD] = plan_words(c)[0];
 	WALK_FENCE();
-	v8_set(c, V8_BROKEN, mine[V8_FUNCTION], FRAME_REASON_ODD);
+	plan_set(c, PLAN_BROKEN, mine[V8_FUNCTION], FRAME_REASON_ODD);
 	if (!v8_is_object(mine[V8_WORD]))
 		return;
-	v8_set(c, V8_BROKEN, mine[V8_FUNCTION], FRAME_REASON_UNREADABLE);
-	if (window_read(c->space, v8_words(c), V8_SHARED_BYTES, mine[V8_WORD] - 1))
+	plan_set(c, PLAN_BROKEN, mine[V8_FUNCTION], FRAME_REASON_UNREADABLE);
+	if (window_read(c->space, plan_words(c), V8_SHARED_BYTES, mine[V8_WORD] - 1))
 		return;
 	WALK_FENCE();
 	data = v8_object(c, p->shared_data);
@@ -168,10 +93,10 @@ WALK_INLINE void v8_function(const struct walk_ctx *c, const struct v8_process *
 	/* Compiled code does not keep these two up to date, and then the function's code is not its
 	 * bytecode. */
 	place = mine[V8_OFFSET] >> 32;
-	place *= v8_zero(mine[V8_ARRAY] ^ data) & v8_zero((__u32)mine[V8_OFFSET]);
-	v8_set(c, V8_KNOWN, mine[V8_WORD] - 1, hash >> 32 << 32 | (__u32)place);
+	place *= plan_zero(mine[V8_ARRAY] ^ data) & plan_zero((__u32)mine[V8_OFFSET]);
+	plan_set(c, PLAN_KNOWN, mine[V8_WORD] - 1, hash >> 32 << 32 | (__u32)place);
 	/* a builtin that is itself the function has no bytecode */
-	c->w->aside.of_frame[V8_BEHIND] = mine[V8_BUILTIN] & v8_interrupted(c->w) & data & 1;
+	c->w->aside.of_frame[V8_BEHIND] = mine[V8_BUILTIN] & plan_interrupted(c->w) & data & 1;
 }
 
 /* The same for a frame that is not made yet. */
@@ -222,40 +147,40 @@ enum v8_edge {
 /* Where in a function the place of interruption is: enum v8_edge. */
 WALK_INLINE __u64 v8_edge(const struct walk_ctx *c)
 {
-	const __u64 *words = v8_words(c);
+	const __u64 *words = plan_words(c);
 	__u64 code, next, before, push, mov, moved;
 	struct walk *w = c->w;
 
 	/* from the byte before on */
-	if (window_read(c->space, v8_words(c), 16, w->pc - 1))
+	if (window_read(c->space, plan_words(c), 16, w->pc - 1))
 		return V8_WHOLE;
 	WALK_FENCE();
 	before = words[0] & 0xff;
 	code = words[0] >> 8 | words[1] << 56;
 	next = code >> 8;
-	push = v8_zero((code & 0xff) ^ V8_PUSH_RBP);
+	push = plan_zero((code & 0xff) ^ V8_PUSH_RBP);
 	/* two encodings of the same instruction */
-	mov = v8_zero((code & 0xffffff) ^ 0xe58948) | v8_zero((code & 0xffffff) ^ 0xec8b48);
-	moved = v8_zero((next & 0xffffff) ^ 0xe58948) | v8_zero((next & 0xffffff) ^ 0xec8b48);
+	mov = plan_zero((code & 0xffffff) ^ 0xe58948) | plan_zero((code & 0xffffff) ^ 0xec8b48);
+	moved = plan_zero((next & 0xffffff) ^ 0xe58948) | plan_zero((next & 0xffffff) ^ 0xec8b48);
 	if (push & moved)
-		return V8_PUSHES |
-		       V8_OF_JS * v8_zero((code >> 32 & 0xffff) ^ (V8_PUSH_RSI | V8_PUSH_RDI << 8));
-	if (mov & v8_zero(before ^ V8_PUSH_RBP))
-		return V8_PUSHED |
-		       V8_OF_JS * v8_zero((code >> 24 & 0xffff) ^ (V8_PUSH_RSI | V8_PUSH_RDI << 8));
+		return V8_PUSHES | V8_OF_JS * plan_zero((code >> 32 & 0xffff) ^
+							(V8_PUSH_RSI | V8_PUSH_RDI << 8));
+	if (mov & plan_zero(before ^ V8_PUSH_RBP))
+		return V8_PUSHED | V8_OF_JS * plan_zero((code >> 24 & 0xffff) ^
+							(V8_PUSH_RSI | V8_PUSH_RDI << 8));
 	/* the frame is left, and its words are still there */
-	if (v8_zero((code & 0xff) ^ V8_POP_RBP))
+	if (plan_zero((code & 0xff) ^ V8_POP_RBP))
 		return V8_WHOLE;
 	/* the slots are beyond the stack pointer */
 	if (w->fp - w->sp < 16)
 		return V8_PENDING |
-		       V8_OF_JS * (v8_zero((code & 0xffff) ^ (V8_PUSH_RSI | V8_PUSH_RDI << 8)) |
-				   (v8_zero((code & 0xff) ^ V8_PUSH_RDI) &
-				    v8_zero(before ^ V8_PUSH_RSI)));
+		       V8_OF_JS * (plan_zero((code & 0xffff) ^ (V8_PUSH_RSI | V8_PUSH_RDI << 8)) |
+				   (plan_zero((code & 0xff) ^ V8_PUSH_RDI) &
+				    plan_zero(before ^ V8_PUSH_RSI)));
 	/* ret; ret $n; and before it in functions with arguments: cmp $n,%rcx; jg */
-	if (v8_zero((code & 0xff) ^ 0xc3) | v8_zero((code & 0xff) ^ 0xc2) |
-	    v8_zero((code & 0xff00ff) ^ 0xc2007f) |
-	    v8_zero((code & 0x00ff00ff00ffffffull) ^ 0x00c2007f00f98348ull))
+	if (plan_zero((code & 0xff) ^ 0xc3) | plan_zero((code & 0xff) ^ 0xc2) |
+	    plan_zero((code & 0xff00ff) ^ 0xc2007f) |
+	    plan_zero((code & 0x00ff00ff00ffffffull) ^ 0x00c2007f00f98348ull))
 		return V8_POPPED;
 	return V8_WHOLE;
 }
@@ -274,19 +199,19 @@ WALK_INLINE __u32 v8_interruption(const struct walk_ctx *c, const struct v8_proc
 	WALK_FENCE();
 	edge &= V8_EDGES;
 	if (edge == V8_PUSHES)
-		return v8_by_sp(w, 8);
+		return plan_by_sp(w, 8, 0);
 	if (edge == V8_PUSHED)
-		return v8_by_sp(w, 16);
+		return plan_by_sp(w, 16, w->sp);
 	if (edge == V8_PENDING)
-		return v8_by_fp(w);
+		return plan_by_fp(w);
 	if (edge == V8_POPPED) {
 		/* a builtin may have had no frame, and then there is another's, of the past */
 		if (!mine[V8_BUILTIN])
 			(void)v8_at(c, p, w->sp - 8);
 		WALK_FENCE();
-		return v8_by_sp(w, 8);
+		return plan_by_sp(w, 8, 0);
 	}
-	return v8_at(c, p, w->fp) ? WALK_NATIVE : v8_by_fp(w);
+	return v8_at(c, p, w->fp) ? WALK_NATIVE : plan_by_fp(w);
 }
 
 /* ---------------------------------------------------------------- the step */
@@ -297,33 +222,23 @@ WALK_INLINE __u32 v8_plan(const struct walk_ctx *c)
 	struct walk *w = c->w;
 	const __u64 pc = w->pc - w->back;
 
-	w->aside.of_frame[V8_STATE] = 0;
+	w->aside.of_frame[PLAN_STATE] = 0;
 	w->aside.of_frame[V8_BEHIND] = 0;
 	if (!p)
 		return WALK_NATIVE;
-	w->aside.of_runtime[V8_BUILTIN] = v8_between(pc, p->builtins) | v8_copied(w, p, pc);
+	w->aside.of_runtime[V8_BUILTIN] =
+		plan_between(pc, p->builtins[0], p->builtins[1]) | v8_copied(w, p, pc);
 	if (!w->aside.of_runtime[V8_BUILTIN] && w->mapped && w->mapping.exe)
 		return WALK_NATIVE;
 	WALK_FENCE();
-	if (v8_interrupted(w))
+	if (plan_interrupted(w))
 		return v8_interruption(c, p);
-	return v8_at(c, p, w->fp) ? WALK_NATIVE : v8_by_fp(w);
+	return v8_at(c, p, w->fp) ? WALK_NATIVE : plan_by_fp(w);
 }
 
 WALK_INLINE __u32 v8_step(const struct walk_ctx *c)
 {
-	const __u64 *frame = c->w->aside.of_frame;
-	__u32 end;
-
-	if (frame[V8_STATE] == V8_BROKEN)
-		return walk_store_broken(c, FRAME_RUNTIME_V8, (enum frame_reason)frame[V8_SECOND],
-					 frame[V8_FIRST]);
-	if (frame[V8_STATE] != V8_KNOWN)
-		return WALK_NATIVE;
-	if (!frame[V8_BEHIND])
-		walk_replace_native(c);
-	end = walk_store_runtime(c, FRAME_RUNTIME_V8, frame[V8_FIRST], frame[V8_SECOND]);
-	return end == WALK_ON ? WALK_NATIVE : end;
+	return plan_store(c, FRAME_RUNTIME_V8, c->w->aside.of_frame[V8_BEHIND]);
 }
 
 WALK_RUNTIME v8_walk = {.plan = v8_plan, .step = v8_step};
