@@ -27,6 +27,9 @@
 #define PROFILES "podprof_spool_profiles"
 
 static const struct sink_answer ok = {.status = 200};
+/* Away for longer than a run of the test takes, then back. */
+static const struct sink_answer away_first[] = {{.status = 503, .retry_after = "10"},
+						{.status = 200}};
 
 static unsigned char arrived[SPOOLING_PROFILES_MAX];
 
@@ -189,9 +192,8 @@ static bool has_request(void *ctx)
 /* The agent ends while the backend is away, at once and with a flush; the next run sends. */
 static void test_away(void **state)
 {
-	static const struct sink_answer script[] = {{.status = 503}, {.status = 200}};
 	struct spooling *s = *state;
-	struct sink *sink = sink_new(script, 2, NULL);
+	struct sink *sink = sink_new(away_first, 2, NULL);
 
 	start(s, sink);
 	spooling_submit(s, 20, 1000, nsec_wall());
@@ -490,9 +492,8 @@ static void test_disk_full_and_away(void **state)
 
 static void test_read_only(void **state)
 {
-	static const struct sink_answer script[] = {{.status = 503}, {.status = 200}};
 	struct spooling *s = *state;
-	struct sink *sink = sink_new(script, 2, NULL);
+	struct sink *sink = sink_new(away_first, 2, NULL);
 	char dir[128];
 
 	mount_small(s, "size=1m");
@@ -645,9 +646,8 @@ static bool all_accounted(void *ctx)
 
 static void test_damaged(void **state)
 {
-	static const struct sink_answer script[] = {{.status = 503}, {.status = 200}};
 	struct spooling *s = *state;
-	struct sink *sink = sink_new(script, 2, NULL);
+	struct sink *sink = sink_new(away_first, 2, NULL);
 	_cleanup_(freep) char *segment = NULL;
 	struct stat st;
 
