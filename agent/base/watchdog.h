@@ -21,11 +21,12 @@
 struct loop;
 struct watchdog;
 
-/* Blocked nanoseconds of a job without work_alive() until the job is abandoned. A disk with errors
- * answers within seconds, a network file system after a lost packet, too. */
+/* Blocked nanoseconds of a job, without a call of work_alive(), until the watchdog abandons the
+ * job. A disk with errors answers within seconds, and so does a network file system after a lost
+ * packet. */
 #define WATCHDOG_BLOCKED_NS  (10 * 1000000000ull)
-/* Blocked threads of one worker. Each keeps its stack and the memory of its job. Reached: the
- * worker waits until a thread returns; in the metrics
+/* Blocked threads of one worker. Each blocked thread keeps its stack and the memory of its job.
+ * Reached: the worker waits until a thread returns; in the metrics
  * `podprof_go_heap_reads_total{outcome="round_skipped"}` for Go profiles,
  * `podprof_unwind_compiled_total{outcome="slow"}` for unwind tables. */
 #define WATCHDOG_THREADS_MAX 4
@@ -34,14 +35,15 @@ struct watchdog;
  * struct watchdog_opts - borrowed pointers must outlive the watchdog
  * @blocked_ns:  0: WATCHDOG_BLOCKED_NS
  * @threads_max: 0: WATCHDOG_THREADS_MAX
- * @prepare:     called on the loop before an abandonment, with the number of blocked threads: makes
- *               the next thread's data. Not 0: try again later. May be NULL
- * @abandoned:   called on the loop, before the next thread starts: the job is lost. Only its inputs
- *               may be read; hands over what @prepare made
- * @kept:        called instead of @abandoned if the job has just ended: drops what @prepare made.
- *               May be NULL
- * @drop:        called on the job's thread when its run() returns in the end, perhaps after the
- *               watchdog's and the worker's end: frees the job
+ * @prepare:     called on the loop before the watchdog abandons a job, with the number of blocked
+ *               threads: makes the next thread's data. If the result is not 0, the watchdog tries
+ *               again later. May be NULL
+ * @abandoned:   called on the loop, before the next thread starts: the job is abandoned. May read
+ *               only the inputs of the job. Gives the data made by @prepare to the next thread
+ * @kept:        called instead of @abandoned if the job has just ended: drops the data made by
+ *               @prepare. May be NULL
+ * @drop:        called on the job's thread when the run() of an abandoned job returns at last,
+ *               perhaps after the watchdog's and the worker's end: frees the job
  */
 struct watchdog_opts {
 	struct loop *loop;
@@ -55,21 +57,22 @@ struct watchdog_opts {
 	void *ctx;
 };
 
-/* Measures the blocked time of a worker's running job. Zeros at first. */
+/* Measures the blocked time of a worker's running job. {0} is the initial state. */
 struct blocked_time {
 	uint64_t alive_ns; /* of the job; 0: none */
 	uint64_t seen_ns;  /* when the job was seen first */
 	uint64_t ran_ns;   /* run time and delay of its thread then */
 };
-/* Nanoseconds since the job's last sign of life, or since the first call after it; 0 if no job is
- * running. Time on a CPU, and time in the run queue, is not blocked time. */
+/* Blocked nanoseconds since the job's last work_alive(), or since the first call of
+ * blocked_time_ns() after it; 0 if no job is running. Time on a CPU, and time in the run queue, is
+ * not blocked time. */
 uint64_t blocked_time_ns(struct blocked_time *t, const struct worker *worker);
 
 /* Call before the worker's first job; the watchdog is the worker's listener. */
 int watchdog_new(const struct watchdog_opts *opts, struct watchdog **ret);
-/* Stops the worker: waits for the running job for a moment, then abandons it, whatever the number
- * of blocked threads is. worker_free() then does not wait. Call before worker_free(). NULL is fine.
- */
+/* Stops the worker: waits a moment for the running job, then abandons the job, even above the
+ * largest number of blocked threads. worker_free() then does not wait. Call before worker_free().
+ * NULL is fine. */
 void watchdog_free(struct watchdog *wd);
 /* Threads that are still blocked. */
 unsigned int watchdog_n_blocked(const struct watchdog *wd);

@@ -33,13 +33,13 @@ struct unwind_publisher;
  * samples keep the frame pointer walk. */
 #define DEFERRED_UNWIND_OFF_CPU_MAX ((size_t)4 << 20)
 /* The longest wait for a table. Then the stack is walked with the present tables, counted as
- * "expired". A table of 30 MB takes as long with the chart's CPU request on a busy node. The
- * process history keeps ended processes 5 s longer (PROCESS_HISTORY_KEEP_NS). */
+ * "expired". The table of a file of 30 MB takes 15 s on a busy node, with the CPU request of the
+ * Helm chart. The process history keeps ended processes 5 s longer (PROCESS_HISTORY_KEEP_NS). */
 #define DEFERRED_UNWIND_WAIT_NS	    (15 * NSEC_PER_SEC)
 
 /**
  * struct deferred_unwind_opts - borrowed until deferred_unwind_free()
- * @discovery: for the owners of samples
+ * @discovery: finds the owners of samples
  * @fn: receives the samples, with their kind
  */
 struct deferred_unwind_opts {
@@ -54,24 +54,25 @@ struct deferred_unwind_opts {
 int deferred_unwind_new(const struct deferred_unwind_opts *opts, struct deferred_unwind **ret);
 void deferred_unwind_free(struct deferred_unwind *du);
 
-/* The dumps, for a thread that fetches. */
+/* The dumps, for the drain thread's stack_dumps_fetch(). */
 struct stack_dumps *deferred_unwind_dumps(const struct deferred_unwind *du);
 /* Read the ring, and walk and deliver the complete stacks from before @until_ns (boot clock). The
  * sideband records for later dumps may still be missing. 0 or -errno. */
 int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns);
-/* A thread has returned: @sample is the wait, with a dump_id. True: delivered with the dump's
- * stack, now or later. False: the dump is unknown or dropped. */
+/* A thread has returned: @sample is the wait, with a dump_id. True: the wait is delivered with the
+ * dump's stack, now or later. False: the dump is unknown or dropped. */
 bool deferred_unwind_back(struct deferred_unwind *du, const struct sample *sample);
 /* The table of @exe is ready, or will never exist; @exe 0: several tables. */
 void deferred_unwind_ready(struct deferred_unwind *du, uint16_t exe);
-/* Files of @pid are open, or will not be: the waiting stacks are for deferred_unwind_retry(). */
+/* Files of @pid are open, or will not be: marks the waiting stacks of @pid for
+ * deferred_unwind_retry(). */
 void deferred_unwind_opened(struct deferred_unwind *du, uint64_t pid);
 /* Walks the stacks whose files are open by now. */
 void deferred_unwind_retry(struct deferred_unwind *du);
 /* At the end: walk and deliver all waiting stacks with the present tables. */
 void deferred_unwind_flush(struct deferred_unwind *du);
 
-/* Number of waiting stack dumps known to be samples. */
+/* Number of waiting stack dumps, without the dumps of threads that have not returned yet. */
 size_t deferred_unwind_pending(const struct deferred_unwind *du);
 /* A metric_collect_fn: podprof_deferred_stacks, podprof_deferred_stacks_pending, and
  * podprof_stack_dumps. */

@@ -19,8 +19,8 @@ struct waiting_samples;
  * of 50 CPUs in the two seconds that a blocked thread takes. Reached: a sample does not wait and
  * gets the names that are known, `podprof_waiting_samples_total{outcome="full"}`. */
 #define WAITING_SAMPLES_BYTES_MAX ((size_t)4 << 20)
-/* The longest wait: the thread may be blocked twice before. After it a sample gets the names that
- * are known, counted as "expired". */
+/* The longest wait: enough for two blocks of the thread (OPENER_STUCK_NS). Then a sample gets the
+ * names that are known, counted as "expired". */
 #define WAITING_SAMPLES_NS	  (5 * NSEC_PER_SEC)
 
 /* When a sample was taken, boot clock: after @since_ns, not after @until_ns. */
@@ -46,10 +46,10 @@ void waiting_samples_free(struct waiting_samples *ws);
 /* Copies @sample of @owner (discovery_owner()). False at a ceiling or without memory. */
 bool waiting_samples_add(struct waiting_samples *ws, const struct sample *sample, uint64_t owner,
 			 bool off_cpu, const struct sample_time *taken);
-/* The mappings of @pid have changed: its samples are for waiting_samples_retry(). */
+/* The mappings of @pid have changed: marks the samples of @pid for waiting_samples_retry(). */
 void waiting_samples_changed(struct waiting_samples *ws, uint64_t pid);
-/* Passes on the samples of changed processes, and those that have waited too long; all with @force.
- */
+/* Calls the waiting_sample_fn for the marked samples and for samples that have waited too long;
+ * with @force for all samples. */
 void waiting_samples_retry(struct waiting_samples *ws, bool force);
 size_t waiting_samples_n(const struct waiting_samples *ws);
 /* A metric_collect_fn: podprof_waiting_samples. */

@@ -3,8 +3,8 @@
 #define PODPROF_CPU_WINDOW_H
 
 /*
- * The stacks of an ended window, until the metadata of their entities arrives. Then the stacks with
- * equal labels form one series and one report.
+ * The stacks of an ended window wait here until the metadata of their entities arrives. Then the
+ * stacks of entities with equal labels form one series and one report.
  */
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@ struct fold;
 #define CPU_WINDOW_BYTES_MAX (16u << 20)
 
 /**
- * struct cpu_window_part - an entity's stacks of a kind
+ * struct cpu_window_part - the stacks of one entity and one kind of profile
  * @entity: a reference
  * @fold:   owned
  * @n:      samples
@@ -44,7 +44,8 @@ void cpu_window_free(struct cpu_window *w);
 uint64_t cpu_window_start_ns(const struct cpu_window *w);
 uint64_t cpu_window_duration_ns(const struct cpu_window *w);
 
-/* On 0, takes @part->fold (and leaves NULL) and an own reference to the entity. 0 or -ENOMEM. */
+/* If the result is 0, takes @part->fold (and leaves NULL) and a further reference to the entity. 0
+ * or -ENOMEM. */
 int cpu_window_add(struct cpu_window *w, struct cpu_window_part *part);
 /* Whether the window can be reported: no entity is pending, the deadline is over, or the stacks
  * exceed CPU_WINDOW_BYTES_MAX. */

@@ -15,9 +15,9 @@
 #include "discovery/cgroup.h"
 #include "discovery/unit.h"
 
-/* Nanoseconds: how long a new entity may wait for its names. The labels are provisional during this
- * time, and their users wait too. The kubelet knows a container's id a second or two after the
- * start, the API server later. */
+/* Nanoseconds: how long a new entity may wait for its names. During this time the labels are
+ * provisional, and the profiles of the entity wait. The kubelet knows a container's id a second or
+ * two after the start, the API server later. */
 #define ENTITY_PENDING_NS (10 * NSEC_PER_SEC)
 
 /* Label and value of an entity in a pod but in none of its containers. */
@@ -36,7 +36,7 @@ enum entity_kind {
 	ENTITY_KIND_MAX,
 };
 
-/* True for the kinds with cgroup directories of their own and an @id. */
+/* True for the kinds of entities with cgroup directories of their own and an @id. */
 static inline bool entity_has_dirs(enum entity_kind kind)
 {
 	return kind == ENTITY_CONTAINER || kind == ENTITY_POD;
@@ -54,15 +54,15 @@ const char *entity_what(enum entity_kind kind, const struct labels *labels);
  * @labels:        ready to be a series' labels: those of entity_identity() until
  *                 entity_set_labels()
  * @settings:      requested settings by name: "go_heap" = "force"
- * @named:         @labels include the names that users know
+ * @named:         @labels include the names from metadata, not only identities
  * @pending:       some names are missing and may still arrive, for ENTITY_PENDING_NS at most
- * @stamp:         for the module that sets the labels: version of their inputs. 0 at first, and
- *                 after a change of @id
+ * @stamp:         for the module that sets the labels: version of the inputs of the labels. 0 at
+ *                 first, and after a change of @id
  * @left_out:      the reason why processes of the entity are not profiled, for users; NULL:
  *                 profiled
  * @first_seen_ns: monotonic
  * @n_live:        number of existing cgroup directories (containers, pods)
- * @key:           hash key: the same for a container that has come back
+ * @key:           hash key: the same after a container's directory was removed and made again
  *
  * Reference counted. Users of the table hold references as long as needed, a cgroup directory until
  * the end of the grace period.
@@ -109,7 +109,7 @@ void entity_table_listen(struct entity_table *table, entity_fn fn, void *ctx);
  * note. There is one watcher; NULL: none. */
 typedef void (*entity_change_fn)(void *ctx);
 void entity_table_watch(struct entity_table *table, entity_change_fn fn, void *ctx);
-/* A change of what belongs to the entities: a cgroup directory has come or gone. */
+/* A cgroup directory of an entity was made or removed. */
 void entity_table_changed(struct entity_table *table);
 
 /* The entity of a container (of a pod if @id->kind is CGROUP_KIND_POD), a unit, a process name;
@@ -136,16 +136,16 @@ int entity_identity(const struct entity *entity, struct labels *ret);
 /* Swaps in new labels and settings. The old contents are left in both arguments. */
 void entity_set_labels(struct entity *entity, struct labels *labels, struct labels *settings);
 
-/* Excludes the entity from profiling. @why: copied; NULL: profiled (again). 0 or -ENOMEM; on
- * failure nothing changes. */
+/* Excludes the entity from profiling. @why: copied; NULL: the entity is profiled (again). 0 or
+ * -ENOMEM; on failure nothing changes. */
 int entity_leave_out(struct entity *entity, const char *why);
 
 struct entity *entity_ref(struct entity *entity);
 /* NULL is allowed. */
 void entity_unref(struct entity *entity);
 
-/* True while a container or pod has a cgroup directory. Other kinds end with their last reference,
- * so an entity in the table was in use lately. */
+/* True while a container or pod has a cgroup directory. True for other kinds: such an entity leaves
+ * the table with its last reference. */
 bool entity_alive(const struct entity *entity);
 
 /* True if this container or pod is in the table and entity_alive(). */

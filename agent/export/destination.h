@@ -30,15 +30,16 @@ enum destination_verdict {
 };
 
 /**
- * struct destination_limits - a backend's default limits; the type's maximum for no limit
+ * struct destination_limits - a backend's default limits. No limit: the largest value of the
+ * member's type
  * @profile:     samples and bytes of one profile
- * @profiles:    in one request; each is one series
+ * @profiles:    number in one request; each profile is one series
  * @request:     bytes of compressed pprof in one request; a single profile may have more; 0: the
  *               sender's own limit
- * @labels:      names of one profile, without the kind's own labels; at least LABELS_MAX
- * @label_bytes: of one label's value; at least LABELS_VALUE_MAX
- * @age_ns:      from the profile's start until its arrival at the backend
- * @ahead_ns:    of the profile's start before the backend's own clock
+ * @labels:      number of labels of one profile, without the kind's own labels; at least LABELS_MAX
+ * @label_bytes: bytes of one label's value; at least LABELS_VALUE_MAX
+ * @age_ns:      largest age of a profile at the arrival, from the profile's start
+ * @ahead_ns:    largest time by which the profile's start may be ahead of the backend's own clock
  */
 struct destination_limits {
 	struct profile_limits profile;
@@ -50,7 +51,8 @@ struct destination_limits {
 	uint64_t ahead_ns;
 };
 
-/* For .limits of a backend without own limits; .profiles and .request follow. */
+/* For .limits of a backend without own limits. The user of the macro adds .profiles and .request.
+ */
 #define DESTINATION_NO_LIMITS                                                         \
 	.profile = {SIZE_MAX, SIZE_MAX}, .labels = SIZE_MAX, .label_bytes = SIZE_MAX, \
 	.age_ns = UINT64_MAX, .ahead_ns = UINT64_MAX
@@ -65,7 +67,7 @@ struct destination_limits {
  * struct destination_profile - one profile for a kind's encoder; borrowed
  * @pprof: gzip, cumulative or with differences, as the kind requires
  * @id:    a UUID, the same for each attempt to send this profile
- * @part:  number of the request, from 0, if the kind needs several for one profile
+ * @part:  number of the request, from 0, if the kind needs several requests for one profile
  */
 struct destination_profile {
 	const struct profile *profile;
@@ -97,16 +99,18 @@ void destination_request_deinit(struct destination_request *r);
  * @headers:  "Name: value" for each request: content type, content encoding, protocol; NULL ends
  * @token_header: name of the header with the token; NULL: "Authorization: Bearer"
  * @tenant_header: name of the header with the tenant; NULL: the backend has no tenants
- * @types:    the backend's name for each kind of profile; NULL: the kind is not sent
- * @parts:    requests for one profile of each kind, in the queue one by one; 0 is 1
+ * @types:    the backend's name for each kind of profile; NULL: profiles of the kind are not sent
+ * @parts:    number of requests for one profile, by kind of profile; each request is an item of the
+ *            outbox; 0: one request
  * @deltas:   the backend wants alloc values of one window (profile.pprof_delta), not cumulative
  *            values
  * @encode:   makes one request of @n profiles, 0 to limits.profiles. The request of 0 profiles is
  *            the doctor's probe. The caller owns @ret. 0, -ENOMEM, or -EBADMSG for a profile
  *            that cannot be encoded.
  * @verdict:  evaluates a reply, or status 0 for none
- * @rejected: number of profiles that the reply to an accepted request refuses, and the reason;
- *            foreign, borrows the reply. NULL: such replies do not exist.
+ * @rejected: number of profiles that the reply to an accepted request refuses. @ret_message: the
+ *            reason, text from the backend; borrows the reply. NULL: the backend has no such
+ *            replies.
  * @probe_ok: whether the reply is the expected refusal of the probe: the backend accepts profiles,
  *            but
  *            not a request without profiles; NULL: no refusal is expected
@@ -144,7 +148,7 @@ enum destination_verdict destination_verdict_of_status(long status);
 
 struct destination {
 	const struct destination_kind *kind;
-	char *url;  /* with the kind's path; of a folder: its path */
+	char *url;  /* with the kind's path; for a folder: the path */
 	char *host; /* of the URL, with an explicit port: for people and metric labels; or as @url
 		     */
 	uint64_t folder_bytes; /* ceiling of the files in a folder */

@@ -15,12 +15,12 @@ struct profile;
 struct destination_kind;
 struct destination_profile;
 
-/* The outcome of a profile in an outbox. Each profile is counted once by its end, and under
- * "retried" for each failed attempt before another one. */
+/* The outcome of a profile in an outbox. Each profile is counted once by its end, and as "retried"
+ * for each failed attempt with a retry. */
 enum export_outcome {
 	EXPORT_SENT,
 	EXPORT_RETRIED,
-	EXPORT_DROPPED_FULL,	  /* the ceiling: the oldest go first */
+	EXPORT_DROPPED_FULL,	  /* above the ceiling: the oldest profiles are dropped first */
 	EXPORT_DROPPED_OLD,	  /* too old for the destination */
 	EXPORT_DROPPED_DENIED,	  /* 401, 403 */
 	EXPORT_DROPPED_TOO_LARGE, /* 413, for a request with this profile alone */
@@ -52,8 +52,10 @@ struct queued_source {
  * @bytes:  size in memory, for the ceiling
  * @seq:    order of creation
  * @series: hash of kind and labels; a collision only delays a profile
- * @source: of a profile from the spool; else NULL. @spool, @segment and @place are for the source
- * @stays:  podprof ended before all of the profile's parts did: the profile stays on disk
+ * @source: set for a profile from the spool; else NULL. @spool, @segment and @place belong to the
+ *          source
+ * @stays:  podprof ends while a part of the profile still waits: the profile stays on disk for the
+ *          next run
  */
 struct queued_profile {
 	unsigned int refs;
@@ -84,9 +86,9 @@ int queued_profile_new(struct outbox_budget *budget, struct profile *profile,
 void queued_profile_unref(struct queued_profile *p); /* NULL is fine */
 
 /**
- * struct outbox_item - a queued profile in one outbox, or a part of it
- * @series: of the queued profile and the part
- * @next_flying: while taken: chain of outbox.flying
+ * struct outbox_item - a queued profile in one outbox, or one part of the profile
+ * @series: hash of the queued profile's series and the part
+ * @next_flying: while the item is taken: next item in the hash chain of outbox.flying
  */
 struct outbox_item {
 	struct outbox_item *next;
@@ -103,23 +105,24 @@ struct outbox_list {
 	uint64_t bytes; /* of the queued profiles */
 };
 
-/* Hash chains of the taken profiles: a few requests of some hundred profiles. */
+/* Hash chains of the taken profiles; a few requests of some hundred profiles run at a time. */
 #define OUTBOX_FLYING_CHAINS 1024
 
-/* Series in quarantine: their last profile was refused for its content. Reached: the oldest entry
- * is overwritten, and the next refusal is searched for in a batch again. */
+/* Series in quarantine: the destination refused the last profile for its content. Reached: the
+ * oldest entry is overwritten. At the next refusal of a batch the sender searches for this series
+ * again. */
 #define OUTBOX_QUARANTINE_MAX 64
 
 /**
  * struct outbox - the queue of one destination
  * @waiting:  profiles to send
- * @n_on_disk: profiles that the spool has for this outbox besides; the spool sets this
- * @on_the_way: bytes taken, and neither ended nor put back
+ * @n_on_disk: further profiles of this destination in the spool; set by the spool
+ * @on_the_way: bytes of taken profiles that have neither ended nor been put back
  * @flying:   the taken profiles, by series
  * @quarantine: a ring of outbox_item.series, 0 for none; @n_quarantined: entries ever made
  * @profiles: ended profiles, by enum export_outcome
- * @payload:  the same in bytes of this destination's pprof
- * @rejected: profiles refused in replies to accepted requests, in the destination's own count
+ * @payload:  the same, as bytes of this destination's pprof
+ * @rejected: profiles refused in replies to accepted requests, as counted by the destination
  */
 struct outbox {
 	struct outbox *next;
@@ -142,11 +145,12 @@ void outbox_init(struct outbox *box, struct outbox_budget *budget,
 /* Waiting profiles end as "stopped". The caller must have ended or put back all taken profiles. */
 void outbox_deinit(struct outbox *box);
 
-/* Takes a reference of @p for each part. While the ceiling is exceeded, the oldest waiting profile
- * of all outboxes is dropped, except profiles from the spool, whose memory the spool bounds. */
+/* Takes a reference of @p for each part. While the ceiling is exceeded, drops the oldest waiting
+ * profile of all outboxes. Profiles from the spool are not dropped, because the spool limits their
+ * memory. */
 void outbox_push(struct outbox *box, struct queued_profile *p, uint64_t wall_ns);
 
-/* Counts an outcome as outbox_end() does; for a profile that never entered the outbox. */
+/* Counts an outcome as outbox_end() does, for a profile that was never in the outbox. */
 void outbox_count(struct outbox *box, const struct profile *profile, enum export_outcome outcome);
 /* Counts the profiles of a failed request that are sent again. */
 void outbox_count_retried(struct outbox *box, const struct outbox_list *taken);
@@ -161,9 +165,9 @@ const void *outbox_payload(const struct outbox *box, const struct profile *profi
  * @max_payload: maximum bytes of pprof; a single profile may have more if no other profile is taken
  * @ret:         may be empty; given back by outbox_end() or outbox_put_back()
  *
- * Drops expired profiles. Ends before the first profile of a series that an earlier call has taken
- * and that is still on the way: several requests keep the order within each series. A series in
- * quarantine is taken alone.
+ * Drops expired profiles. If an earlier call has taken a profile of a series and this profile is
+ * still on the way, outbox_take() ends before the next profile of the series. So several requests
+ * keep the order within each series. A profile of a series in quarantine is taken alone.
  */
 void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_t wall_ns,
 		 struct outbox_list *ret);
@@ -171,9 +175,9 @@ void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_
 void outbox_profiles(const struct outbox *box, const struct outbox_list *taken,
 		     struct destination_profile *ret);
 void outbox_end(struct outbox *box, struct outbox_list *taken, enum export_outcome outcome);
-/* To the front. */
+/* Puts the profiles at the front of the outbox. */
 void outbox_put_back(struct outbox *box, struct outbox_list *taken);
-/* To the end. */
+/* Puts the profiles at the end of the outbox. */
 void outbox_put_last(struct outbox *box, struct outbox_list *taken);
 
 /* After a refusal for a profile's content: the next profiles of @series are taken alone.

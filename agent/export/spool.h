@@ -3,11 +3,11 @@
 #define PODPROF_EXPORT_SPOOL_H
 
 /*
- * The spool: profiles on disk until every destination has acknowledged, refused or outlived them.
- * One log for all destinations, and a cursor and acknowledgements for each. A profile goes to disk
- * first, and from there to a destination's outbox, a few at a time: the memory of a backlog does
- * not depend on its length. The log survives the end of the agent at any point
- * (docs/design/spool.md).
+ * The spool: profiles on disk until each has ended for every destination: sent, refused or too old.
+ * There is one log for all destinations, and a cursor and acknowledgements for each destination.
+ * The spool writes a profile to disk and then reads profiles into the destinations' outboxes, a few
+ * at a time. So the memory of a backlog hardly depends on its length. The log survives the end of
+ * the agent at any point (docs/design/spool.md).
  */
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@ struct outbox;
 struct queued_profile;
 struct spool;
 
-/* A destination with a spool. @id: the same after a restart, and no other destination's. */
+/* A destination with a spool. @id: unique among the destinations, and the same after a restart. */
 struct spool_destination {
 	struct outbox *box;
 	uint64_t id;
@@ -66,11 +66,12 @@ void spool_free(struct spool *s);
 /* Keeps a reference of @p until the profile is on disk or @refused. 0, or the outcome (counted) for
  * which the caller keeps the profile in memory at once. */
 int spool_put(struct spool *s, struct queued_profile *p, uint8_t mask);
-/* For the end of the run: write everything to the disk itself, and read for the destinations. After
- * 2 s a disk that still writes gets no more profiles: they are @refused. */
+/* For the end of the run: starts writing all profiles to the disk, with fdatasync(), and reads
+ * profiles for the destinations. If a write takes more than 2 s, the profiles behind the write are
+ * @refused. */
 void spool_flush(struct spool *s);
-/* Nothing waits for the disk, and no destination waits for a profile on disk that is not in its
- * outbox. */
+/* Whether the spool has no work: all profiles and acknowledgements are on disk, and all profiles on
+ * disk were read into the outboxes. Also true if the disk is blocked or refuses writes. */
 bool spool_is_idle(const struct spool *s);
 /* A metric_collect_fn. */
 void spool_collect(void *spool, struct metric_sink *sink);

@@ -19,12 +19,12 @@ struct memory;
 struct walk;
 
 /* PCs of a record: GODEBUG=profstackdepth may be 1024, and Go 1.26 adds two. More PCs are
- * BUCKETS_MALFORMED. Reached: read is `malformed`. */
+ * BUCKETS_MALFORMED. Reached: the read counts as `malformed`. */
 #define BUCKETS_PCS_MAX	     1026
-/* Bytes of an object. No object has a terabyte, so a larger size is BUCKETS_MALFORMED. Reached:
- * read is `malformed`. */
+/* Bytes of an object. No object has a terabyte, so a larger size is BUCKETS_MALFORMED. Reached: the
+ * read counts as `malformed`. */
 #define BUCKETS_SIZE_MAX     (1ull << 40)
-/* Bytes of a record in front of its PCs. */
+/* Bytes of a record before the PCs. */
 #define BUCKETS_HEADER_BYTES 48
 
 enum buckets_outcome {
@@ -50,7 +50,7 @@ enum buckets_layout {
 	BUCKETS_LAYOUT_UNKNOWN = 0,
 	BUCKETS_LAYOUT_WIDE,	   /* Go 1.16 to 1.26: with byte counts, 128 bytes */
 	BUCKETS_LAYOUT_NARROW,	   /* Go 1.27: without byte counts, 64 bytes */
-	BUCKETS_LAYOUT_CONTENTION, /* of the other lists: 16 bytes */
+	BUCKETS_LAYOUT_CONTENTION, /* of the block and mutex lists: 16 bytes */
 };
 
 /* The runtime counts allocations in the slot of a future garbage collection cycle, and moves the
@@ -61,9 +61,10 @@ enum buckets_layout {
  * struct bucket - a record
  * @addr: in the process; a record never moves and is never freed
  * @size: of an object, bytes, as the allocator rounds it
- * @allocs, @frees: [0] is published, [1 + cycle % 3] will be published by that cycle. The other
- *                  lists use only [0]: the count as in memory, and the cycles
- * @before: bucket_allocs() at the last buckets_begin(); 0 for a new record
+ * @allocs, @frees: slot 0 has the published counts, slot 1 + cycle % 3 the counts that the garbage
+ *                  collection cycle will publish. The block and mutex lists use only slot 0:
+ *                  allocs[0] is the count as in memory, frees[0] the CPU cycles
+ * @before: bucket_allocs() at the last buckets_begin(); 0 for a record that was read later
  */
 struct bucket {
 	uint64_t addr;
@@ -123,10 +124,11 @@ void buckets_begin(struct buckets *b);
  * @go_minor: 26 for Go 1.26, 0 if unknown: only used if the counters do not determine the layout
  * @budget:   bytes to read, approximately; reduced by the bytes read
  *
- * Also reads the counters of the new records. Only the first call determines the layout.
+ * Also reads the counters of the new records. The first call determines the layout for all later
+ * calls.
  *
- * Return: 0, an outcome, -errno. On everything except 0 and BUCKETS_UNFINISHED the records are as
- * before the update began.
+ * Return: 0, an outcome, -errno. After any result except 0 and BUCKETS_UNFINISHED, the records are
+ * the same as before the update.
  */
 int buckets_update(struct buckets *b, struct memory *m, uint64_t head, unsigned int go_minor,
 		   size_t *budget);
@@ -143,7 +145,7 @@ int buckets_update(struct buckets *b, struct memory *m, uint64_t head, unsigned 
  */
 int buckets_refresh(struct buckets *b, struct memory *m, size_t n, size_t *budget);
 
-/* All allocations, published or not; never less than in the read before. */
+/* Sum of all allocations, published or not; never less than after the read before. */
 uint64_t bucket_allocs(const struct bucket *b);
 
 /* The runtime's hash of a stack and a size: stkbucket() in runtime/mprof.go. */

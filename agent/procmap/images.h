@@ -17,14 +17,14 @@ struct metric_sink;
 struct root;
 struct images;
 
-/* Duplicates the descriptor of @proc. The table has one reference. */
+/* Duplicates the descriptor of @proc. The caller owns one reference. */
 int images_new(const struct root *proc, struct images **ret);
 struct images *images_ref(struct images *table);
 /* Frees the table with the last reference. NULL is fine. */
 void images_unref(struct images *table);
 /* As long as the table lives. Borrowed. */
 const struct root *images_proc(const struct images *table);
-/* The process exits: no file is closed any more (image_leave_open()). */
+/* The agent exits: from now on no file is closed (image_leave_open()). */
 void images_leave_open(struct images *table);
 
 /* Processes tried for a file of an ended process: four ancestors, the agent, the process itself.
@@ -33,11 +33,12 @@ void images_leave_open(struct images *table);
 
 /**
  * struct images_way - how to reach a process's files
- * @via_pid: the process's directory in /proc (struct maps, via_pid); 0: it has ended
- * @pid:     its identity, checked again after its file was found; {0}: unchecked
- * @parent:  a process that has the same mappings: a parent older than all events; 0: none
- * @likely:  processes that are likely to have the same root, if they live; 0 is none
- * @owner:   the process's owner: whose share of the images is used; 0: no share
+ * @via_pid: number of the directory in /proc: the process, or a living thread of it (struct maps,
+ *           via_pid); 0: the process has ended
+ * @pid:     identity of the process, checked again after a file was found; {0}: unchecked
+ * @parent:  a process with the same mappings: the parent, if it is older than all events; 0: none
+ * @likely:  processes that probably have the same root directory, if they live; 0: no process
+ * @owner:   the owner of the process, for the share of images (procmap/share.h); 0: no share
  */
 struct images_way {
 	uint64_t via_pid;
@@ -52,7 +53,7 @@ bool images_needs_file(const struct maps_entry *entry);
 
 /**
  * images_of_entry() - the image behind a mapping of a living process
- * @ret: owns a reference; always set on 0. An unopened file also has a name and numbers
+ * @ret: owns a reference; set if the result is 0, also for a file that could not be opened
  *
  * Return: 0 or -errno.
  */
@@ -70,8 +71,8 @@ int images_of_record(struct images *table, const struct images_way *way,
 		     const struct maps_entry *entry, struct image **ret);
 
 /* The image of a mapping without a file (images_needs_file()): the vDSO, or the memory of the
- * process way->pid under the mapping's name. Without a known process it is no one's. A reference.
- */
+ * process way->pid under the mapping's name. Without a known process, all processes share the
+ * image. Returns a reference. */
 struct image *images_of_memory(struct images *table, const struct images_way *way,
 			       const struct maps_entry *entry);
 /* The same for any MAPS_ANON mapping of a living process. Opens the process's perf map, which may
@@ -87,8 +88,9 @@ void images_open_jitdump(struct images *table, const struct images_way *way,
 int images_find(struct images *table, const struct images_way *way, const struct maps_entry *entry,
 		struct image **ret);
 
-/* The image with the kernel's numbers of @entry, without a look at the file: it may be changed, or
- * another of the same numbers (btrfs). A reference; NULL if there is none. */
+/* The image with the device and inode of @entry, without a look at the file. The file may have
+ * changed since, or may be another file with these numbers (btrfs). Returns a reference, or NULL.
+ */
 struct image *images_guess(struct images *table, const struct maps_entry *entry);
 
 /* The shared images of their kinds. Borrowed. */
@@ -97,10 +99,11 @@ struct image *images_unknown(const struct images *table);
 /* Stands for every file above the limit of images; of kind IMAGE_UNKNOWN. */
 struct image *images_full(const struct images *table);
 
-/* Drops images without references, and closes their files. */
+/* Drops images that only the table holds, and closes their files. */
 void images_sweep(struct images *table);
-/* The same in two steps. The second gives the table's reference to one such image to the caller,
- * who then closes the file; NULL if there is none outside the @n file systems @devices. */
+/* The same in two steps: images_evict_unused() evicts the images. images_take_unused() gives the
+ * table's reference to one evicted image to the caller, who then closes the file. Skips files on
+ * the @n file systems @devices; NULL: no image is left. */
 void images_evict_unused(struct images *table);
 struct image *images_take_unused(struct images *table, const uint64_t *devices, size_t n);
 /* podprof_images by state: @n_opening and @n_slow are files that are not in the table. */

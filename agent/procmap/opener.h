@@ -23,21 +23,23 @@ struct loop;
 struct metric_sink;
 struct opener;
 
-/* Files of one batch. It is a step of the round robin between owners. Reached: the others come with
- * the next batch. */
+/* Files of one batch. The owners take turns, one batch each. Reached: the next batch has the other
+ * files. */
 #define OPENER_BATCH_MAX	64
-/* Nanoseconds of one batch, between two files. Reached: the others come with a later batch. */
+/* Nanoseconds of one batch, checked between two files. Reached: a later batch has the other files.
+ */
 #define OPENER_BATCH_NS		(50 * 1000000ull)
-/* Batches of files with the thread, shared by owner: one runs, the others wait, so the thread does
- * not wait for the loop. Reached: the owners' queues hold the others. */
+/* Batches of files that the thread has, shared by owner: one runs, the others wait, so the thread
+ * does not wait for the loop. Reached: further batches wait in the queues of the owners. */
 #define OPENER_QUEUE_MAX	8
-/* Files of these batches before another one is added. Reached: as above. */
+/* Files in these batches before another batch is added. Reached: as above. */
 #define OPENER_FILES_MAX	64
 /* The same for mapping lists, shared by owner: a list takes 100 us, and a turn of the loop 20 ms.
- * Reached: the owners' queues hold the others. */
+ * Reached: further lists wait in the queues of the owners. */
 #define OPENER_LISTS_MAX	32
-/* Names of a process's anonymous code. A process has one or two. Reached: code under a further name
- * has no names of functions if the process ends before the profile does. */
+/* Mapping names of a process's anonymous code, each with an image. A process has one or two.
+ * Reached: functions in code with a further name have no names if the process ends before the
+ * profile is made. */
 #define OPENER_MEMORY_MAX	8
 /* Nanoseconds without progress before the thread is abandoned. A local file takes 20 us, the first
  * block of a file on a busy disk 100 ms, and a thread among 40 runnable ones gets the CPU within
@@ -47,9 +49,10 @@ struct opener;
  * files are slow until a thread returns, `podprof_file_opens_total{outcome="threads_full"}`; or all
  * lists, `podprof_mapping_list_reads_total{outcome="threads_full"}`. */
 #define OPENER_BLOCKED_MAX	16
-/* ... by one file system or process, and by one owner, so eight owners cannot stop the others.
- * Reached: their files are slow, `podprof_file_opens_total{outcome="device"}` and
- * `{outcome="owner"}`; or their lists, `podprof_mapping_list_reads_total{outcome="process"}`. */
+/* Threads blocked by one file system or process, and by one owner, so up to eight hostile owners
+ * cannot stop the others. Reached: files of the file system or owner are slow,
+ * `podprof_file_opens_total{outcome="device"}` and `{outcome="owner"}`; or lists of the process or
+ * owner, `podprof_mapping_list_reads_total{outcome="process"}`. */
 #define OPENER_BLOCKED_EACH_MAX 2
 /* Nanoseconds without another attempt on a file system or process after a block; doubled with each
  * block. */
@@ -71,7 +74,7 @@ enum opener_outcome {
 
 /**
  * struct open_request - one file
- * @image:   with an image_opening; a reference. Its path is the entry's
+ * @image:   with an image_opening and the entry's path; a reference
  * @entry:   the mapping
  * @opened:  NULL if not done; else the result, a reference
  * @slow:    the file blocked the thread
@@ -90,8 +93,8 @@ struct open_request {
  * @maps:      the result, owned. maps.only_prot is set by the caller
  * @memory:    @n_memory images of the process's anonymous code, with its perf map; references
  * @outcome:   of maps_read()
- * @done:      else it was not read
- * @slow:      it blocked the thread
+ * @done:      the list was read
+ * @slow:      the list blocked the thread
  */
 struct open_list {
 	bool is_wanted;
@@ -130,9 +133,9 @@ struct open_batch {
 	size_t slot;
 	pthread_mutex_t lock; /* guards the members below, and the results of the requests */
 	bool abandoned;
-	uint64_t skip[OPENER_BLOCKED_MAX]; /* file systems that block a thread */
+	uint64_t skip[OPENER_BLOCKED_MAX]; /* file systems that block a thread: no file is closed */
 	size_t n_skip;
-	size_t n_known;	 /* of these, when the batch was submitted; the others are not opened */
+	size_t n_known;	 /* of @skip at the submission; from the later ones no file is opened */
 	size_t at;	 /* the request in progress; n: none, a file is being closed */
 	uint64_t origin; /* the file system in use, or the process */
 };
@@ -164,22 +167,23 @@ struct opener_opts {
 
 /* 0 or -errno. */
 int opener_new(const struct opener_opts *opts, struct opener **ret);
-/* Waits for the running batch, but not long. The other batches come back undone. */
+/* Waits a short time for the running batch. done() gets the other batches without results. */
 void opener_free(struct opener *opener);
 
 /* Whether another batch has room. */
 bool opener_has_room(const struct opener *opener);
-/* Takes @batch on 0. WORKER_FULL. */
+/* Takes @batch if the result is 0. 0 or WORKER_FULL. */
 int opener_submit(struct opener *opener, struct open_batch *batch);
-/* Whether a file of the file system @origin, or the list of the process @origin, must wait: returns
- * OPENER_OK, or the reason, with the end of that state (monotonic). Counted. */
+/* Whether a file of the file system @origin, or the list of the process @origin, must wait. Returns
+ * OPENER_OK, or the reason and in @ret_until_ns the end of the wait (monotonic). Counts a refusal.
+ */
 enum opener_outcome opener_refuses(struct opener *opener, uint64_t owner, uint64_t origin,
 				   uint64_t *ret_until_ns);
 /* Drops and closes the unused images. */
 void opener_sweep(struct opener *opener);
 /* Waits at most @timeout_ns for a batch and calls its done(). For the end of a program. */
 void opener_wait(struct opener *opener, uint64_t timeout_ns);
-/* Batches with the thread. */
+/* Number of batches that the thread has. */
 size_t opener_pending(const struct opener *opener);
 /* Threads blocked by a file system or a process. */
 unsigned int opener_n_blocked(const struct opener *opener);

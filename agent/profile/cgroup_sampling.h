@@ -32,18 +32,18 @@ void cgroup_sampling_begin(struct cgroup_sampling *s);
 /**
  * cgroup_sampling_set() - set the share of one cgroup directory
  * @id:           the cgroup id of samples
- * @part, @whole: BPF takes @part of @whole samples at random: 0: none; @whole or more: all. The
- *                first call of a round for a directory wins.
+ * @part, @whole: BPF takes @part of @whole samples at random: 0: none; @whole or more: all. If a
+ *                round sets a directory twice, the first call counts.
  *
- * Return: 0; CGROUP_SAMPLING_FULL: the directory keeps the full share, and is counted; -errno.
+ * Return: 0; CGROUP_SAMPLING_FULL: the map is full, and the directory keeps the full share
+ * (counted); -errno.
  */
 int cgroup_sampling_set(struct cgroup_sampling *s, enum hierarchy hierarchy, uint64_t id,
 			unsigned int part, unsigned int whole);
 
-/* Before the end of a round whose directories are of both hierarchies. @newest: the largest id that
- * the caller knows in the unified hierarchy; 0: the younger directories are as all others. Tasks in
- * directories that were made since the last round but one have the full share, whatever their
- * directories in the other hierarchy have. */
+/* Call before the end of a round. @newest: the largest id that the caller knows in the unified
+ * hierarchy. BPF ignores the version 1 directory of a task if the task's directory in the unified
+ * hierarchy has a larger id than @newest of the round before. 0: BPF ignores no directory. */
 void cgroup_sampling_know(struct cgroup_sampling *s, uint64_t newest);
 
 /* 0 or -errno. */

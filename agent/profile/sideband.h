@@ -4,7 +4,7 @@
 
 /*
  * The kernel's records of all processes: forks, execs, executable mappings, exits. One perf event
- * on each CPU delivers the records, without BPF. One thread, the owner, calls all functions but
+ * on each CPU delivers the records, without BPF. One thread, the owner, calls all functions except
  * sideband_fetch().
  */
 
@@ -48,8 +48,8 @@ typedef void (*sideband_fn)(void *ctx, const struct sideband_record *record);
 int sideband_new(const struct sideband_opts *opts, struct sideband **ret);
 void sideband_free(struct sideband *sb);
 
-/* Copies the records of full rings into queues, from any thread. True if the owner should take the
- * queues soon. */
+/* Copies the records of the rings into queues; any thread may call. True if the owner should call
+ * sideband_drain() soon. */
 bool sideband_fetch(struct sideband *sb);
 
 /**
@@ -59,8 +59,8 @@ bool sideband_fetch(struct sideband *sb);
  *            millisecond may precede an older one of another CPU
  * @max:      number of records; further ones stay for the next call
  *
- * After a full ring, records are or may be missing: then a SIDEBAND_LOST follows the last record
- * before @until_ns.
+ * If records are or may be missing (after a full ring or queue), a SIDEBAND_LOST follows the last
+ * record before @until_ns.
  *
  * Return: the number of delivered records.
  */
@@ -69,14 +69,14 @@ size_t sideband_drain(struct sideband *sb, uint64_t until_ns, size_t max, sideba
 /* The usual @until_ns of sideband_drain(): now, minus the records' arrival time. */
 uint64_t sideband_until(void);
 
-/* Open events on all online CPUs and close the others. Call as oncpu_follow(). 0, an outcome of
- * perf_events_follow(), -errno. */
+/* Opens events on all online CPUs and closes the others. Call after a CPU came or went, and once
+ * more a second later. 0, an outcome of perf_events_follow(), -errno. */
 int sideband_follow(struct sideband *sb);
-/* Whether each online CPU of the last look has its ring. */
+/* Whether each CPU that was online at the last sideband_follow() has its ring. */
 bool sideband_whole(const struct sideband *sb);
 
-/* Readable (EPOLLIN) from an eighth of a ring (SIDEBAND_RING_WAKE) until the next fetch or drain.
- */
+/* A descriptor for epoll: readable when an eighth of a ring is full (SIDEBAND_RING_WAKE), until the
+ * next fetch or drain. */
 int sideband_fd(const struct sideband *sb);
 
 /* Number of CPUs with an event. */

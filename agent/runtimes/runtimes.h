@@ -4,8 +4,8 @@
 
 /*
  * Language runtimes: the runtime of a process, and the function of a runtime's frame
- * (bpf/shared/frame.h), read while the process lives. Each runtime has a reader. The loop owns
- * this; a function is an image, shared with the report thread.
+ * (bpf/shared/frame.h), read while the process lives. Each runtime has a reader. The loop owns the
+ * readers. A function is an image, shared with the report thread.
  */
 
 #include <stdbool.h>
@@ -23,12 +23,12 @@ struct root;
 struct runtimes;
 
 /* Functions of all processes in memory, and places with inlined functions, 400 bytes each: 20 MB.
- * Reached: a new one is "[python: too many functions]";
+ * Reached: a new function is "[python: too many functions]";
  * `podprof_runtime_frames_total{outcome="full"}`. */
 #define RUNTIMES_FUNCTIONS_MAX 50000
 /* Bytes of a function's name. Reached: cut. */
 #define RUNTIMES_NAME_MAX      256
-/* Bytes of the name of its file. Reached: cut. */
+/* Bytes of the name of a function's file. Reached: cut. */
 #define RUNTIMES_FILE_MAX      512
 
 /* Functions that are inlined into one another at one place. HotSpot inlines 15 levels (9 before
@@ -36,13 +36,14 @@ struct runtimes;
 #define RUNTIMES_PLACES_MAX 32
 
 /* The reader's answer for a frame. Strings and places are borrowed until the next call of the
- * reader. Strings may have any bytes: utf8_make_printable() repairs a copy. */
+ * reader. Strings may have any bytes: utf8_make_printable() repairs a copy. @inlined: @n_inlined
+ * functions (below RUNTIMES_PLACES_MAX) that are inlined into @function, innermost first; @inlined
+ * of each is NULL. */
 struct runtime_place {
 	struct image_function function;
-	uint32_t line;			     /* 0 if not known */
-	const struct runtime_place *inlined; /* into @function, @n_inlined, innermost first; each
-						without such places */
-	size_t n_inlined;		     /* below RUNTIMES_PLACES_MAX */
+	uint32_t line; /* 0 if not known */
+	const struct runtime_place *inlined;
+	size_t n_inlined;
 };
 
 enum runtime_outcome {
@@ -51,10 +52,10 @@ enum runtime_outcome {
 };
 
 /**
- * struct runtime_host - for readers, which end before it
+ * struct runtime_host - the callbacks and the loop for readers; outlives the readers
  * @loop:  for threads; NULL in tests without them
- * @found: called on the loop: a process has the runtime (enum frame_runtime), and its record is
- *         there
+ * @found: called on the loop: a process has the runtime (enum frame_runtime), and record() has the
+ *         value for the process
  * @named: called on the loop: frames of the process @pid have names, or will have none
  */
 struct runtime_host {
@@ -76,8 +77,8 @@ enum runtime_family {
 /**
  * struct runtime - the reader of one language runtime. Nothing here may block
  * @name:       "python": functions are in the mapping "[python]"
- * @new:        make the reader's state; NULL: none. 0 or -errno
- * @free:       free that state; NULL together with @new
+ * @new:        make the reader's state; NULL: the reader has no state. 0 or -errno
+ * @free:       free this state; NULL if @new is NULL
  * @runs:       whether a process has this runtime; called for each record of a process. May be
  *              false at first, and host.found() called later
  * @record:     the value for the process in the runtime's own map (bpf/lib/), borrowed until the
@@ -85,12 +86,12 @@ enum runtime_family {
  * @frame_name: the function of a FRAME_RUNTIME. 0; RUNTIME_GONE; -ENOMEM; any other -errno counts
  *              as RUNTIME_GONE
  *
- * For a reader that reads names behind the loop's back; NULL for another one:
+ * For a reader that reads names on a thread of its own; NULL for other readers:
  *
- * @wants:   whether a thread reads the name of a frame, or will: host.named() follows
- * @flush:   the frames of some samples are wanted: begin
+ * @wants:   whether the thread is reading or will read the name of a frame; host.named() follows
+ * @flush:   starts reading the names for which wants() was true
  * @pending: number of tasks with the thread
- * @wait:    wait at most so long for one of them. For the end of a program
+ * @wait:    wait for one of these tasks, at most @timeout_ns. For the end of a program
  * @sweep:   once a window: forget ended processes
  * @collect: the reader's rows of a family, labelled with the runtime
  */
@@ -145,9 +146,10 @@ const void *runtimes_record(const struct runtimes *rs, uint32_t number,
 bool runtimes_wants(const struct runtimes *rs, const struct address_space_who *who,
 		    const struct frame_record *frame);
 void runtimes_flush(const struct runtimes *rs);
-/* Tasks of the readers' threads. */
+/* Number of tasks of the readers' threads. */
 size_t runtimes_pending(const struct runtimes *rs);
-/* Waits at most so long for one of each thread. For the end of a program, after its loop. */
+/* Waits for one task of each thread, at most @timeout_ns. For the end of a program, after the loop.
+ */
 void runtimes_wait(const struct runtimes *rs, uint64_t timeout_ns);
 /**
  * runtimes_resolve() - the function of a frame

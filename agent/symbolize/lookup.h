@@ -34,7 +34,8 @@ struct symbol_source;
  * returns: `podprof_symbolized_addresses_total{found="no"}`. */
 #define LOOKUP_BLOCKED_MAX 8
 
-/* A /proc that abandoned threads may use after the first owner's end. */
+/* A /proc with a reference count, because abandoned threads may use it after the symbolizer's end.
+ */
 struct shared_root;
 /* Duplicates the descriptor of @proc. 0 or -errno. */
 int shared_root_new(const struct root *proc, struct shared_root **ret);
@@ -53,8 +54,8 @@ struct file_names_opts {
 	size_t n_sources;
 };
 
-/* The opened sources of a file, or of the memory of a process, and the budget of work.
- * Owns references to the image and to what @opts names. One thread at a time. */
+/* The opened sources of a file, or of the memory of a process, and the work budget. Owns references
+ * to the image and to the objects of @opts. Only one thread at a time may use them. */
 int file_names_new(struct image *image, const struct file_names_opts *opts,
 		   struct file_names **ret);
 /* NULL is fine. */
@@ -62,15 +63,16 @@ void file_names_free(struct file_names *names);
 size_t file_names_bytes(const struct file_names *names);
 /* Whether a source has names. */
 bool file_names_any(const struct file_names *names);
-/* Adds the counters by enum perf_map_event, and by enum jitdump_event, and begins anew. */
+/* Adds the counters to @perf_map (by enum perf_map_event) and @jitdump (by enum jitdump_event), and
+ * sets them to 0. */
 void file_names_take_events(struct file_names *names, uint64_t *perf_map, uint64_t *jitdump);
 /* After a lookup. 0, or the first result of @fn that is not 0. */
 int file_names_sources(const struct file_names *names, symbolizer_source_fn fn, void *ctx);
 
 /* The functions at an address; @n is 0 without a name. Then @start is the function's start, if
- * @has_start. @rename: symbol_lines_rename() was called, and no other source had a name so far.
- * @is_kept: from an earlier lookup; the strings are the names'. @may_change: a source that was
- * asked may answer differently later. */
+ * @has_start. @rename: symbol_lines_rename() was called, and no later source had a name so far.
+ * @is_kept: the answer of an earlier lookup; struct file_names owns the strings. @may_change: the
+ * answer of a source is not final (is_final()). */
 struct symbol_lines {
 	struct arena *memory;
 	struct symbol_line *items;
@@ -88,8 +90,8 @@ struct symbol_lines {
  * @names:   owned; lookup_take_names() gives the names back
  * @answers: an entry for each address; the strings, valid UTF-8, live until @names has another
  *           lookup
- * @stop:    set by another thread: nobody waits for the rest
- * @spent:   the file takes too much work: no further read for a while
+ * @stop:    set by another thread: the lookup ends with the answers so far
+ * @spent:   the file is over the work budget: no further read for a while
  * @missing: why addresses without an answer have none
  * @cpu_ns:  CPU time
  * @result:  0 or -ENOMEM

@@ -3,12 +3,13 @@
 #define PODPROF_SYMBOLIZE_SOURCE_H
 
 /*
- * Sources of names for a file's code. To add a source, write a constant of this struct and add a
- * row to the list in lookup.c; nothing else knows the kinds.
+ * Sources of names for a file's code. To add a source, write a constant of struct symbol_source and
+ * add a row to the list in lookup.c; no other code lists the kinds.
  *
- * A source reads foreign files, which can block forever: the source runs on a thread that may be
- * abandoned (symbolizer.h), and touches no data of others. A source that must wait for somebody
- * else, as for a download, does not block but answers SOURCE_LATER. The file has a budget of work.
+ * A source reads foreign files, and a read can block forever. So the source runs on a thread that
+ * may be abandoned (symbolizer.h), and touches no data of other threads. If a source must wait for
+ * a download or another process, the source does not block but returns SOURCE_LATER. The file has a
+ * work budget.
  */
 
 #include <stdbool.h>
@@ -33,8 +34,8 @@ struct work_budget;
  * @path:     as a process sees it
  * @proc:     for files beside @path; may be NULL
  * @pid:      a process with the file mapped; {0}: none is known
- * @work:     the budget; also of @elf
- * @perf_map: the perf map of @pid, or -1; the source may read the map at any time
+ * @work:     the work budget; @elf has the same
+ * @perf_map: descriptor of the perf map of @pid, or -1; the source may read the map at any time
  * @perf_map_events: counters by enum perf_map_event, as long as the source is open
  * @jitdump:  the jitdump of @pid, or -1; the same
  * @jitdump_events: counters by enum jitdump_event, the same
@@ -62,24 +63,25 @@ enum source_outcome {
 	SOURCE_OK = 0,
 	SOURCE_NONE,	  /* open(): the file has no such names; find(): no name at this address */
 	SOURCE_LATER,	  /* open(): not yet; asked again with the next addresses of the file */
-	SOURCE_ABANDONED, /* open(): the file takes too much work; perhaps a part is opened */
+	SOURCE_ABANDONED, /* open(): the file takes too much work; a part may be opened */
 };
 
 /**
  * struct symbol_source - a kind of source
  * @only_starts: the source gives starts of functions without names
- * @open:  what @file points to is borrowed and outlives the opened source; @file itself does not. 0
- * with an opened source; SOURCE_ABANDONED with one or, then @ret is untouched, without; another
- * outcome; -ENOMEM
- * @refresh: looks for what is new, before each batch of addresses; NULL: nothing is. 0 or -ENOMEM
- * @prepare: called before find(), with all addresses that no better source has a name for. May be
- *         NULL. 0 or -ENOMEM
+ * @open:  the objects behind the pointers of @file are borrowed and outlive the opened source;
+ *         @file itself does not. 0 with an opened source; SOURCE_ABANDONED with an opened source,
+ *         or with @ret untouched; another outcome; -ENOMEM
+ * @refresh: reads new contents, before each batch of addresses; NULL: the contents do not change. 0
+ *           or -ENOMEM
+ * @prepare: called before find(), with all addresses without a name from the sources before. May be
+ *           NULL. 0 or -ENOMEM
  * @find:  adds the functions at @vaddr, innermost first, with symbol_lines_add(), or tells only
  *         the start of the function, with symbol_lines_start(). 0; SOURCE_NONE; -ENOMEM
- * @is_final: whether find() answers the same for @vaddr from now on; NULL: unless there is a
- *         refresh()
+ * @is_final: whether find() gives the same answer for @vaddr from now on; NULL: always. Not called
+ *            for a source with refresh(), whose answers are never final
  * @bytes: memory held by an opened source
- * @any:   whether names are there now; NULL: always
+ * @any:   whether the opened source has names now; NULL: always
  */
 struct symbol_source {
 	const char *name;
@@ -97,8 +99,8 @@ struct symbol_source {
 /* Copies the line's strings. Above a ceiling the line is left out. 0 or -ENOMEM. */
 int symbol_lines_add(struct symbol_lines *lines, const struct symbol_line *line);
 
-/* The functions are known, but the outermost function takes the name from the next source with a
- * name for the address: symbol tables have the names of clones, and of code without DWARF. */
+/* The outermost function of the answer gets the name of the next source with a name for the
+ * address. Symbol tables have the names of clones, and of code without DWARF. */
 void symbol_lines_rename(struct symbol_lines *lines);
 
 /* The function without a name begins at @vaddr. */

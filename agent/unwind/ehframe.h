@@ -25,13 +25,13 @@ int ehframe_text(const struct elffile *file, uint64_t *ret_start, uint64_t *ret_
  * ehframe_add() - the rows of a file's .eh_frame and .debug_frame
  * @file:  linked, of x86-64 or AArch64
  * @rows:  made for the file's text; gets a range for each good FDE
- * @stats: counts the others by reason
+ * @stats: counts bad FDEs by reason
  *
  * Reads the sections front to back in pieces. A malformed entry loses only its own rows.
  *
  * Return: 0, also for a file without such tables; ELFFILE_UNSUPPORTED for another machine or an
  * unlinked file; ELFFILE_TRUNCATED if the file changes meanwhile; -errno; -ENOSPC for more than
- * ROWS_MAX rows. After the last three results @rows is incomplete.
+ * ROWS_MAX rows. After ELFFILE_TRUNCATED and errors @rows is incomplete.
  */
 int ehframe_add(const struct elffile *file, struct rows *rows, struct ehframe_stats *stats);
 

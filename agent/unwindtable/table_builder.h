@@ -5,7 +5,7 @@
 /*
  * Images and their unwind tables. Each mapped ELF image of a process in the walker's records has a
  * number. A walk through the image's code, or another request, makes its table wanted. A worker
- * then compiles the rows of the image with the most requests for its size, and the builder
+ * then compiles the rows of the image with the most requests per byte of its file, and the builder
  * publishes the table to the walker.
  */
 
@@ -22,7 +22,7 @@ struct tables;
 /**
  * struct table_builder_opts - borrowed pointers must outlive the builder
  * @tables: the kernel's side
- * @ready:  called when a table is in place, or will certainly not come; may be NULL
+ * @ready:  called when a table is in place, or is not expected any more; may be NULL
  */
 struct table_builder_opts {
 	struct loop *loop;
@@ -31,16 +31,16 @@ struct table_builder_opts {
 	void *ctx;
 };
 
-/* Whether an executable has a table. */
+/* Whether an executable has a table now or soon. */
 enum table_builder_state {
 	TABLE_BUILDER_LIVE,
-	TABLE_BUILDER_COMING, /* in progress, or to be requested again */
-	TABLE_BUILDER_NEVER,
+	TABLE_BUILDER_COMING, /* requested, being compiled, or waiting for a slab */
+	TABLE_BUILDER_NEVER,  /* not expected: no number, a blocking file, no room, or a cooldown */
 };
 
 int table_builder_new(const struct table_builder_opts *opts, struct table_builder **ret);
-/* Ends the compilation in progress at its next check of the budget, within milliseconds; does not
- * wait long if its file blocks. */
+/* Ends the compilation in progress at the next check of the work budget, within milliseconds.
+ * Abandons the worker soon if the file blocks. */
 void table_builder_free(struct table_builder *x);
 
 /* The number of an image, 0 if it is not ELF or no number is left (counted). The builder holds a

@@ -4,8 +4,8 @@
 
 /*
  * Gives the walker in the kernel its data: the mappings of sampled processes, and the unwind tables
- * of their images. Each sample is passed to the publisher. It publishes unknown processes and
- * requests the tables that the walker missed.
+ * of their images. The publisher gets each sample, publishes unknown processes, and requests the
+ * tables that the walker missed.
  */
 
 #include <stdbool.h>
@@ -30,8 +30,8 @@ struct unwind_publisher;
  * @table_bytes: ceiling of kernel memory for tables
  * @runtimes:    which runtimes processes have
  * @mode:        how stack dumps are walked
- * @ready:       called when a table awaited by unwind_publisher_walk() is in place, or will not
- *               come; 0: some tables have found their places
+ * @ready:       called when a table for which unwind_publisher_walk() waits is in place, or will
+ *               not come. @exe 0: one or more tables that waited for a slab are in place
  */
 struct unwind_publisher_opts {
 	struct loop *loop;
@@ -46,8 +46,7 @@ struct unwind_publisher_opts {
 
 enum unwind_publisher_outcome {
 	UNWIND_PUBLISHER_OK = 0,
-	UNWIND_PUBLISHER_WAITS, /* a missing table is on the way: walk again later, or accept the
-				   stack */
+	UNWIND_PUBLISHER_WAITS, /* a table is being made: walk again later, or accept the stack */
 };
 
 /* 0 or -errno. */
@@ -62,7 +61,7 @@ void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sa
  * unwind_publisher_walk() - walk a stack dump
  * @space:     the process's address space at the time of the dump
  * @ret:       the sample; its user frames are borrowed until the next walk
- * @ret_waits: with UNWIND_PUBLISHER_WAITS: the executable whose table is on the way
+ * @ret_waits: with UNWIND_PUBLISHER_WAITS: the executable of the missing table
  *
  * Also publishes the process to the walker in the kernel, if necessary and if the process lives.
  *
@@ -71,23 +70,23 @@ void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sa
 int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *dump,
 			  const struct address_space *space, struct sample *ret,
 			  uint16_t *ret_waits);
-/* Keeps an awaited table wanted, as one more stack that lacks it. False if the table is there, or
- * will not come. */
+/* Requests a missing table again, with the weight of one more stack. False if the table is in
+ * place, or will not come. */
 bool unwind_publisher_want(struct unwind_publisher *u, uint16_t exe);
-/* After some walks. */
+/* After a group of walks: unmaps the table pages that were mapped for the walks. */
 void unwind_publisher_rest(struct unwind_publisher *u);
 /* Waits for a table in progress, at most so long. False if there was none. */
 bool unwind_publisher_wait(struct unwind_publisher *u, uint64_t timeout_ns);
 
-/* A runtime was found in a process: its next walks have the runtime's step. */
+/* A runtime was found in a process: later walks of the process have the runtime's step. */
 void unwind_publisher_runtime(struct unwind_publisher *u, uint32_t runtime,
 			      const struct address_space_who *who);
 /* A process's leader has ended. */
 void unwind_publisher_exit(struct unwind_publisher *u, uint32_t tgid);
 /* After samples were handed over, every second or so. */
 void unwind_publisher_tick(struct unwind_publisher *u);
-/* Every minute or so: drops unused numbers. @check: also looks in /proc for ended processes, for
- * those without an unwind_publisher_exit(). */
+/* Every minute or so: drops unused numbers. @check: also withdraws processes that are no longer in
+ * /proc and had no unwind_publisher_exit(). */
 void unwind_publisher_sweep(struct unwind_publisher *u, bool check);
 
 /* Count of wanted tables that are not in place. */
