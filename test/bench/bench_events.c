@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The cost of following all processes: the agent's work for the kernel's events of one fork, exec
- * and exit, and the slowdown of these calls by the events. Alternates with and without events, so
+ * The cost of following all processes: the agent's work for the kernel's events of a fork, exec and
+ * exit, and the slowdown of the system calls by the events. Alternates with and without events, so
  * other load affects both.
  */
 #include <spawn.h>

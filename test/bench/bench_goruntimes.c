@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The cost of finding a node's processes with a Go runtime: CPU time for one process, the first
- * time, with known files, and in later rounds. 100 processes of one Go program, 100 of one C
- * program.
+ * time, with known files, and in later rounds. 100 processes of a Go program, 100 of a C program.
  *
  * Then 100 processes of one Go program of 100 MB, read by the agent's reader and named in profiles:
  * cost of the first time and of later rounds, and the reader's memory.

@@ -246,7 +246,7 @@ static const struct program fixed[] = {
 	{.name = "512 frames", .kind = BURN_DEEP},
 };
 
-/* In a process group of its own, for its end. */
+/* In a separate process group, so that the test can end the whole group. */
 static pid_t start(const char *command)
 {
 	pid_t pid = fork();
@@ -271,8 +271,8 @@ struct tally {
 	uint64_t rows;
 };
 
-/* Walk the stopped thread once. A walker belongs to one program of one process: @h is made again
- * for another thread. */
+/* Walk the stopped thread once. A walker belongs to a program of a process: @h is made again for
+ * another thread. */
 static void walk(struct hostwalk **h, pid_t *of, pid_t tid, struct tally *tally)
 {
 	struct hostwalk_stack stack;

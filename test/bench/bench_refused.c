@@ -2,8 +2,8 @@
 /*
  * The cost of a filtered sample in the kernel (container not profiled), compared with a taken
  * sample, with and without filtered cgroups. By the kernel's own clock around the programs, the
- * lowest of some rounds, over all samples of the machine: one child for each CPU burns in a cgroup
- * of its own, at a high priority; samples of other programs are included in both.
+ * lowest of some rounds, over all samples of the machine: a child for each CPU burns in a separate
+ * cgroup, at a high priority; samples of other programs are included in both.
  */
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -48,7 +48,7 @@ int bench_begin(void *ctx)
 	return 0;
 }
 
-/* bench_programs has one of these two. */
+/* bench_programs has either of the two. */
 SEC("raw_tp")
 int bench_walk(void *ctx)
 {

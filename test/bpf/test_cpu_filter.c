@@ -485,8 +485,8 @@ static bool has_half(void *ctx)
 }
 
 /* A container that starts after the filter's update, of the unified tree only: its tasks are in
- * trees of version 1 where the host's are. The loop does not run before its tasks have ended, so
- * neither discovery nor the filter has seen it. */
+ * trees of version 1 where the host's are. The loop does not run before the tasks of the container
+ * have ended, so neither discovery nor the filter has seen the container. */
 static void test_new_but_unified(void **state)
 {
 	struct bench *b = *state;
@@ -503,7 +503,7 @@ static void test_new_but_unified(void **state)
 	cpu_ns = burn_end(b->pid);
 	b->pid = 0;
 	loop_until(b->loop, has_entity, b);
-	/* more than one drain may deliver them */
+	/* several drains may deliver the samples */
 	loop_until(b->loop, has_half, b);
 	print_message("%ju samples of %ju ms\n", (uintmax_t)n_of_container(b),
 		      (uintmax_t)(cpu_ns / NSEC_PER_MSEC));

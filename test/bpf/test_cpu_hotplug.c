@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The kernel's messages about CPUs: real ones, which the kernel sends as well when a user asks for
- * them. */
+/* The kernel's messages about CPUs: real events, which the kernel also sends when a user asks for
+ * events. */
 #include "support/test.h"
 
 #include <poll.h>

@@ -5,7 +5,7 @@
  * compares discovery's result for each sample with the place in the sample's stack.
  *
  * Half of the processes are hard cases: processes of 5 ms, 200 a second; processes that move
- * between containers, and between cgroups that they make and remove themselves; containers in
+ * between containers, and between cgroups made and removed by the same processes; containers in
  * containers; pid and cgroup namespaces of their own; containers removed before the agent reads
  * their samples. A process in a pod's own cgroup, like gVisor's kernel, belongs to the pod.
  *
@@ -154,8 +154,8 @@ static int place_of(const struct sample *s)
 	return -1;
 }
 
-/* The right container or pod of a sample. A sample may wait for its process's mappings, while its
- * place passes to the next containers. */
+/* The right container or pod of a sample. A sample may wait for the mappings of the process, while
+ * the place passes to the next containers. */
 static const char *id_at(const struct bench *b, int place, const struct sample *s,
 			 char ret[CGROUP_ID_MAX])
 {

@@ -299,7 +299,7 @@ static void look(struct bench *b, const struct sample *sample, const struct cpu_
 	show(stack);
 }
 
-/* The virtual machine has other threads with Java code: those that wait. */
+/* The virtual machine has other threads with Java code: the waiting threads. */
 static bool is_main(const struct cpu_stack *stack)
 {
 	for (size_t i = 0; i < stack->n; i++)

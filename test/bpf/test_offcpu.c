@@ -147,8 +147,8 @@ static pid_t start_writer(int fd, uint64_t n, uint64_t ns)
 	_exit(0);
 }
 
-/* Move the mostly sleeping child to another CPU every millisecond until the answer: it leaves one
- * CPU and returns on another. */
+/* Move the mostly sleeping child to another CPU every millisecond until the answer: the thread
+ * leaves a CPU and returns on another. */
 static void move_about(pid_t child, int answer)
 {
 	struct pollfd ready = {.fd = answer, .events = POLLIN};

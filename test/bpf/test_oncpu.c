@@ -499,7 +499,7 @@ static void test_pid_namespace(void **state)
 /* ---------------------------------------------------------------- 32-bit programs */
 
 #ifdef __x86_64__
-/* A 32-bit ELF program of one segment and one instruction, a jump to itself. */
+/* A 32-bit ELF program with a single segment and a single instruction, a jump to itself. */
 static const uint8_t spin32[] =
 	{
 		/* clang-format off */

@@ -151,7 +151,7 @@ static void look(struct bench *b, const struct sample *sample, const struct cpu_
 	show(stack);
 }
 
-/* Node has other threads, and its start runs functions of its own. */
+/* Node has other threads, and the start of Node runs other functions. */
 static bool is_main(const struct cpu_stack *stack)
 {
 	for (size_t i = 0; i < stack->n; i++)

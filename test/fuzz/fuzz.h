@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The interface of a fuzz_*.c: one parser on one input. Reads every byte of the result at the end.
- */
+/* The interface of a fuzz_*.c: a parser on an input. Reads every byte of the result at the end. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #endif

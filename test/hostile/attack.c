@@ -42,7 +42,7 @@ typedef uint64_t code_fn(uint64_t);
 
 static volatile uint64_t sink;
 
-/* Copied to where it is to run, so it calls nothing. */
+/* The code is copied to another place before the run, so the code calls nothing. */
 __attribute__((noinline, section(".text.spin"))) static uint64_t spin(uint64_t n)
 {
 	uint64_t x = n;

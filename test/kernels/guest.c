@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The test program for each kernel: the first and only process of a virtual machine, or a process
- * on the machine itself. It loads the BPF programs, samples programs with known stacks, lets the
- * agent itself write a profile, and ends with one line for test/kernels/check.sh:
+ * on the machine itself. The guest loads the BPF programs, samples programs with known stacks, lets
+ * the agent write a profile, and ends with a line for test/kernels/check.sh:
  *
  *	RESULT ok kernel=5.10.0-32-cloud-amd64 verified=oncpu_sample:13604 load_ms=66 samples=...
  *

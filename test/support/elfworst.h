@@ -19,7 +19,7 @@ char *elfworst_name(size_t n);
 void elfworst_symbols(struct elfmake *m, uint16_t type, size_t n_code, Elf64_Sym *symbols, size_t n,
 		      char *names, size_t n_names);
 
-/* One function, and labels without a size at one place of it: @n symbols. */
+/* A function, and labels without a size at a place in the function: @n symbols. */
 void elfworst_labels(struct elfmake *m, size_t n);
 /* @n symbols with one name of 24 * @n bytes. */
 void elfworst_one_name(struct elfmake *m, size_t n);

@@ -27,7 +27,7 @@ bool goprocess_start_as(struct goprocess *p, pid_t pid, const char *path, const 
 			const char *env);
 /* Send a line and wait for the next "ready". */
 void goprocess_order(struct goprocess *p, const char *line);
-/* Wait for one more "ready" that the program prints on its own. */
+/* Wait for another "ready" that the program prints unasked. */
 void goprocess_wait(struct goprocess *p);
 /* Kill the program and wait for its end. Does nothing for {.to = -1}. */
 void goprocess_stop(struct goprocess *p);

@@ -2,8 +2,8 @@
 #ifndef PODPROF_TEST_SUPPORT_HOSTSPACE_H
 #define PODPROF_TEST_SUPPORT_HOSTSPACE_H
 
-/* One process's mappings and the tables of its images, laid out as in the kernel's maps, in plain
- * arrays, for the walker compiled for the host. */
+/* The mappings of a process and the tables of the images, laid out as in the kernel's maps, in
+ * plain arrays, for the walker compiled for the host. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -30,7 +30,7 @@ struct hostwalk {
 	int mem;		 /* /proc/PID/mem */
 	uint64_t thread_pointer; /* of the walked thread */
 	struct memo *memo;	 /* in cache lines, as in the kernel */
-	/* Of one walk, each in lines of its own. */
+	/* Of a walk, each in separate cache lines. */
 	_Alignas(MEMO_LINE) struct walk walk;
 	_Alignas(MEMO_LINE) struct regs regs;
 	_Alignas(MEMO_LINE) struct window window;

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 
-/* One slab, from its first page. */
+/* A slab, from the first page. */
 static int publish_slab(int slabs, const struct hostwalk_space *space, uint32_t slab)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);

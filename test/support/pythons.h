@@ -18,7 +18,8 @@ struct pythons {
 	size_t n;
 };
 
-/* Debian's own, which test/setup.sh installs, and those of pyenv (~/.pyenv). Owned. */
+/* Debian's interpreter, which test/setup.sh installs, and the interpreters of pyenv (~/.pyenv).
+ * Owned. */
 void pythons_find(struct pythons *ret);
 void pythons_deinit(struct pythons *pythons);
 

@@ -230,7 +230,7 @@ static bool parse_entry(const char *line, struct entry *ret)
 	return false;
 }
 
-/* The columns; "r1 (rdx)" is one column, with the name as its value. */
+/* The columns; "r1 (rdx)" is a single column, with the name as value. */
 static int split(char *line, char *words[N_COLUMNS])
 {
 	int n = 0;

@@ -45,8 +45,8 @@ struct samelines_tally {
  * samelines_compare() - fails the test unless both are equal
  *
  * Every line of @own must be in @ours, with values that differ by at most one for each sample,
- * because of the last bit of exp() (goheap/goheap.c). Lines of @ours alone must be zero: a
- * process makes records by writing its profile, and Go publishes these records later.
+ * because of the last bit of exp() (goheap/goheap.c). Lines of @ours alone must be zero: writing
+ * the profile makes records in the process, and Go publishes these records later.
  */
 void samelines_compare(const struct samelines *own, const struct samelines *ours,
 		       struct samelines_tally *tally);

@@ -35,7 +35,7 @@ struct sink {
 	bool ending;
 };
 
-/* One request while it is read, and its answer. */
+/* A request during the read, and the answer. */
 struct reading {
 	struct buf body;
 	bool hangs;

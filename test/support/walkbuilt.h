@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The walk over a stack that the test has built: native frames by frame pointer, without mappings
  * and tables, so that no frame has rows. The test defines window_read(), and WALK_THREAD_POINTER if
- * its threads have one. No include guard: each test includes this text once, in place of
- * lib/walk.bpf.h. */
+ * the threads have a thread pointer. No include guard: each test includes this text once, in place
+ * of lib/walk.bpf.h. */
 
 #include <string.h>
 

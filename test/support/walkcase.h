@@ -5,7 +5,7 @@
 /*
  * A recorded stack with the walker's expected result: registers, the memory read, the mappings, the
  * rows of the code around each frame. The files are text, easy to read, shorten and write by hand;
- * test/data/walk has them, test/tools/walksave.c writes them from a living process.
+ * test/data/walk has the cases, test/tools/walksave.c writes a case from a living process.
  *
  * A line each, numbers in hex, ADDRESS... ascending; "#" begins a comment:
  *

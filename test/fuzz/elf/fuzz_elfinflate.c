@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A compressed section: its header and its stream. */
+/* A compressed section: header and stream. */
 #include "fuzz/fuzz.h"
 
 #include <elf.h>

@@ -2,9 +2,9 @@
 /*
  * A heap profile read twice from hostile memory, with a change in between.
  *
- * The input is a memory image: one byte with the number of segments, then for each its address (8
- * bytes) and length (4 bytes), then the bytes of the segments one after the other; missing bytes
- * are zero. The first segment begins with the profiler's variables: mbuckets, rate, cycle, flag (8
+ * The input is a memory image: a byte with the number of segments, then address (8 bytes) and
+ * length (4 bytes) of each segment, then the bytes of all segments in this order; missing bytes are
+ * zero. The first segment begins with the profiler's variables: mbuckets, rate, cycle, flag (8
  * bytes each). The last byte of the input selects a byte of the first segments to change before the
  * second read, and the size of pieces for another reader, which must have the same result. The
  * allocator's counters are in the second segment, and the list is also read as a list of mutexes.

@@ -15,7 +15,7 @@
 /* Of the input, looked at as addresses. */
 #define PC_BYTES 1024
 
-/* Its program headers are among the words, and so are the addresses of its mappings. */
+/* The words include the program headers and the addresses of the mappings. */
 static void look(struct gocore *core, const uint8_t *data, size_t size)
 {
 	static struct goruntimes found;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A web configuration is good, or its error is one line. */
+/* A web configuration is good, or the error is a single line. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An ELF file, of which all rows are made: from its tables, from known code, and by a scan of the
- * code from its symbols and pointers. The first byte is the budget of work; 255 is none.
+ * An ELF file, of which all rows are made: from the tables, from known code, and by a scan of the
+ * code from symbols and pointers. The first byte is the budget of work; 255 is none.
  */
 #include "fuzz/fuzz.h"
 
@@ -12,7 +12,7 @@
 #include "elf/elffile.h"
 #include "unwindtable/compile.h"
 
-/* A budget never changes a result, it only prevents one. */
+/* A budget never changes a result, but only prevents a result. */
 static void compile(const struct elffile *file, struct work_budget *work)
 {
 	struct elffile *budgeted;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A C program with a Go library. The program loads the library beside it, with its own name plus
- * ".so", and runs the Go program inside with its own arguments. GOHOST_ALSO names a second library
- * with arguments, separated by spaces; this library runs first, on a thread of its own.
+ * A C program with a Go library. The program loads the library NAME.so in the same folder (NAME is
+ * the program's name), and runs the Go program inside with the same arguments. GOHOST_ALSO names a
+ * second library with arguments, separated by spaces; this library runs first, on a thread of its
+ * own.
  */
 #include <dlfcn.h>
 #include <pthread.h>

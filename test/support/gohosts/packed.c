@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Behaves like a packed program, without the compression: copies the program beside it, with its
- * own name plus ".packed", into anonymous memory at the linked addresses, and jumps there. No
- * mapped file holds the program, and the loader unmaps itself too.
+ * Behaves like a packed program, without the compression: copies the program NAME.packed in the
+ * same folder (NAME is the loader's name) into anonymous memory at the linked addresses, and jumps
+ * there. No mapped file holds the program, and the loader unmaps itself too.
  */
 #include <elf.h>
 #include <fcntl.h>

@@ -29,7 +29,7 @@ static void test_debt(void **state)
 	assert_int_equal(cpu_share_wait_ns(&s, 4000 * S), 4);
 }
 
-/* Whoever waits for its debts gets its part, whatever the pieces. */
+/* A client that waits for the end of its debts gets the full share, for any size of the pieces. */
 static void test_share(void **state)
 {
 	struct cpu_share s = {.parts = 4, .burst_ns = 2 * S};

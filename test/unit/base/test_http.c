@@ -486,8 +486,8 @@ static void test_tls(void **state)
 	remove_folder(folder);
 }
 
-/* Starts OpenSSL's server on a free port, for one connection. It agrees to HTTP/2 if the client
- * offers it, but cannot read such a request. */
+/* Starts OpenSSL's server on a free port, for one connection. The server agrees to HTTP/2 if the
+ * client offers HTTP/2, but cannot read such a request. */
 static FILE *start_openssl_server(const char *folder, char *ret_url, size_t size)
 {
 	char line[512];

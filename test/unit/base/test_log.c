@@ -134,7 +134,7 @@ static void test_long(void **state)
 	}
 }
 
-/* At any length, one line is one write that a pipe takes whole. */
+/* At any length, a line is a single write, and a pipe takes the write whole. */
 static void test_ceiling(void **state)
 {
 	char value[LINE_MAX_BYTES / 2], line[LINE_MAX_BYTES];

@@ -152,7 +152,7 @@ static void put_blob(uint64_t blob, int32_t words, int16_t complete, uint32_t id
 	put(blob + CODE, code, sizeof(code));
 }
 
-/* A block of @n segments, each with one hop to the one before, or with as long hops as there are.
+/* A block of @n segments, each with a hop to the segment before, or with the longest possible hops.
  */
 static void put_segments(uint64_t first, uint64_t n, bool slowly)
 {

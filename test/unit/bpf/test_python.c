@@ -234,8 +234,8 @@ static bool is_loop(char c)
 	return c == 'L' || c == 'C';
 }
 
-/* Address of the next frame on the list after the one at python[i]: in its activation, or its entry
- * frame in the native frame @loop, or the first of the next activation. */
+/* Address of the next frame on the list after the one at python[i]: in the same activation, or the
+ * entry frame in the native frame @loop, or the first frame of the next activation. */
 static uint64_t next_of(const char *python, size_t i, size_t loop)
 {
 	if (python[i + 1] && python[i + 1] != ' ')

@@ -266,7 +266,7 @@ static void test_depth(void **state)
 		walk_by_fp(PC(0), STACK, AT(1), row->first, &w);
 		assert_int_equal(w.walk.end, row->end);
 		assert_int_equal(w.walk.n, row->n);
-		/* one read a frame, and one for the extra frame */
+		/* a read for each frame, and for the extra frame */
 		assert_int_equal(n_reads, w.walk.n - (row->end == SAMPLE_END_COMPLETE));
 		for (__u32 f = 0; f < WALK_SLOTS; f++) {
 			bool ours = f >= row->first && f < row->first + w.walk.n;

@@ -39,7 +39,7 @@ static void assert_field(json_t *object, const char *name, struct strview *row)
 		assert_string_equal(json_string_value(json_object_get(object, name)), want);
 }
 
-/* All collected paths, as in the file: one line in, one object out. */
+/* All collected paths, as in the file: a line in, an object out. */
 static void test_vectors(void **state)
 {
 	_cleanup_(buf_deinit) struct buf file = BUF_INIT(1u << 20), input = BUF_INIT(1u << 20);

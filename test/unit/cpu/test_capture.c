@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The span of a capture, its entities, and its ceilings. */
+/* Span, entities and ceilings of a capture. */
 #include "support/test.h"
 
 #include <errno.h>

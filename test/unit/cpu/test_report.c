@@ -409,7 +409,7 @@ static void test_many_labels(void **state)
 	check_row(*state, &row);
 }
 
-/* One place is one location, in the segment of its file, for all processes. */
+/* A place is a single location, in the segment of the file, for all processes. */
 static void test_places(void **state)
 {
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(BYTES_MAX);

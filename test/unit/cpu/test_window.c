@@ -99,7 +99,8 @@ static void on_dropped(void *ctx, const struct cpu_window *w, struct cpu_window_
 	tell(ctx, "!", parts, n);
 }
 
-/* Two runs of one container are one series for each kind; excluded ones are not in the series. */
+/* Two runs of a container are a single series for each kind; excluded entities are not in the
+ * series. */
 static void window_by_labels(void **state)
 {
 	struct fixture *f = *state;

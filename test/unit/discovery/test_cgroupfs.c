@@ -468,8 +468,8 @@ static void on_turn(void *ctx, int fd, uint32_t events)
 	tree_rmdir(s->tree->fd, path);
 }
 
-/* A tree appears by one event, and a walk looks at all of it: a directory a turn. Directories that
- * go meanwhile do no harm. */
+/* A tree appears by a single event, and a walk visits the whole tree: a directory a turn.
+ * Directories that go meanwhile do no harm. */
 static void test_slices(void **state)
 {
 	int fd = eventfd(1, EFD_CLOEXEC);

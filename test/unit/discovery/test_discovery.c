@@ -257,7 +257,7 @@ static void test_only_one_tree_knows(void **state)
 	entity = discovery_entity(d, service[0], container[1], &nobody, "x");
 	assert_label(entity, "container", id2);
 	assert_null(discovery_entity(d, service[0], service[1], &nobody, "x"));
-	/* if they differ, the one with a pod is right */
+	/* if the trees differ, the container with a pod is right */
 	entity = discovery_entity(d, container[0], pod, &nobody, "x");
 	assert_label(entity, "container", id2);
 	discovery_free(d);
@@ -794,7 +794,7 @@ static void test_processes_of_many(void **state)
 }
 
 /* Version 2 alone, read from a PID namespace inside the containers': 0 is a process without a pid
- * here. The process is in no list, but its container runs, and its samples belong to the container.
+ * here. The process is in no list, but the container runs, and the samples belong to the container.
  */
 static void test_without_numbers(void **state)
 {

@@ -458,7 +458,7 @@ static void test_targets(void **state)
 	assert_int_equal(process_cache_set(cache, &later, b, &t), 0);
 	assert_ptr_equal(process_cache_find(cache, &p)->entity, a);
 	assert_ptr_equal(process_cache_find(cache, &later)->entity, b);
-	/* the process keeps its entity until it gets another */
+	/* the process keeps the entity until the process gets another entity */
 	entity_unref(a);
 	entity_unref(b);
 	assert_int_equal(count(entities), 3);

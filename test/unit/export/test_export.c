@@ -699,7 +699,7 @@ static void test_parca(void **state)
 	assert_all_ended(f);
 }
 
-/* A folder beside a server that is down: each has its own ceiling and its own count. */
+/* A folder beside a server that is down: each has a separate ceiling and a separate count. */
 static void test_folder(void **state)
 {
 	char folder[] = "/tmp/podprof-folder-XXXXXX", spec[96], command[256];

@@ -74,7 +74,7 @@ static void describe_resource(const Otlp__Resource *resource, char *ret, size_t 
 	}
 }
 
-/* The text of one attribute of the dictionary, "" for a missing one. */
+/* The text of an attribute of the dictionary, "" for a missing attribute. */
 static const char *attribute(const Otlp__Dictionary *d, const char *key, const int32_t *indices,
 			     size_t n)
 {

@@ -95,7 +95,7 @@ static void test_take(void **state)
 		assert_string_equal(marks(&list, text), row->taken);
 		assert_int_equal(outbox_bytes(&box), budget.used_bytes);
 
-		/* Given back they are where they were. */
+		/* After outbox_put_back() the profiles are in the same places. */
 		outbox_count_retried(&box, &list);
 		outbox_put_back(&box, &list);
 		assert_string_equal(marks(&box.waiting, text), "abcd");

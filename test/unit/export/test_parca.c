@@ -130,7 +130,7 @@ static void test_bytes(void **state)
 	}
 }
 
-/* Two profiles: what was allocated, and what is in use at one moment. */
+/* Two profiles: the allocated memory, and the memory in use at a moment. */
 static void test_heap(void **state)
 {
 	static const struct {

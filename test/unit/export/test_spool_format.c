@@ -164,7 +164,7 @@ static void test_every_prefix(void **state)
 	buf_deinit(&s.bytes);
 }
 
-/* A wrong byte costs its record and the following ones, and changes no record before. */
+/* A wrong byte costs the record and all following records, and changes no record before. */
 static void test_every_byte(void **state)
 {
 	struct segment s;

@@ -3,7 +3,8 @@
 
 #include "export/spool_index.h"
 
-/* The profiles before a damage keep their acknowledgement, although it names those behind, too. */
+/* The profiles before a damage keep the acknowledgement, although the acknowledgement also names
+ * later profiles. */
 static void test_acknowledged(void **state)
 {
 	static const struct spool_place place = {.off = SPOOL_MAGIC_LEN, .pprof_len = 1, .live = 1};

@@ -280,7 +280,7 @@ static void test_killed(void **state)
 	assert_true(n_put >= KILLED_AFTER);
 
 	s = open_store(f);
-	/* it may have put one more, and not said so */
+	/* the killed writer may have stored a profile and not yet counted it */
 	assert_in_range(store_n_profiles(s), n_put, n_put + 1);
 	for (size_t i = 0; i < store_n_profiles(s); i++)
 		check_contents(s, store_at(s, i)->id, KILLED_BYTES);

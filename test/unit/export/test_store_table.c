@@ -118,7 +118,7 @@ static void test_same_id(void **state)
 	check(&t, 2);
 	assert_int_equal(t.profiles[0].id, id);
 	assert_int_equal(t.profiles[1].id, id + 1);
-	/* and the number after that, if that one is taken too */
+	/* and the next number, if this number is taken, too */
 	t.profiles[0].id = id + 5;
 	insert(&t, a, 1);
 	assert_int_equal(store_table_n(&t), 2);

@@ -100,7 +100,8 @@ static void reads_each_form(void **state)
 	}
 }
 
-/* A tree whose entry has its call site in its own code: the chain of callers still ends. */
+/* A tree with an entry whose call site is in the entry's own code: the chain of callers still ends.
+ */
 static void ends_where_it_calls_itself(void **state)
 {
 	struct gotable_opts opts = {.minor = 26};

@@ -53,7 +53,7 @@ static void put_g(struct heapimage *image, size_t release, size_t i, uint64_t st
 	heapimage_u64(image, sp, 0x1111 * (i + 1));
 }
 
-/* A waiting goroutine, a running one, one in a system call, and an ended one. */
+/* Goroutines: waiting, running, in a system call, and ended. */
 static void build(struct heapimage *image, size_t release, struct goruntime *rt)
 {
 	heapimage_init(image);

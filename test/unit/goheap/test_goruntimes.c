@@ -168,7 +168,8 @@ static void two_runtimes(void **state)
 	char env[4200];
 
 	(void)state;
-	/* this library says "ready" too, perhaps first: the other one is ready after its profile */
+	/* this library says "ready" too, perhaps first: the other program is ready after writing
+	 * the profile */
 	snprintf(env, sizeof(env), "GOHOST_ALSO=%s.so -", plain);
 	goprocess_start(&p, heap, large_args, env);
 	goprocess_wait(&p);

@@ -4,8 +4,8 @@
  *
  * Torn reads: with rate 1 every allocation is recorded, and the program counts begun and ended
  * allocations of each size in shared memory. Each read lies between the allocations ended before
- * the read and the ones begun by its end. A record caught in the middle of an addition would lie
- * outside.
+ * the read and the allocations begun by the end of the read. A record caught in the middle of an
+ * addition would lie outside.
  *
  * Never less: each record's allocations, the totals, and the allocator's counters, from one read to
  * the next.
@@ -36,10 +36,10 @@
 /* Uncounted allocations of the program: a slice header for each object, and others. */
 #define HEADER_BYTES 24u
 #define OTHER_BYTES  (64u << 20)
-/* One of so many totals may be torn, by so many objects: the allocations of one record in one
- * collection's time. A copy is torn if a processor loses the CPU, to a task or to the hypervisor,
- * in the middle of a record: 0 of 192,000 totals beside 12 busy processes, but 8 of 32,000 in CI. A
- * wrong slot or layout makes nearly all totals wrong. */
+/* One of so many totals may be torn, by so many objects: the allocations of a record in the time of
+ * a collection. A copy is torn if a processor loses the CPU, to a task or to the hypervisor, in the
+ * middle of a record: 0 of 192,000 totals beside 12 busy processes, but 8 of 32,000 in CI. A wrong
+ * slot or layout makes nearly all totals wrong. */
 #define TORN_SHARE   500
 #define TORN_MOST    200
 #define WINDOWS_MAX  300

@@ -289,8 +289,8 @@ static void fill_places(struct node *node, struct pollfd fds[GO_PROFILE_HTTP_DEL
 	}
 }
 
-/* The process is quiet: nothing differs. The places for differences are few; those of clients that
- * have gone, and of answered ones, are free again. */
+/* The process is quiet: nothing differs. The places for differences are few; places of disconnected
+ * clients and of answered clients are free again. */
 static void differences(void **state)
 {
 	static const char *const kinds[] = {"heap", "allocs", "mutex", "block"};
@@ -328,7 +328,7 @@ static void differences(void **state)
 		close_fdp(&fds[i].fd);
 	while (get(&node, "/debug/pprof/mutex?seconds=1", &body) != 200)
 		;
-	/* the end of the agent ends those that wait */
+	/* the end of the agent ends the waiting requests */
 	fill_places(&node, fds);
 	served_stop(&node.served);
 	assert_true(metrics_get(go_profile_http_collect, node.pull, "podprof_go_pulls",

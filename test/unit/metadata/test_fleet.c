@@ -222,7 +222,7 @@ static bool all_failed(void *ctx)
 	return ((struct fleet *)ctx)->n_failed >= NODES;
 }
 
-/* Each node makes one list and one watch; after an outage a watch from the last version. */
+/* Each node makes a list and a watch; after an outage a watch from the last version. */
 static void outage(void **state)
 {
 	struct fleet *f = *state;

@@ -522,8 +522,8 @@ static void too_many(void **state)
 	assert_int_equal(is.n_left_out, 2 * 21 + 5 - LABELS_MAX);
 }
 
-/* A container in a container: named by the outer one in the pod, whatever the id of the inner one.
- */
+/* A container in a container: named by the outer container in the pod, for any id of the inner
+ * container. */
 static void texts(void **state)
 {
 	struct fixture *f = *state;

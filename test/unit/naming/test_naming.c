@@ -461,8 +461,8 @@ static void of_a_pod(void **state)
 	assert_true(entity_of(f, ID2)->pending); /* but this is a container */
 }
 
-/* A later container is known. An earlier, unknown one is then the sandbox, and its samples need not
- * wait longer. */
+/* A later container is known. An earlier, unknown container is then the sandbox, and the samples
+ * need not wait longer. */
 static void sandbox_of_a_pod(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -502,7 +502,7 @@ static void start_after_end(struct fixture *f, const struct sink_answer *script,
 	loop_until(f->loop, has_ended, f);
 }
 
-/* Containers that end before any answer: a later answer names one of them. */
+/* Containers that end before any answer: a later answer names one of these containers. */
 static void named_after_its_end(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -519,7 +519,7 @@ static void named_after_its_end(void **state)
 	assert_int_equal(sink_n_requests(f->kubelet), 3);
 }
 
-/* The other one is not named: its pod's name is the only one. */
+/* The other one is not named: the pod's name is the only name. */
 static void not_named_after_its_end(void **state)
 {
 	static const struct sink_answer script[] = {

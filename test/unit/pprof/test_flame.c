@@ -317,7 +317,7 @@ static void test_kinds(void **state)
 	}
 }
 
-/* A path one node longer than the limit, and as deep as a dropped one. */
+/* A path longer than the limit by a node, and a path as deep as a dropped path. */
 static void test_ceilings(void **state)
 {
 	_cleanup_(pprof_freep) struct pprof *p = make();

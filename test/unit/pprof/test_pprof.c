@@ -376,7 +376,7 @@ static void test_encode_ceiling(void **state)
 	assert_memory_equal(again.data + 3, whole.data, whole.len);
 }
 
-/* ---- Go's reader; it runs CheckValid on its input */
+/* ---- Go's reader; the reader runs CheckValid on the input */
 
 static void pclosep(FILE **f)
 {

@@ -565,8 +565,9 @@ static void test_gone_with_events(void **state)
 	expect_path(resolve_exec(f, &id, 9, (const void *)16), "[unknown]");
 }
 
-/* A command of the caller, forked before the first event: all of its samples come after its end, in
- * one drain. Without the knowledge of the birth nothing tells the program of a sample. */
+/* A command of the caller, forked before the first event: all samples come after the end of the
+ * process, in a single drain. Without the knowledge of the birth nothing tells the program of a
+ * sample. */
 static void test_child(void **state)
 {
 	char path[FIXTURE_PATH_MAX];
@@ -702,8 +703,8 @@ static void test_left_by_exec(void **state)
 	stop(pid);
 }
 
-/* Two programs at the same address, the first one read while running: its late samples still belong
- * to it after any read of the second. */
+/* Two programs at the same address, the first one read while running: late samples of the first
+ * program still belong to the first after any read of the second. */
 static void test_late_samples(void **state)
 {
 	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];
@@ -831,7 +832,7 @@ static void count_open(void *ctx, uint64_t pid, const struct maps_entry *entry)
 	n_opens += entry && strcmp(entry->path, checked_path) == 0;
 }
 
-/* The image of a program's code; whether its file was opened for it. */
+/* The image of a program's code; whether the file was opened for the mapping. */
 static bool is_opened_for(struct fixture *f, const struct pid_id *id, const void *code,
 			  struct image **ret)
 {

@@ -243,7 +243,7 @@ static void begin_losing(struct fixture *f)
 	lose(f);
 }
 
-/* Two lists with the same mappings, one before the samples and one after the loss. */
+/* Two lists with the same mappings: before the samples, and after the loss. */
 static void test_there_all_the_time(void **state)
 {
 	struct fixture *f = *state;

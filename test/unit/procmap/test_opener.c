@@ -510,8 +510,9 @@ static void send_event(struct bench *b, enum process_event_kind what, const stru
 	address_space_cache_event(b->cache, &event);
 }
 
-/* Without a sample, the files of a process that cannot be read are opened as well: those of its
- * events before the first look, and those of a later event of a thread that outlived the leader. */
+/* Without a sample, the files of a process that cannot be read are opened as well: the files in
+ * events before the first look, and the file in a later event of a thread that outlived the leader.
+ */
 static void test_ahead_of_events(void **state)
 {
 	struct bench *b = *state;
@@ -554,7 +555,8 @@ static bool has_list_returned(struct bench *b)
 	return metric(b, "podprof_mapping_list_threads_blocked", "") == 0;
 }
 
-/* The list of one process blocks the thread: the others' are read, and its own once it answers. */
+/* The list of one process blocks the thread: lists of other processes are read, and the list of
+ * this process after it answers. */
 static void test_list_blocked(void **state)
 {
 	struct bench *b = *state;
@@ -823,7 +825,8 @@ static void test_image_shares(void **state)
 
 #define MANY 2500 /* more than a fifth of all address spaces */
 
-/* A container with many processes evicts its own processes, not those of another container. */
+/* A container with many processes evicts processes of the same container, not of another container.
+ */
 static void test_space_shares(void **state)
 {
 	struct bench *b = *state;

@@ -161,8 +161,8 @@ static void test_sweep(void **state)
 	assert_int_equal(process_history_stats(l).n, 1);
 }
 
-/* A late sample of a process whose record is dropped does not belong to the next one with its pid.
- */
+/* A late sample of a process with a dropped record does not belong to the next process with the
+ * same pid. */
 static void test_swept_and_reused(void **state)
 {
 	struct process_history *l = *state;
@@ -267,7 +267,7 @@ static void test_lost(void **state)
 	assert_non_null(find(l, 12, 1009));
 	assert_null(find(l, 12, 990));
 
-	/* ended before: the pid now belongs to another process or one of its threads */
+	/* ended before: the pid now belongs to another process or to a thread of another process */
 	assert_true(history_record_is_past(l, find(l, 10, 100)));
 	exec(l, 10, 1200);
 	assert_int_equal(history_record_program(find(l, 10, 100)), 1);

@@ -478,7 +478,7 @@ static void test_queue_full(void **state)
 	close_sideband(&f);
 }
 
-/* A thread is no process: neither its birth nor its end is told. */
+/* A thread is no process: no record reports the birth or the end. */
 static void test_threads(void **state)
 {
 	struct story s = {.in_order = true, .pid = (uint32_t)getpid()};

@@ -221,7 +221,7 @@ static size_t bytes_of_hex(char *hex)
 	return n;
 }
 
-/* One code object: its table, and the lines of its instructions. Returns their number. */
+/* One code object: the table, and the lines of the instructions. Returns their number. */
 static size_t check_lines(enum python_lines shape, char *code, char *pairs)
 {
 	char *hex, *rest, *word;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The processes that the reader of CPython knows: one owner with any number of processes takes a
- * fifth of them (procmap/share.h), and the processes of others are still probed.
+ * The processes that the reader of CPython knows: an owner with any number of processes takes at
+ * most a fifth (procmap/share.h), and the processes of other owners are still probed.
  */
 #include "support/test.h"
 
@@ -84,7 +84,7 @@ static uint64_t n_refused(const struct fixture *f)
 	return metrics_get(collect, f->reader, "podprof_runtime_processes_refused", "python");
 }
 
-/* @n processes that differ by their starts; the number of those that are known then. */
+/* @n processes that differ by their starts; the number of processes known then. */
 static uint64_t look_at(struct fixture *f, uint64_t owner, uint64_t n)
 {
 	struct address_space *space = space_of(f, owner);

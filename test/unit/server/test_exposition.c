@@ -10,7 +10,7 @@
 #include "server/exposition.h"
 #include "support/allocfail.h"
 
-/* A family with one sample, and its text in both formats. */
+/* A family with a single sample, and the text in both formats. */
 struct sample_row {
 	const char *name;
 	struct metric_family_desc family;

@@ -274,8 +274,8 @@ static bool is_closed(int fd)
 	return recv(fd, &byte, 1, 0) <= 0;
 }
 
-/* Connections that owe a request make room for new ones, those that have owed it longest first; a
- * new one is served even so. */
+/* Connections without a complete request make room for new connections, the longest-waiting
+ * connections first; a new connection is served even so. */
 static void test_evicted(void **state)
 {
 	static const struct {

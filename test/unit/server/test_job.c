@@ -217,7 +217,7 @@ static void test_busy(void **state)
 	stop(&f);
 }
 
-/* The job of a disconnected client ends at its next checkpoint, and the jobs behind it run. */
+/* The job of a disconnected client ends at the next checkpoint, and the later jobs run. */
 static void test_abandoned(void **state)
 {
 	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
@@ -311,7 +311,7 @@ static int build(void *ctx)
 static void test_no_memory(void **state)
 {
 	(void)state;
-	/* the loop, the jobs, the worker with its source and its thread */
+	/* the loop, the jobs, the worker with source and thread */
 	assert_int_equal(allocfail_each(build, NULL), 5);
 	http_jobs_free(NULL);
 }

@@ -225,8 +225,8 @@ static void turned_off(void **state)
 	}
 }
 
-/* Clients wait, one of them goes away, others are served in between. Then the answers arrive, or
- * the server ends first, or both. */
+/* Clients wait, a waiting client disconnects, and other clients are served in between. Then the
+ * answers arrive, or the server ends first, or both. */
 static void nobody_waits(void **state)
 {
 	static const char request[] = "GET /debug/pprof/heap?pid=3 HTTP/1.1" END;

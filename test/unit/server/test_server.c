@@ -503,7 +503,7 @@ static void test_nothing_yet(void **state)
 
 /* ---------------------------------------------------------------- two addresses */
 
-/* The paths of each address, if the page has one of its own. */
+/* The paths of each address, if the page has a separate address. */
 static void test_two_addresses(void **state)
 {
 	static const struct {

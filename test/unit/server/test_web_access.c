@@ -280,8 +280,8 @@ static void test_plain_text(void **state)
 	stop(f);
 }
 
-/* A client whose handshake never ends does not keep others out, and all of these together leave
- * their places to new ones. */
+/* A client with an endless handshake does not keep other clients out, and a crowd of such clients
+ * gives up the places to new clients. */
 static void test_crowd(void **state)
 {
 	_cleanup_(buf_deinit) struct buf body = BUF_INIT(1u << 20);
@@ -294,7 +294,7 @@ static void test_crowd(void **state)
 		if (i % 2)
 			assert_int_equal(send(fds[i], "\x16\x03\x01", 3, MSG_NOSIGNAL), 3);
 	}
-	/* refused until one of the crowd has owed its bytes for 200 ms */
+	/* refused until a client of the crowd has sent no bytes for 200 ms */
 	for (int i = 0; i < WAIT_MS / 10 && get(f, NULL, GET "\r\n", &body) != 200; i++)
 		(void)poll(NULL, 0, 10);
 	assert_int_equal(get(f, NULL, GET "\r\n", &body), 200);
@@ -395,9 +395,8 @@ static size_t read_large(struct client *c)
 	return n;
 }
 
-/* An answer larger than all buffers arrives whole, also to a client that begins to read late, when
- * the server has written what it can. A client that leaves in the middle ends its own connection.
- */
+/* An answer larger than all buffers arrives whole, also at a client that begins to read after the
+ * server has filled all buffers. A client that leaves in the middle ends its own connection. */
 static void test_large(void **state)
 {
 	static const char request[] =

@@ -339,7 +339,8 @@ static void test_asks_again(void **state)
 	debuginfod_unref(d);
 }
 
-/* A build id that has waited while no server was reached: its request does not need a new one. */
+/* A build id that has waited while no server was reached: the download starts without a new
+ * request. */
 static void test_waiting_goes_on(void **state)
 {
 	_cleanup_(tree_deinit) struct tree t = {0};

@@ -147,7 +147,7 @@ static int compare(void *ctx, size_t i, const struct symbol *symbol)
 		if (!n++)
 			memcpy(first, function, sizeof(first));
 		/* start-up code without DWARF, whose file addr2line knows; and the bytes between
-		 * two functions, which it takes for the first one */
+		 * two functions, which addr2line takes for the first function */
 		if ((!symbol->lines[0].line && !line) || !symbol->found)
 			continue;
 		if (n <= symbol->n_lines && strcmp(symbol->lines[n - 1].file, place) == 0 &&
@@ -604,8 +604,8 @@ static void test_shrinks(void **state)
 #define HOSTILE_VADDR 0x401000u
 #define HOSTILE_SIZE  0x1000u
 
-/* A unit with @n_functions empty functions, one function that is its own sibling and its own
- * origin, and @n_rows rows of lines. */
+/* A unit with @n_functions empty functions, a function with itself as sibling and origin, and
+ * @n_rows rows of lines. */
 static struct image *hostile_image(struct copy *c, size_t n_functions, size_t n_rows)
 {
 	static const uint8_t abbrev[] = {
@@ -776,7 +776,7 @@ static void test_eviction(void **state)
 	linecache_deinit(&cache);
 }
 
-/* A full cache keeps no more, and what it has stays where it is, until it ages. */
+/* A full cache keeps no further answers, and the kept answers stay in place until they age. */
 static void test_borrowed(void **state)
 {
 	const struct linecache_answer none = {.start = 0x60, .has_start = true};

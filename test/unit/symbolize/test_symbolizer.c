@@ -473,7 +473,8 @@ static void test_out_of_memory(void **state)
 
 /* ---------------------------------------------------------------- sources that do not answer */
 
-/* A source whose file server is silent until the gate opens, or that has its names later. */
+/* A source with a file server that is silent until the gate opens, or a source that gives names
+ * later. */
 struct silent {
 	sem_t gate;
 	_Atomic int n_opened, n_freed;

@@ -135,8 +135,8 @@ static struct elffile *open_file(const char *path)
 	return file;
 }
 
-/* The result at @vaddr agrees with readelf: the innermost function around the address, under one of
- * its names; without such a function, only an unsized symbol, near and before. */
+/* The result at @vaddr agrees with readelf: the innermost function around the address, under any
+ * name of the function; without such a function, only an unsized symbol, near and before. */
 static void check_address(const struct truth *truth, const struct symtab *t, uint64_t vaddr)
 {
 	struct symtab_symbol symbol;

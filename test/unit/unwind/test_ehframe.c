@@ -346,7 +346,7 @@ static void test_too_large(void **state)
 	uint32_t n;
 
 	(void)state;
-	/* all padding: the entry and its length are 256 KiB together, then one byte more */
+	/* all padding: entry and length are 256 KiB together, then a byte more */
 	memcpy(data, b.data, b.n);
 	n = (256 << 10) - 4;
 	memcpy(data + at, &n, sizeof(n));
@@ -370,7 +370,7 @@ static void test_far_cie(void **state)
 	(void)state;
 	memset(data, 0, sizeof(data));
 	memcpy(data, b.data, b.n);
-	/* unused CIEs up to there; the last one is larger than the limit of one read */
+	/* unused CIEs up to there; the last entry is larger than the limit of a read */
 	for (size_t at = b.n; at < far; at += n + 4) {
 		n = far - at < 8192 ? (uint32_t)(far - at - 4) : 4096 - 4;
 		memcpy(data + at, &n, sizeof(n));

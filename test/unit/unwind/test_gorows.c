@@ -549,7 +549,7 @@ static bool is_special(const struct unwind_rule *rule)
 	       (rule->ra == UNWIND_RA_REG && rule->cfa_off == 8);
 }
 
-/* Go marks its sigtramp either as a signal frame, like its caller, or as the end. */
+/* Go marks sigtramp either as a signal frame, like sigtramp's caller, or as the end. */
 static bool is_sigtramp(const struct unwind_rule *frame)
 {
 	return frame->cfa == UNWIND_CFA_STOP ||

@@ -268,7 +268,7 @@ static void look(struct looker *l, pid_t tid)
 
 /* ---------------------------------------------------------------- stopping */
 
-/* Stop one thread, compare its stack, step and compare again. */
+/* Stop a thread, compare the stack, step and compare again. */
 static void stop(struct looker *l, pid_t tid)
 {
 	struct stopping s;

@@ -57,7 +57,7 @@ static void test_shared(void **state)
 	assert_int_equal(dictionary_used(d), 1);
 }
 
-/* A number keeps its meaning for this time after its last holder, and the holder can return. */
+/* A number keeps the meaning for this time after the last holder, and the holder can return. */
 static void test_quiet(void **state)
 {
 	_cleanup_(dictionary_freep) struct dictionary *d = dictionary();
