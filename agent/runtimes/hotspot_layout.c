@@ -173,7 +173,7 @@ static bool is_optional(enum hotspot_field field)
 	       (field >= HOTSPOT_BLOB_STUBS && field <= HOTSPOT_DESC_SCOPE);
 }
 
-/* One table: its entries, and two names of each. */
+/* A table: the entries, and two names of each entry. */
 struct table {
 	uint8_t *entries; /* owned */
 	size_t n;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * CodeCache::_heaps is an array of pointers to code heaps: three, or one of all code in small
- * configurations. Their memory is reserved at once and never moves. The interpreter is one blob of
- * the first heap, generated before the first Java code runs.
+ * configurations. HotSpot reserves the memory at once, and a heap never moves. The interpreter is
+ * one blob of the first heap, generated before the first Java code runs.
  */
 #include "runtimes/hotspot_process.h"
 
@@ -84,7 +84,7 @@ static uint64_t last_of(const uint64_t *offs, size_t n)
 	return last;
 }
 
-/* The offsets of the walker. False if they do not fit its reads. */
+/* The offsets of the walker. False if the offsets do not fit the walker's reads. */
 static bool take_offsets(const struct hotspot_layout *layout, struct hotspot_process *p)
 {
 	const uint64_t *f = layout->fields;
@@ -219,7 +219,7 @@ static const struct hotspot_heap *heap_of(const struct hotspot_process *p, uint6
 	return NULL;
 }
 
-/* The interpreter's blob begins with its own name, and contains the queue of its parts. */
+/* The interpreter's blob begins with a name, and contains the queue of the interpreter's parts. */
 static int prove(struct memory *m, const struct hotspot_process *p)
 {
 	static const char want[] = "Interpreter";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A code object never changes, but may be freed, and another one may take its address. The check of
- * a sample tells the two apart: it is made of the object's pointers to its strings and its table.
+ * A code object never changes, but may be freed, and another code object may take the address. The
+ * check of a sample distinguishes the two: a hash of the object's pointers to the strings and the
+ * table.
  */
 #include "runtimes/python_code.h"
 

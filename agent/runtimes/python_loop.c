@@ -9,9 +9,9 @@
  * of a function.
  *
  * In builds with tail calls (3.14 and later) each instruction has a function, and these jump to
- * each other. The loop's function holds the entry frame of the activation, so it cannot jump to the
- * first of them, but calls it: the loop's function is on the stack below the instruction's, once
- * for each activation.
+ * each other. The loop's function holds the entry frame of the activation, so the function cannot
+ * jump to the first instruction's function, but calls this function: the loop's function is on the
+ * stack below the instruction's, once for each activation.
  */
 #include "runtimes/python_loop.h"
 

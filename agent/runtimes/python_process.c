@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The pointer to the state of the running thread. The interpreter keeps it in several places:
+ * The pointer to the state of the running thread. The interpreter stores the pointer in several
+ * places:
  *
  * - in the thread-local variable _Py_tss_tstate (3.12 and later), which is NULL while the thread
  *   waits without the lock of the interpreter: the frames of all waits would be missing;
  * - to 3.14 under a key of pthread_setspecific() (autoTSSkey), as long as the thread lives;
  * - in 3.15 in a second thread-local variable, as long as the thread lives.
  *
- * glibc has the values of the first 32 keys in struct pthread itself, which on x86-64 begins at
- * the thread pointer. An interpreter makes its key early, so the key is small. The value of a key
- * is at the same offset in each thread. This offset is found by content: each listed thread's block
- * is searched for the address of the thread's state. struct pthread also has its own address in its
- * first and third words, which proves that the listed id is a thread pointer. The variables of 3.15
- * are searched below the thread pointer in the same way. Of the two, threads that wait show the
- * right one; a process with a single busy thread may get the other.
+ * glibc has the values of the first 32 keys in struct pthread itself, which on x86-64 begins at the
+ * thread pointer. An interpreter makes the key early, so the key is small. The value of a key is at
+ * the same offset in each thread. podprof finds the offset by content: it searches each listed
+ * thread's block for the address of the thread's state. The first and third words of struct pthread
+ * are the address of the structure. These words prove that the listed id is a thread pointer. The
+ * variables of 3.15 are searched below the thread pointer in the same way. Waiting threads show the
+ * right variable of the two; a process with a single busy thread may get the other.
  *
  * musl keeps the values in an array of its own, and arm64's thread pointer is not pthread_self():
  * such processes are refused (PYTHON_NO_STATE).
@@ -37,8 +38,9 @@
 /* Words of struct pthread with its own address. */
 #define PTHREAD_TCB	      0
 #define PTHREAD_SELF	      2
-/* Bytes of thread-local variables below the thread pointer that are searched. The program's own are
- * next to it, then those of the libraries that the program was started with. */
+/* Bytes of thread-local variables below the thread pointer that are searched. The program's
+ * variables are next to the thread pointer, then the variables of the libraries linked to the
+ * program. */
 #define TLS_BYTES	      4096u
 #define TLS_WORDS	      (TLS_BYTES / 8)
 /* The first release without a key. */

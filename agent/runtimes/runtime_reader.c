@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A process is probed when the walker gets its mappings: a thread looks for the runtime in the
- * mapped files and makes the walker's record. An image without the runtime is marked, so that a
- * process with such images alone never comes to the thread. A process that does not run the runtime
- * yet is tried again. A child of fork() is a process like any other: its image is known, and a
- * record takes some reads.
+ * mapped files and makes the walker's record. An image without the runtime is marked, so a process
+ * with only such images never comes to the thread. A process that does not run the runtime yet is
+ * tried again. For the child of a fork(), the image is known, and a record takes some reads.
  *
- * Names are read from the process, by the same thread: memory can block its reader forever
- * (userfaultfd), and a watchdog then abandons the thread and the process. A sample waits until the
- * functions on its stack are read. A function stays known while its process is, so it is read once.
- * The check in the frame tells a function from a later one at the same address: a name is right or
- * missing.
+ * The same thread reads names from the process. Memory can block the thread forever (userfaultfd);
+ * then a watchdog abandons the thread and the process. A sample waits until the functions of the
+ * stack are read. The reader keeps a function as long as the process, so each function is read
+ * once. The check in the frame distinguishes a function from a later function at the same address,
+ * so a name is right or missing.
  */
 #include "runtimes/runtime_reader.h"
 
@@ -68,7 +67,7 @@ struct function_key {
 	uint64_t words[2];
 };
 
-/* A function; without a name if it is gone. */
+/* A function; without a name if the function is gone. */
 struct function {
 	struct function_key key;
 	void *value;	/* owned; NULL: not read, or gone */
@@ -335,7 +334,8 @@ static void probe_run(struct work *work)
 		job->outcome = job->kind->probe->gone; /* at the end */
 		return;
 	}
-	/* first in all that is mapped: not all of it may have been open when the job was made */
+	/* first in all that is mapped: some files of the process may not have been open when the
+	 * job was made */
 	job->outcome = job->kind->find(job->searched, job->proc, &job->pid, job->target);
 	if (job->outcome == job->kind->probe->gone &&
 	    runtime_files_examine(job->searched, job->files, job->n_files))
@@ -646,7 +646,7 @@ static void names_done(struct work *work)
 	if (!work->cancelled && !r->ends && p) {
 		p->is_naming = false;
 		if (r->name_bytes > READER_NAMES_BYTES)
-			forget_functions(r); /* not those that samples wait for */
+			forget_functions(r); /* not the functions that samples wait for */
 		for (size_t i = 0; i < job->n_read; i++)
 			take_function(r, p, &job->functions[i], job->outcome);
 		read_names(r, p);
@@ -771,8 +771,8 @@ static void process_sweep(struct runtime_reader *r, struct process *p)
 			function_drop(r, p, f);
 }
 
-/* A read of /proc for each process is too long for one turn of the loop. A process that leaves just
- * before its turn ends the sweep, and the next one goes on. */
+/* A read of /proc for each process is too long for one turn of the loop. If a process leaves just
+ * before the sweep reaches the process, the sweep ends, and the next sweep goes on. */
 static bool sweep_one(void *ctx)
 {
 	struct runtime_reader *r = ctx;
@@ -798,7 +798,7 @@ void runtime_reader_sweep(void *reader)
 	(void)loop_arm(r->sweep, 1, 0);
 }
 
-/* Releases of a runtime in the metrics. Reached: further ones count as the first. */
+/* Releases of a runtime in the metrics. Reached: further releases count as the first. */
 #define READER_VERSIONS_MAX 64
 /* Room for the outcomes of a runtime. */
 #define READER_STATES	    32

@@ -2,9 +2,9 @@
 /*
  * A function becomes an image (procmap/image.h) with its first frame: immutable, names included. So
  * the report thread names a frame after the process has gone, and equal functions of several
- * processes are equal frames. One table here deduplicates by content. Another one remembers the
- * result for a frame's words, so that a frame of a hot stack costs one lookup. What is read of a
- * process, by address, belongs to the readers.
+ * processes are equal frames. A table deduplicates images by content. A second table keeps the
+ * result for a frame's words, so that a frame of a hot stack costs a single lookup. The readers own
+ * all data that is read from a process by address.
  */
 #include "runtimes/runtimes.h"
 
@@ -55,7 +55,7 @@ struct function {
 	char key[];
 };
 
-/* The words of a frame name one function as long as its process runs one program. */
+/* The words of a frame name a single function as long as the process runs a single program. */
 struct known_key {
 	uint64_t pid;
 	uint64_t start_ns;
@@ -164,7 +164,8 @@ static int function_get(struct runtimes *rs, enum image_kind kind, const char *p
 }
 
 /* A reference to the image of functions that are inlined, @n frames as in image_new_inlined(). The
- * image keeps those of the frames, so their addresses are a key while it lives. */
+ * image has references to the images of the frames, so their addresses are a key as long as the
+ * image lives. */
 static int inlined_get(struct runtimes *rs, const struct frame *places, size_t n,
 		       struct image **ret)
 {

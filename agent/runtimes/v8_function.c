@@ -6,9 +6,9 @@
  * a word about each, come next; then what the flags announce.
  *
  * The collector moves objects. Then the words at the address of a frame are others, and the check
- * fails. The check has two addresses and a number, no contents: a function that is freed, and one
- * of the same number whose SharedFunctionInfo, scope and script take the same three places, share
- * a name.
+ * fails. The check has two addresses and a number, no contents: a freed function shares the name
+ * with a new function of the same number, if the new SharedFunctionInfo, scope and script have the
+ * same three addresses.
  */
 #include "runtimes/v8_function.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The builtins are a range of code in the image. No symbol of it is in a stripped file, but V8
- * exports a function for the address of the code, and one for its size. Each loads a variable and
- * returns; so the variable's address is in the code of the function.
+ * The builtins are a range of code in the image. A stripped file has no symbol of the range, but V8
+ * exports a function for the address of the code, and a function for the size. Each function loads
+ * a variable and returns, so the variable's address is in the code of the function.
  */
 #include "runtimes/v8_layout.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A string is flat, outside of the heap (external), or refers to others: thin strings to an equal
- * one, sliced strings to a longer one, cons strings to two parts. A cons string that was read once
- * has all in its first part.
+ * A string is flat, outside of the heap (external), or refers to other strings: thin strings to an
+ * equal string, sliced strings to a longer string, cons strings to two parts. After V8 has read a
+ * cons string once, the first part has all characters.
  */
 #include "runtimes/v8_string.h"
 
