@@ -2,8 +2,8 @@
 #ifndef PODPROF_CODESCAN_CODEENTRIES_H
 #define PODPROF_CODESCAN_CODEENTRIES_H
 
-/* Entries of functions without unwind tables: from the file's symbols, its entry, and the pointers
- * in its data. */
+/* Entries of functions without unwind tables: from the symbols of the file, the entry, and the
+ * pointers in the data. */
 
 #include <stdbool.h>
 

@@ -285,7 +285,7 @@ static int flow(struct codescan *s, const struct insn *insn, struct codestate *s
 	case INSN_CALL:
 		if (insn->target)
 			r = codescan_add_entry(s, insn->target);
-		/* a function that needs its link register again has stored it */
+		/* a function that needs the link register again has stored the register */
 		*ret_on = !never_returns(s, insn->target) && (st->ra_at || st->outermost);
 		break;
 	case INSN_INDIRECT:
@@ -315,7 +315,7 @@ static int reach(struct codescan *s, uint32_t off, uint16_t id, size_t length)
 	return 0;
 }
 
-/* Follows a path from one place to its end or to visited code. */
+/* Follows a path from a place to the end of the path or to visited code. */
 static int follow(struct codescan *s, struct codescan_way way)
 {
 	uint32_t off = way.off;
@@ -377,8 +377,8 @@ static int follow_all(struct codescan *s)
 	return r;
 }
 
-/* Forgets the visits from the @n-th instruction on. The bytes inside an instruction are those up to
- * the next one. */
+/* Forgets the visits from the @n-th instruction on. The bytes inside an instruction reach up to the
+ * next instruction. */
 static void forget(struct codescan *s, size_t n)
 {
 	while (s->n_reached > n) {

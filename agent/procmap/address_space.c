@@ -10,8 +10,7 @@
  *	- space_mappings.c keeps the mappings and their images, within the owners' shares.
  *
  * A pc has no name if its mapping changed within the possible time of the sample. Every resolved pc
- * is counted by outcome. A pc in a file that is not opened yet has its outcome when the file has
- * one.
+ * is counted by outcome. A pc in an unopened file is counted by outcome after the opening.
  */
 #include "procmap/address_space.h"
 

@@ -3,8 +3,8 @@
 #define PODPROF_PROCMAP_ADDRESS_SPACE_H
 
 /*
- * The address space of one target: its executable mappings, each with its image, and the step from
- * a run-time pc to (image, vaddr). address_space_cache keeps the address spaces of sampled targets.
+ * The address space of one target: the executable mappings, each with an image, and the step from a
+ * run-time pc to (image, vaddr). address_space_cache keeps the address spaces of sampled targets.
  */
 
 #include <stdbool.h>
@@ -42,7 +42,7 @@ struct address_space_files {
 	void *hook_ctx;
 };
 
-/* Before the first request. An address space then has its mappings when a thread has read them
+/* Before the first request. Then a thread reads the mappings of an address space
  * (address_space_reading()), and a mapping's image is an image_opening until another thread has
  * opened the file. Without this call all this is done at once, on the caller's thread. 0 or -errno.
  */
@@ -178,8 +178,9 @@ void address_space_cache_event(struct address_space_cache *cache,
 void address_space_cache_child(struct address_space_cache *cache, const struct pid_id *child);
 /* Some events after @since_ns (boot clock) were lost. */
 void address_space_cache_lost(struct address_space_cache *cache, uint64_t since_ns);
-/* @fn must deliver all pending events before it returns. Without @fn, a process gets wrong mappings
- * if it executes a program, or ends and loses its pid to another process, during the read. */
+/* @fn must deliver all pending events before it returns. Without @fn, an address space gets wrong
+ * mappings if, during the read, the process executes a program, or ends and another process takes
+ * the pid. */
 typedef void (*address_space_catch_up_fn)(void *ctx);
 void address_space_cache_follow(struct address_space_cache *cache, address_space_catch_up_fn fn,
 				void *ctx);

@@ -195,10 +195,10 @@ void image_set_checked(struct image *image, uint64_t at_ns);
 /* Whether the file was last seen unchanged at @since_ns (boot clock) or later. */
 bool image_checked_since(const struct image *image, uint64_t since_ns);
 
-/* One place in a program, resolved from a pc and the mappings of its time, or from a language
- * runtime's frame while the process lives. The holder says whether the reference is borrowed or
- * owned. For IMAGE_FILE and IMAGE_VDSO @vaddr is the ELF virtual address; enum image_kind has the
- * others. */
+/* A place in a program, resolved from a pc and the mappings at the time of the sample, or from a
+ * language runtime's frame while the process lives. The holder says whether the reference is
+ * borrowed or owned. For IMAGE_FILE and IMAGE_VDSO @vaddr is the ELF virtual address; enum
+ * image_kind has the others. */
 struct frame {
 	struct image *image;
 	uint64_t vaddr;

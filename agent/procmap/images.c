@@ -8,9 +8,9 @@
  * way. The inode cannot belong to another file, because the image holds its file open. A write in
  * place is possible, and fstat() of the open file detects it.
  *
- * The table holds a reference to each of its images until no one else does. So the last reference
- * goes, and the file is closed, in images_sweep() or with images_take_unused(). Closing a file can
- * block as long as opening it.
+ * The table holds a reference to each image, and drops the image after all other references are
+ * gone. So the last reference goes, and the file is closed, in images_sweep() or with
+ * images_take_unused(). Closing a file can block as long as opening it.
  */
 #include "procmap/images.h"
 

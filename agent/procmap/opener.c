@@ -10,11 +10,12 @@
  * of the same kind reads the lists, and no file delays a list. There the process takes the place of
  * the file system.
  *
- * The loop looks at the thread's progress. A thread without progress is abandoned with the one file
- * that blocks it; another thread continues with the other files of the batch. The file system then
+ * The loop looks at the thread's progress. A thread without progress is abandoned together with the
+ * blocking file; another thread continues with the other files of the batch. The file system then
  * has a cooldown. A thread that returns ends the first cooldown at once: a disk under load, too,
- * can be silent for two seconds. Later cooldowns double. An owner has a cooldown from its second
- * block on, so that a container with many file systems does not block one thread after another.
+ * can be silent for two seconds. Later cooldowns double. An owner has a cooldown from the second
+ * block on, so that a container with many file systems does not block a thread after each cooldown
+ * of a file system.
  *
  * Closing a file can block as well (FUSE_FLUSH). So the thread also closes the files of unused
  * images, except those of blocked file systems.

@@ -65,8 +65,8 @@ enum opener_outcome {
 	OPENER_OK,
 	OPENER_UNREADABLE, /* not ELF, gone or without rights */
 	OPENER_HUNG,	   /* the thread was blocked by this file or list */
-	OPENER_ORIGIN,	   /* its file system, or its process, has a cooldown */
-	OPENER_OWNER,	   /* its owner has blocked too many threads */
+	OPENER_ORIGIN,	   /* the file system or the process has a cooldown */
+	OPENER_OWNER,	   /* the owner has blocked too many threads */
 	OPENER_THREADS,	   /* too many threads are blocked */
 	OPENER_FULL,	   /* no room for the image; not for lists */
 	OPENER_OUTCOME_MAX,

@@ -19,8 +19,8 @@ enum perf_map_file_outcome {
 	PERF_MAP_FILE_OUTCOME_MAX,
 };
 
-/* Opens /tmp/perf-PID.map below the root of the process, with its pid as the process sees it. May
- * block. The caller owns the descriptor. 0, an outcome or -errno. */
+/* Opens /tmp/perf-PID.map below the root of the process. PID is the pid in the process's own PID
+ * namespace. May block. The caller owns the descriptor. 0, an outcome or -errno. */
 int perf_map_file_open(const struct root *proc, const struct pid_id *pid, int *ret_fd);
 
 #endif

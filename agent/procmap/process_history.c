@@ -245,8 +245,8 @@ static struct pid_slot *get_pid(struct process_history *history, uint32_t pid)
 	return slot;
 }
 
-/* False if all processes live. Dropping a living one would make its next event look like its
- * first. */
+/* False if all processes live. If the record of a living process were dropped, the next event would
+ * look like the first event of a new process. */
 static bool make_room(struct process_history *history)
 {
 	if (history->stats.n < PROCESS_HISTORY_MAX)
@@ -312,7 +312,7 @@ static bool executed(struct process_history *history, const struct process_event
 
 	if (!record)
 		return false;
-	/* A thread that executes ends its leader and takes its place. */
+	/* A thread that executes a program ends the leader and becomes the leader. */
 	if (record->exit_ns)
 		TAILQ_REMOVE(&history->ended, record, by_exit);
 	record->exit_ns = 0;
@@ -479,8 +479,8 @@ static bool is_birth_of(const struct history_record *record, uint64_t start_ns)
 }
 
 /* Whether a record without a birth may be that of the process: at the time of the loss, or before
- * the log. Several processes with this pid may have started before, until a sample tells which one
- * it is. */
+ * the log. Several processes with this pid may have started before; a sample then tells the
+ * process. */
 static bool was_there(const struct history_record *record, uint64_t start_ns)
 {
 	if (record->start_ns)

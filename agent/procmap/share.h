@@ -25,7 +25,7 @@ static inline bool share_allows(size_t max, size_t total, size_t own)
 	return total < max && own < (max - total + SHARE_OF_FREE - 1) / SHARE_OF_FREE;
 }
 
-/* What one owner holds, in a table by id. It is there as long as it holds something. */
+/* What one owner holds, in a table by id. A holder exists as long as it holds something. */
 struct share_holder {
 	uint64_t id;
 	size_t held;

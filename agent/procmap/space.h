@@ -227,7 +227,7 @@ int space_read_events(struct address_space_cache *c, struct address_space *s, ui
  * reads them, and the caller's work is repeated with them. @ret must be empty. */
 int space_get_list(struct address_space_cache *c, struct address_space *s, const struct pid_id *id,
 		   struct maps *ret);
-/* Puts @s in its owner's queue if it has files to open, and removes it otherwise. */
+/* Puts @s in the owner's queue if @s has files to open, and removes @s otherwise. */
 void space_queue_ahead(struct address_space_cache *c, struct address_space *s);
 /* Wants the file. Whether it is opened soon. */
 bool space_want_file(struct address_space_cache *c, struct address_space *s,
@@ -238,7 +238,7 @@ bool space_want_file(struct address_space_cache *c, struct address_space *s,
 /* A new address space without mappings, within its owner's share. 0 or -ENOMEM. */
 int space_new(struct address_space_cache *c, const struct address_space_key *key, uint64_t owner,
 	      struct address_space **ret);
-/* Frees @s, and its owner if it has nothing else. */
+/* Frees @s, and the owner if @s was the last of the owner. */
 void space_drop(struct address_space_cache *c, struct address_space *s);
 /* Frees @owner if it has no spaces, and nothing with the threads. */
 void space_put_owner(struct address_space_cache *c, struct space_owner *owner);

@@ -3,8 +3,8 @@
  * The mappings that events tell of (process_history.h), and the program that a sample belongs to.
  *
  * An ended process, or a program that has been replaced, keeps the mappings of the last read plus
- * later events. Without a read, its mappings are those of the events from the exec on. Before its
- * first exec a process has its parent's mappings. The exec id selects the program of a sample.
+ * later events. Without a read, the mappings come from the events since the exec. Before the first
+ * exec a process has the mappings of the parent. The exec id selects the program of a sample.
  */
 #include <errno.h>
 #include <stdbool.h>

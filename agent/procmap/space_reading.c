@@ -65,8 +65,8 @@ static bool exe_changed(const struct address_space_cache *c, const struct addres
 }
 
 /* Whether /proc may show another program than that of the samples, by the events that are known: an
- * exec at that time by a process older than the event log, or a process that continues the exec
- * number of its maker. */
+ * exec at this time by a process older than the event log, or a process that continues the exec
+ * number of another process (CLONE_PARENT). */
 static bool is_other_program(const struct address_space_cache *c, const struct address_space *s,
 			     const struct history_record *record)
 {
@@ -230,8 +230,8 @@ static void read_despite_loss(struct address_space_cache *c, struct address_spac
 }
 
 /* Whether the mappings were there at the time of the samples although events are missing: they were
- * known before, with the same exec id, and a list after the samples, or after the loss, shows them.
- * In a process that puts one file in the place of another, that takes longer. */
+ * known before, with the same exec id, and a list after the samples, or after the loss, shows the
+ * mappings. In a process that maps a file in the place of another file, this takes longer. */
 static bool is_proven(struct address_space_cache *c, struct address_space *s)
 {
 	const uint64_t need_ns = c->lost_ns < c->until_ns ? c->lost_ns : c->until_ns;

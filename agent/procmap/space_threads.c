@@ -146,7 +146,7 @@ static void on_list(void *ctx, struct open_batch *batch)
 
 	memcpy(&key, batch->tag, sizeof(key));
 	HASH_FIND(hh, c->owners, &batch->way.owner, sizeof(batch->way.owner), owner);
-	if (owner) { /* always: it stays as long as it has lists */
+	if (owner) { /* always: the owner stays as long as it has lists */
 		owner->used_ns += batch->took_ns;
 		owner->n_lists--;
 	}
@@ -200,7 +200,7 @@ static bool may_go_ahead(const struct address_space *s)
 	return s->n_unopened && s->n_ahead < ADDRESS_SPACE_AHEAD_MAX;
 }
 
-/* Adds the file of @m to a batch, unless its file system or its owner has a cooldown. */
+/* Adds the file of @m to a batch, unless the file system or the owner has a cooldown. */
 static void add_request(struct address_space_cache *c, struct address_space *s,
 			const struct address_space_mapping *m, struct open_batch *batch)
 {
@@ -328,7 +328,7 @@ static void on_batch(void *ctx, struct open_batch *batch)
 			request->image->opening->state = IMAGE_WANTED;
 	}
 	HASH_FIND(hh, c->owners, &batch->way.owner, sizeof(batch->way.owner), owner);
-	if (owner) { /* always: it stays as long as it has batches */
+	if (owner) { /* always: the owner stays as long as it has batches */
 		owner->used_ns += batch->took_ns;
 		owner->n_batches--;
 	}

@@ -2,8 +2,8 @@
 #ifndef PODPROF_UNWINDTABLE_COMPILE_H
 #define PODPROF_UNWINDTABLE_COMPILE_H
 
-/* All rows of one image: the rows of its tables, of known trampolines, and from scanning its
- * code. */
+/* All rows of one image: the rows of the file's tables, of known trampolines, and of the code scan.
+ */
 
 #include "base/nsec.h"
 #include "elf/elffile.h"

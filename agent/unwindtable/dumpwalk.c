@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The walker of bpf/lib is text without helpers; this file has its accessors for a stack dump. They
- * read the tables through the maps of the kernel's walkers. So there is one set of tables, one
- * budget and one count of wanted tables. The process's mappings are an array of the caller. To the
- * walker they are pages behind the last possible page.
+ * read the tables through the maps of the kernel's walkers. So kernel and agent share the tables,
+ * the budget and the count of wanted tables. The process's mappings are an array of the caller. To
+ * the walker they are pages behind the last possible page.
  *
  * The process controls the bytes of the stack and the registers. As in the kernel, the accessors
  * check every number, so no value leads outside of the readable data.

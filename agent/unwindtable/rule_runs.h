@@ -22,7 +22,7 @@ struct step {
 #define RULE_RUNS_DISTANCE_MAX 4
 
 /* Sequences that are counted, 2 MiB; libLLVM has 30,000. Later sequences are not counted. Reached:
- * those that come later are not merged. */
+ * later sequences are not merged. */
 #define RULE_RUNS_NODES_MAX (1u << 17)
 
 struct rule_runs;

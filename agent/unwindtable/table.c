@@ -9,7 +9,7 @@
  *  - The index has a count for each block, one byte. A lookup sums the counts, eight at a time in a
  *    few instructions. An offset for each block would be two bytes, and programs have only two or
  *    three slots in a block.
- *  - Rows of one prologue or epilogue are one slot (rule_runs.c), half of all rows.
+ *  - The rows of a prologue or epilogue share a slot (rule_runs.c): half of all rows.
  *  - A group's slots are in one page and begin with a slot at the group's first address. So a
  *    lookup needs three pages, and no search goes beyond.
  *

@@ -8,7 +8,7 @@
  * has the agent's own priority: on a busy node, stacks wait for tables and take memory meanwhile.
  * One table is compiled at a time. The next is the one that most stacks lack, in proportion to the
  * file's size: a large file takes long, and the stacks of all others wait. A file without a table
- * is not retried while it has its number: mapped files do not change.
+ * is not retried while the image has a number: mapped files do not change.
  */
 #include "unwindtable/table_builder.h"
 
@@ -286,7 +286,8 @@ static void unwant(struct table_builder *x, struct executable *e)
 	e->n_missed = 0;
 }
 
-/* Fewer stacks wait for less time if the table with the most of them for its size comes first. */
+/* The sum of all waits is smallest if the table with the most waiting stacks per byte comes first.
+ */
 static bool is_urgent(const struct executable *e, const struct executable *than)
 {
 	if (!than)

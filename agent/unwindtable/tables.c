@@ -16,7 +16,7 @@
  * The budget is in slabs. Without room, eviction has hysteresis: the tables with the lowest scores
  * go only if their sum is below half of the newcomer's score, by more than the sampling noise.
  * Otherwise the newcomer is refused. So tables of equal importance do not take turns. An evicted
- * table returns when its score is twice that of its victims.
+ * table returns when its score is twice the score of the victims.
  *
  * Sampling noise: frames arrive as samples do, and the count of a minute is mostly off by half of
  * its square root. Where hundreds of tables have a few frames each, some counts are off by five
@@ -322,8 +322,9 @@ static bool scores_higher(uint64_t score, uint64_t old)
 	return more > UINT32_MAX || more * more > CHANCE * (frames + 2 * twice);
 }
 
-/* The number of @victims, out of @n, to evict for @exe: together they make room and have less than
- * half of its score. 0 if impossible. Free space is fragmented, so it does not count. */
+/* The number of @victims, out of @n, to evict for @exe: together these tables make room and have
+ * less than half of the new table's score. 0 if impossible. Free space is fragmented, so it does
+ * not count. */
 static size_t victims_for(const struct exe *exe, struct exe *const *victims, size_t n, size_t bytes)
 {
 	uint64_t score = 0;
@@ -516,7 +517,8 @@ static int place(struct tables *t, struct exe *exe, struct table *table, uint64_
 	return 0;
 }
 
-/* Places the waiting table, evicts for it, or refuses it. 0 while a place is still possible. */
+/* Places the waiting table, evicting other tables if necessary, or refuses the table. 0 while a
+ * place is still possible. */
 static int place_waiting(struct tables *t, struct exe *exe, uint64_t now_ns)
 {
 	int r = place(t, exe, exe->waiting, now_ns);

@@ -25,8 +25,8 @@
 
 struct tables;
 
-/* Grace period before released memory is written again. A walk takes microseconds, but its virtual
- * CPU may lose its time slice in the middle. */
+/* Grace period before released memory is written again. A walk takes microseconds, but a virtual
+ * CPU may lose the time slice in the middle. */
 #define TABLES_QUIET_NS	   1000000000ull
 /* Minimum stay of a loaded table, and cooldown of an evicted or refused one. */
 #define TABLES_STAY_NS	   (30 * TABLES_QUIET_NS)
@@ -78,8 +78,8 @@ void tables_exe_put(struct tables *t, uint16_t number, uint64_t now_ns);
  * @table: taken on any result but TABLES_WAITING and TABLES_UNKNOWN
  *
  * A later tick completes the publication if it needs an eviction, or if walkers may still read the
- * old table. If it needs a new slab, the slab's arrival completes it. Both may still fail
- * (tables_stats.refused).
+ * old table. If the table needs a new slab, tables.c completes the placing when the slab arrives.
+ * Both may still fail (tables_stats.refused).
  *
  * Return: 0: done or to be done; TABLES_FULL, TABLES_WAITING, TABLES_UNKNOWN; -errno.
  */

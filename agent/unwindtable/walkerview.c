@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A walker's maps have these names and belong to the programs that share its slabs. The arrays and
- * the slabs are mapped read-only, slabs in succession. So the walker's own lookups
+ * The maps of a walker have these names and belong to the programs that share the walker's slabs.
+ * The arrays and the slabs are mapped read-only, slabs in succession. So the walker's own lookups
  * (bpf/lib/mapping.bpf.h, table.bpf.h) run over them unchanged. The running podprof may change them
  * meanwhile; the lookups stay within these maps for any content (table.bpf.h).
  */
