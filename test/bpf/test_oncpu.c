@@ -128,8 +128,15 @@ static void start_child(struct bench *b, enum burn_kind kind)
 	b->child_id = (uint64_t)b->child;
 }
 
-/* Until the child has had so much more of a CPU, however busy the machine is. */
-static void burn_for(struct bench *b, uint64_t cpu_ns)
+static void tick(struct bench *b)
+{
+	assert_int_equal(oncpu_tick(b->oc, take, b), 0);
+	usleep(1000);
+}
+
+/* Until the child has had so much more of a CPU, however busy the machine is. On a busy machine the
+ * stacks of others fill the maps meanwhile, unless @fn drains these. */
+static void burn_with(struct bench *b, uint64_t cpu_ns, void (*fn)(struct bench *b))
 {
 	clockid_t clock;
 	uint64_t until;
@@ -138,7 +145,12 @@ static void burn_for(struct bench *b, uint64_t cpu_ns)
 	until = nsec_read(clock) + cpu_ns;
 	burn_go(b->child);
 	while (nsec_read(clock) < until)
-		usleep(1000);
+		fn(b);
+}
+
+static void burn_for(struct bench *b, uint64_t cpu_ns)
+{
+	burn_with(b, cpu_ns, tick);
 }
 
 static uint64_t end_child(struct bench *b)
@@ -157,10 +169,9 @@ static void finish(struct bench *b)
 /* Drain the counts. */
 static void drain(struct bench *b)
 {
-	do {
-		assert_int_equal(oncpu_tick(b->oc, take, b), 0);
-		usleep(1000);
-	} while (oncpu_interval_ns(b->oc) <= 10 * NSEC_PER_MSEC);
+	do
+		tick(b);
+	while (oncpu_interval_ns(b->oc) <= 10 * NSEC_PER_MSEC);
 }
 
 static uint64_t stat_of(const struct bench *b, enum sample_stat stat)
@@ -305,11 +316,17 @@ static void test_conservation(void **state)
 	assert_int_equal(stat_of(b, SAMPLE_STAT_LOST_INTERNAL), 0);
 }
 
+static void no_tick(struct bench *b)
+{
+	(void)b;
+	usleep(1000);
+}
+
 /* Let the child make more different stacks than the active generation holds. */
 static void overflow(struct bench *b)
 {
 	for (int i = 0; i < 300 && !stat_of(b, SAMPLE_STAT_LOST_FULL); i++)
-		burn_for(b, NSEC_PER_SEC / 10);
+		burn_with(b, NSEC_PER_SEC / 10, no_tick);
 }
 
 /* Nothing drains the maps: samples without room are counted as lost. */
@@ -542,7 +559,7 @@ static void test_32bit(void **state)
 	sample_with(b, &opts);
 	assert_int_equal(clock_getcpuclockid(b->child, &clock), 0);
 	while (nsec_read(clock) < NSEC_PER_SEC / 4) {
-		usleep(1000);
+		tick(b);
 		if (waitpid(b->child, NULL, WNOHANG) != b->child)
 			continue;
 		b->child = 0;
