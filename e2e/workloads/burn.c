@@ -4,8 +4,10 @@
  * process's CPU clock, so the shares are right at any load. Built with frame pointers, static, for
  * a container with this file only.
  */
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -61,7 +63,10 @@ int main(int argc, char **argv)
 {
 	double seconds = argc > 1 ? strtod(argv[1], NULL) : 3600;
 
-	(void)fork(); /* one process is enough if this fails */
+	/* one process is enough if this fails; the child ends with its parent, also with a killed
+	 * one */
+	if (fork() == 0)
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while ((double)cpu_ns() < seconds * 1e9)
 		burn_both();
 	return 0;
