@@ -40,13 +40,32 @@ static void drop_profile(void *ctx, struct profile *profile)
 	profile_free(profile);
 }
 
+/* Load what the agent would load with the first process of each runtime. */
+static void try_runtimes(const struct bpfobj *object, struct kernelside *ret)
+{
+	struct bpfobj_runtime loaded;
+
+	for (uint32_t i = FRAME_RUNTIME_NONE + 1; i < FRAME_RUNTIME_MAX; i++) {
+		int r = bpfobj_load_runtime(object, i, &loaded);
+
+		if (r) {
+			ret->n_refused++;
+			snprintf(ret->runtime_why, sizeof(ret->runtime_why), "%s",
+				 r < 0 ? strerror(-r) : loaded.why);
+		}
+		if (r >= 0)
+			bpfobj_runtime_deinit(&loaded);
+	}
+}
+
 static void note_trial(const struct cpu_profiler *cpu, struct kernelside *ret)
 {
 	const struct oncpu *oncpu = cpu_sampler_oncpu(cpu_profiler_sampler(cpu));
 	const struct bpfobj *object = oncpu_object(oncpu);
 
 	ret->has_loop = bpfobj_has_loop(object);
-	ret->lacks = *bpfobj_lacks(object);
+	ret->lacks_dumps = bpfobj_lacks_dumps(object);
+	try_runtimes(object, ret);
 	ret->load_ns = bpfobj_load_ns(object);
 	ret->n_cpus = oncpu_n_cpus(oncpu);
 	snprintf(ret->cpu_why, sizeof(ret->cpu_why), "%s", oncpu_why(oncpu));

@@ -23,6 +23,7 @@
 #include "profile/drain.h"
 #include "profile/offcpu.h"
 #include "profile/oncpu.h"
+#include "profile/runtime_loader.h"
 #include "profile/sideband.h"
 #include "profile/stacks.h"
 #include "runtimes/runtimes.h"
@@ -45,6 +46,7 @@ struct cpu_sampler {
 		*sideband; /* NULL: refused by the kernel, or /proc is of another PID namespace */
 	struct address_space_cache *spaces;
 	struct runtimes *runtimes;
+	struct runtime_loader *loader;
 	struct unwind_publisher *publisher; /* NULL: by frame pointers alone */
 	struct deferred_unwind *deferred;   /* with it */
 	struct waiting_samples *waiting;
@@ -606,6 +608,13 @@ static enum settings_v1 v1_of_controller(enum controller controller)
 	return map[controller];
 }
 
+static void on_runtime_wanted(void *ctx, uint32_t runtime)
+{
+	const struct cpu_sampler *s = ctx;
+
+	runtime_loader_want(s->loader, runtime);
+}
+
 static int start_publisher(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 {
 	const struct unwind_publisher_opts opts = {
@@ -614,6 +623,7 @@ static int start_publisher(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.kernel = oncpu_unwind(s->oncpu),
 		.table_bytes = s->opts.table_bytes ? s->opts.table_bytes : CPU_SAMPLER_TABLE_BYTES,
 		.runtimes = s->runtimes,
+		.wanted = on_runtime_wanted,
 		.mode = s->opts.unwind,
 		.ready = on_table,
 		.ctx = s,
@@ -665,17 +675,6 @@ static int start_drain(struct cpu_sampler *s)
 	return r;
 }
 
-static void log_lacks(const struct bpfobj_lacks *lacks)
-{
-	if (lacks->dumps)
-		log_warn("before Linux 6.13 a real-time kernel gives no stack dumps, stacks of new "
-			 "processes may be cut");
-	if (lacks->n_runtimes)
-		log_warn("the kernel refuses the program of a language runtime, leaving it out",
-			 log_uint("runtimes", lacks->n_runtimes),
-			 log_str("why", lacks->runtime_why));
-}
-
 static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 {
 	const struct cpu_sampler_opts *o = &s->opts;
@@ -720,8 +719,11 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		address_space_cache_follow(s->spaces, catch_up, s);
 	if (!r)
 		r = oncpu_new(&oncpu_opts, ret_why, &s->oncpu);
+	if (!r && bpfobj_lacks_dumps(oncpu_object(s->oncpu)))
+		log_warn("before Linux 6.13 a real-time kernel gives no stack dumps, stacks of new "
+			 "processes may be cut");
 	if (!r)
-		log_lacks(bpfobj_lacks(oncpu_object(s->oncpu)));
+		r = runtime_loader_new(o->loop, oncpu_object(s->oncpu), &s->loader);
 	if (!r)
 		r = start_publisher(s, ret_why);
 	if (!r)
@@ -770,6 +772,7 @@ void cpu_sampler_free(struct cpu_sampler *s)
 	deferred_unwind_free(s->deferred);
 	s->deferred = NULL; /* tables under construction still arrive here */
 	unwind_publisher_free(s->publisher);
+	runtime_loader_free(s->loader);
 	oncpu_free(s->oncpu);
 	runtimes_free(s->runtimes);
 	address_space_cache_free(s->spaces);
@@ -779,7 +782,8 @@ void cpu_sampler_free(struct cpu_sampler *s)
 
 size_t cpu_sampler_pending(const struct cpu_sampler *s)
 {
-	return cpu_sampler_opening(s) + (s->publisher ? unwind_publisher_pending(s->publisher) : 0);
+	return cpu_sampler_opening(s) + runtime_loader_pending(s->loader) +
+	       (s->publisher ? unwind_publisher_pending(s->publisher) : 0);
 }
 
 size_t cpu_sampler_opening(const struct cpu_sampler *s)
@@ -829,6 +833,7 @@ void cpu_sampler_collect(void *ctx, struct metric_sink *sink)
 		kinds[n++] = offcpu_stacks(s->offcpu);
 	stacks_collect(kinds, n, sink);
 	oncpu_collect(s->oncpu, sink);
+	runtime_loader_collect(s->loader, sink);
 	if (s->sideband)
 		sideband_collect(s->sideband, sink);
 	address_space_cache_collect(s->spaces, sink);

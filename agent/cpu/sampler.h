@@ -108,7 +108,8 @@ void cpu_sampler_sweep(struct cpu_sampler *s);
 /* The caller has made @child by fork(), and the child has executed nothing yet
  * (address_space_cache_child()): the first samples of its program have names. */
 void cpu_sampler_child(struct cpu_sampler *s, const struct pid_id *child);
-/* Number of requested unwind tables not yet made, and of files not yet opened. */
+/* Number of requested unwind tables not yet made, of files not yet opened, and of walks of runtimes
+ * not yet loaded. */
 size_t cpu_sampler_pending(const struct cpu_sampler *s);
 /* Number of files not yet opened. */
 size_t cpu_sampler_opening(const struct cpu_sampler *s);

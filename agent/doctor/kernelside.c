@@ -154,20 +154,20 @@ static void say_begun(const struct probe_results *results, struct findings *ret)
 	finding_say(finding, "each sample costs more", "nothing");
 }
 
-static void say_lacks(const struct bpfobj_lacks *lacks, struct findings *ret)
+static void say_lacks(const struct kernelside *k, struct findings *ret)
 {
-	if (lacks->dumps)
+	if (k->lacks_dumps)
 		finding_say(findings_add(ret, "stack dumps", FINDING_DEGRADED,
 					 "before Linux 6.13 they could sleep in an interrupt of a "
 					 "real-time kernel (PREEMPT_RT)"),
 			    "stacks of a process's first second may be cut",
 			    "use a newer kernel, or one without PREEMPT_RT");
-	if (lacks->n_runtimes)
+	if (k->n_refused)
 		finding_say(
 			findings_add(ret, "language runtimes", FINDING_DEGRADED,
 				     "the kernel refuses the programs of %zu; the verifier says: "
 				     "%s",
-				     lacks->n_runtimes, lacks->runtime_why),
+				     k->n_refused, k->runtime_why),
 			"their processes have native frames only",
 			"please report it, with what 'uname -a' prints");
 }
@@ -207,7 +207,7 @@ void kernelside_check(const struct probe_results *results, struct findings *ret)
 		say_refused(results, ret);
 	else if (results->kernel.tried) {
 		say_begun(results, ret);
-		say_lacks(&results->kernel.lacks, ret);
+		say_lacks(&results->kernel, ret);
 	}
 	check_events(results, ret);
 }

@@ -21,7 +21,9 @@ struct root;
  * @tried:    the profiler was started and ended
  * @result:   of the trial: 0, or -errno with @why
  * @has_loop: the stack walk uses a single BPF loop
- * @lacks:    parts that the kernel did not take
+ * @lacks_dumps: the kernel gives no stack dumps
+ * @n_refused: language runtimes with a program that the kernel refuses; @runtime_why is the
+ *            verifier's message about the last of them
  * @load_ns:  verification time of the programs
  * @n_cpus:   CPUs with a clock; @cpu_why is the failure of the last CPU without, "" if there is
  *            none
@@ -34,7 +36,9 @@ struct kernelside {
 	int result;
 	struct bpfobj_why why;
 	bool has_loop;
-	struct bpfobj_lacks lacks;
+	bool lacks_dumps;
+	size_t n_refused;
+	char runtime_why[128];
 	uint64_t load_ns;
 	size_t n_cpus;
 	char cpu_why[512];

@@ -41,9 +41,9 @@ struct bpfobj {
 	struct verifier verifier;
 	uint64_t load_ns;
 	bool has_loop; /* the walk is bpf_loop()'s */
-	bool left_out[FRAME_RUNTIME_MAX];
+	bool has_offcpu;
+	bool lacks_dumps;
 	int runtime_maps[FRAME_RUNTIME_MAX]; /* bpfobj_unwind() */
-	struct bpfobj_lacks lacks;
 	struct kernel_version version;
 };
 
@@ -321,17 +321,10 @@ static struct runtime_walks runtime_walks(const struct podprof_bpf *skel)
 	return (struct runtime_walks){{FRAME_RUNTIMES(WALKS_OF){0}}};
 }
 
-static bool is_loaded(const struct bpfobj *obj, const struct runtime_walk *walk,
-		      const struct bpfobj_opts *opts, bool has_loop)
-{
-	return !obj->left_out[walk->runtime] && walk->looped == has_loop &&
-	       (!walk->offcpu || opts->offcpu.small);
-}
-
 /* Unused programs are not loaded, including those for the other kind of kernel. */
-static int set_programs(const struct bpfobj *obj, const struct bpfobj_opts *opts, bool has_loop)
+static int set_programs(const struct podprof_bpf *skel, const struct bpfobj_opts *opts,
+			bool has_loop)
 {
-	const struct podprof_bpf *skel = obj->skel;
 	const bool follow = opts->settings.scope == SETTINGS_SCOPE_PROCESSES;
 	const bool offcpu = opts->offcpu.small;
 	const struct {
@@ -350,19 +343,13 @@ static int set_programs(const struct bpfobj *obj, const struct bpfobj_opts *opts
 		{skel->progs.cgroup_made, !follow},
 	};
 	const struct runtime_walks walks = runtime_walks(skel);
-	int r;
+	int r = 0;
 
-	for (size_t i = 0; i < array_size(programs); i++) {
+	for (size_t i = 0; !r && i < array_size(programs); i++)
 		r = bpf_program__set_autoload(programs[i].program, programs[i].load);
-		if (r < 0)
-			return r;
-	}
-	for (const struct runtime_walk *walk = walks.items; walk->program; walk++) {
-		r = bpf_program__set_autoload(walk->program, is_loaded(obj, walk, opts, has_loop));
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	for (const struct runtime_walk *walk = walks.items; !r && walk->program; walk++)
+		r = bpf_program__set_autoload(walk->program, false);
+	return r;
 }
 
 /* The kernel waits for running programs after each call, some 10 ms: one call for all CPUs, where
@@ -415,15 +402,9 @@ static int chain(const struct bpf_map *programs, uint32_t slot, const struct bpf
 static int chain_all(const struct bpfobj *obj, const struct bpfobj_opts *opts, bool has_loop)
 {
 	const struct podprof_bpf *skel = obj->skel;
-	const struct runtime_walks walks = runtime_walks(skel);
 	int r = chain(skel->maps.oncpu_programs, SETTINGS_WALK,
 		      has_loop ? skel->progs.oncpu_walk : skel->progs.oncpu_walk_part);
 
-	for (const struct runtime_walk *walk = walks.items; r >= 0 && walk->program; walk++)
-		if (is_loaded(obj, walk, opts, has_loop))
-			r = chain(walk->offcpu ? skel->maps.offcpu_programs
-					       : skel->maps.oncpu_programs,
-				  walk->runtime, walk->program);
 	if (r >= 0 && opts->stack_dump_bytes)
 		r = chain(skel->maps.oncpu_programs, SETTINGS_DUMP, skel->progs.oncpu_dump);
 	if (r < 0 || !opts->offcpu.small)
@@ -451,7 +432,7 @@ static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool ha
 	if (!r)
 		r = set_on_demand(obj->skel, &obj->version);
 	if (!r)
-		r = set_programs(obj, opts, has_loop);
+		r = set_programs(obj->skel, opts, has_loop);
 	if (r < 0)
 		return r;
 	r = verifier_init(&obj->verifier, obj->skel->obj);
@@ -463,6 +444,7 @@ static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool ha
 		return r;
 	obj->load_ns = nsec_monotonic() - obj->load_ns;
 	obj->has_loop = has_loop;
+	obj->has_offcpu = opts->offcpu.small;
 	verifier_done(&obj->verifier);
 	r = make_rooms(obj->skel->maps.oncpu_rooms, opts->n_cpus);
 	if (r >= 0 && opts->offcpu.small)
@@ -477,61 +459,16 @@ static void unload(struct bpfobj *obj)
 	obj->skel = NULL;
 }
 
-/* The runtime with the refused program. */
-static uint32_t refused_runtime(const struct bpfobj *obj)
-{
-	const char *name = verifier_refused(&obj->verifier);
-	struct runtime_walks walks;
-
-	if (!name)
-		return FRAME_RUNTIME_NONE;
-	walks = runtime_walks(obj->skel);
-	for (const struct runtime_walk *walk = walks.items; walk->program; walk++)
-		if (strcmp(bpf_program__name(walk->program), name) == 0)
-			return walk->runtime;
-	return FRAME_RUNTIME_NONE;
-}
-
-static void leave_out(struct bpfobj *obj, uint32_t runtime)
-{
-	struct bpfobj_lacks *lacks = &obj->lacks;
-
-	obj->left_out[runtime] = true;
-	lacks->n_runtimes++;
-	verifier_complaint(&obj->verifier, lacks->runtime_why, sizeof(lacks->runtime_why));
-}
-
-static void leave_none_out(struct bpfobj *obj)
-{
-	memset(obj->left_out, 0, sizeof(obj->left_out));
-	obj->lacks.n_runtimes = 0;
-}
-
 /* Kernels before 5.17 have no bpf_loop() and refuse programs with it, and so do kernels without a
- * JIT compiler (net.core.bpf_jit_enable=0). Both load the walk in parts. If the program of a
- * runtime is refused, the runtime is left out: the tail call fails, and the native walk follows. So
- * there are at most two loads for each runtime and two more. */
+ * JIT compiler (net.core.bpf_jit_enable=0). Both load the walk in parts. */
 static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
 {
-	bool has_loop = true;
+	int r = load_with(obj, opts, true);
 
-	for (;;) {
-		int r = load_with(obj, opts, has_loop);
-		uint32_t runtime;
-
-		if (r >= 0 || r == -EPERM || r == -ENOMEM)
-			return r;
-		runtime = refused_runtime(obj);
-		if (runtime == FRAME_RUNTIME_NONE && !has_loop)
-			return r;
-		if (runtime == FRAME_RUNTIME_NONE) {
-			has_loop = false;
-			leave_none_out(obj);
-		} else {
-			leave_out(obj, runtime);
-		}
-		unload(obj);
-	}
+	if (r >= 0 || r == -EPERM || r == -ENOMEM)
+		return r;
+	unload(obj);
+	return load_with(obj, opts, false);
 }
 
 int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret)
@@ -549,8 +486,8 @@ int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struc
 	if (r < 0)
 		return r;
 	obj->version = facts.version;
-	obj->lacks.dumps = opts->stack_dump_bytes && kernel_ring_may_sleep(&facts.version);
-	if (obj->lacks.dumps) {
+	obj->lacks_dumps = opts->stack_dump_bytes && kernel_ring_may_sleep(&facts.version);
+	if (obj->lacks_dumps) {
 		possible.stack_dump_bytes = 0;
 		possible.settings.dumps_per_second = 0;
 	}
@@ -578,10 +515,110 @@ void bpfobj_free(struct bpfobj *obj)
 	free(obj);
 }
 
-const struct bpfobj_lacks *bpfobj_lacks(const struct bpfobj *obj)
+bool bpfobj_lacks_dumps(const struct bpfobj *obj)
 {
-	return &obj->lacks;
+	return obj->lacks_dumps;
 }
+
+/* ---------------------------------------------------------------- language runtimes */
+
+/* The maps of the loaded object, instead of new ones. Both objects list their maps in one order. */
+static int share_maps(const struct podprof_bpf *from, const struct podprof_bpf *to)
+{
+	struct bpf_map *shared, *map = bpf_object__next_map(to->obj, NULL);
+	int r = 0;
+
+	bpf_object__for_each_map(shared, from->obj)
+	{
+		if (!r)
+			r = bpf_map__fd(shared) < 0 ? bpf_map__set_autocreate(map, false)
+						    : bpf_map__reuse_fd(map, bpf_map__fd(shared));
+		map = bpf_object__next_map(to->obj, map);
+	}
+	return r;
+}
+
+static bool is_walk_of(const struct bpfobj *obj, const struct runtime_walk *walk, uint32_t runtime)
+{
+	return walk->runtime == runtime && walk->looped == obj->has_loop &&
+	       (!walk->offcpu || obj->has_offcpu);
+}
+
+/* Only the walks of the runtime. */
+static int set_walks(const struct bpfobj *obj, const struct podprof_bpf *skel, uint32_t runtime)
+{
+	const struct runtime_walks walks = runtime_walks(skel);
+	struct bpf_program *program;
+	int r = 0;
+
+	bpf_object__for_each_program(program, skel->obj)
+	{
+		if (!r)
+			r = bpf_program__set_autoload(program, false);
+	}
+	for (const struct runtime_walk *walk = walks.items; !r && walk->program; walk++)
+		if (is_walk_of(obj, walk, runtime))
+			r = bpf_program__set_autoload(walk->program, true);
+	return r;
+}
+
+/* The arrays of programs keep the walks when @skel is gone. */
+static int chain_walks(const struct bpfobj *obj, const struct podprof_bpf *skel, uint32_t runtime)
+{
+	const struct runtime_walks walks = runtime_walks(skel);
+	int r = 0;
+
+	for (const struct runtime_walk *walk = walks.items; !r && walk->program; walk++)
+		if (is_walk_of(obj, walk, runtime))
+			r = chain(walk->offcpu ? obj->skel->maps.offcpu_programs
+					       : obj->skel->maps.oncpu_programs,
+				  runtime, walk->program);
+	return r;
+}
+
+static int load_walks(const struct bpfobj *obj, struct podprof_bpf *skel, uint32_t runtime,
+		      struct bpfobj_runtime *ret)
+{
+	int r = share_maps(obj->skel, skel);
+
+	if (!r)
+		r = set_walks(obj, skel, runtime);
+	if (!r)
+		r = verifier_init(&ret->verifier, skel->obj);
+	if (r)
+		return r;
+	r = podprof_bpf__load(skel);
+	if (r == -EPERM || r == -ENOMEM)
+		return r;
+	if (r) {
+		verifier_complaint(&ret->verifier, ret->why, sizeof(ret->why));
+		return BPFOBJ_RUNTIME_REFUSED;
+	}
+	verifier_done(&ret->verifier);
+	return chain_walks(obj, skel, runtime);
+}
+
+int bpfobj_load_runtime(const struct bpfobj *obj, uint32_t runtime, struct bpfobj_runtime *ret)
+{
+	struct podprof_bpf *skel = podprof_bpf__open();
+	int r;
+
+	if (!skel)
+		return -errno;
+	*ret = (struct bpfobj_runtime){0};
+	r = load_walks(obj, skel, runtime, ret);
+	podprof_bpf__destroy(skel);
+	if (r < 0)
+		bpfobj_runtime_deinit(ret);
+	return r;
+}
+
+void bpfobj_runtime_deinit(struct bpfobj_runtime *runtime)
+{
+	verifier_deinit(&runtime->verifier);
+}
+
+/* ---------------------------------------------------------------- parts */
 
 struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj)
 {

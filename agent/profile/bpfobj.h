@@ -2,17 +2,18 @@
 #ifndef PODPROF_PROFILE_BPFOBJ_H
 #define PODPROF_PROFILE_BPFOBJ_H
 
-/* The BPF object: all programs and maps of bpf/, loaded together. */
+/* The BPF object: the programs and maps of bpf/. The walks of language runtimes are loaded later,
+ * one runtime at a time. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "profile/kernel.h"
+#include "profile/verifier.h"
 #include "shared/settings.h"
 
 struct root;
-struct verifier;
 struct bpfobj;
 
 /**
@@ -58,7 +59,7 @@ struct bpfobj_sizes {
  * @oncpu:            map sizes of the on-CPU program
  * @offcpu:           map sizes of the off-CPU program; zeros: the program is not loaded
  * @stack_dump_bytes: size of the ring for stack dumps: a power of two, at least a page; 0 with
- *                    settings.dumps_per_second 0 and on kernels with bpfobj_lacks.dumps
+ *                    settings.dumps_per_second 0 and on kernels with bpfobj_lacks_dumps()
  * @n_cpus:           the highest possible CPU number plus one
  * @unsafe_kernel:    load even if a read of user memory can hang the machine (profile/kernel.h)
  * @proc, @sys:       /proc (NULL: the machine's own) and /sys, for the kernel version; borrowed for
@@ -75,22 +76,36 @@ struct bpfobj_opts {
 	const struct root *sys;
 };
 
-/**
- * struct bpfobj_lacks - the parts that the kernel does not take; the rest is loaded
- * @n_runtimes:  language runtimes with a program that the verifier refuses. Their processes have
- *               native frames only
- * @runtime_why: the verifier's message about one of them
- * @dumps:       no stack dumps (kernel_ring_may_sleep())
- */
-struct bpfobj_lacks {
-	size_t n_runtimes;
-	char runtime_why[128];
-	bool dumps;
-};
-
-/* Load all programs and maps. 0, or -errno with *@ret_why set. */
+/* Load all maps, and all programs but the walks of runtimes. 0, or -errno with *@ret_why set. */
 int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret);
 void bpfobj_free(struct bpfobj *obj);
+/* True: the kernel gives no stack dumps (kernel_ring_may_sleep()). */
+bool bpfobj_lacks_dumps(const struct bpfobj *obj);
+
+enum bpfobj_runtime_outcome {
+	BPFOBJ_RUNTIME_OK = 0,
+	BPFOBJ_RUNTIME_REFUSED, /* by the verifier: frames of the runtime stay native */
+};
+
+/* The walks of a language runtime, for both kinds of samples. Owns its memory. */
+struct bpfobj_runtime {
+	struct verifier verifier;
+	char why[128]; /* refused: the verifier's message, or "" */
+};
+
+/**
+ * bpfobj_load_runtime() - load the walks of a language runtime
+ * @runtime: enum frame_runtime
+ * @ret:     set unless -errno; for bpfobj_runtime_deinit()
+ *
+ * Until then, samples of the runtime's processes have native frames: the tail call fails, and the
+ * native walk follows. Takes some 40 ms of CPU time in the verifier, so this is work for a thread:
+ * one call at a time, beside any other function of the object.
+ *
+ * Return: 0, BPFOBJ_RUNTIME_REFUSED, or -errno.
+ */
+int bpfobj_load_runtime(const struct bpfobj *obj, uint32_t runtime, struct bpfobj_runtime *ret);
+void bpfobj_runtime_deinit(struct bpfobj_runtime *runtime);
 
 /* The stack maps of a program. The object owns descriptors and memory. */
 struct bpfobj_stacks {
@@ -184,7 +199,6 @@ struct bpfobj_cost {
 int bpfobj_cost(int program, struct bpfobj_cost *ret);
 /* The programs, with the verifier's instruction counts; the object owns the result. */
 const struct verifier *bpfobj_verifier(const struct bpfobj *obj);
-const struct bpfobj_lacks *bpfobj_lacks(const struct bpfobj *obj);
 /* Time of the load in ns: maps, relocation, verification. */
 uint64_t bpfobj_load_ns(const struct bpfobj *obj);
 /* The kernel has bpf_loop(): one program walks a whole stack. Otherwise tail calls walk parts. */

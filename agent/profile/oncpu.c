@@ -407,14 +407,9 @@ void oncpu_collect(void *oncpu, struct metric_sink *sink)
 {
 	static const struct metric_family_desc bytes = {"podprof_bpf_map_bytes", METRIC_GAUGE,
 							"Kernel memory of the BPF maps.", "bytes"};
-	static const struct metric_family_desc refused = {
-		"podprof_bpf_refused_runtimes", METRIC_GAUGE,
-		"Language runtimes with a program that the kernel refuses.", NULL};
 	const struct oncpu *oc = oncpu;
 
 	collect_cost(oc, sink);
-	metric_family(sink, &refused);
-	metric_u64(sink, bpfobj_lacks(oc->obj)->n_runtimes, NULL, 0);
 	metric_family(sink, &bytes);
 	metric_u64(sink, oc->map_bytes, NULL, 0);
 	collect_perf_events(oc, sink);

@@ -71,7 +71,8 @@ static int listen_to(struct verifier *v, struct bpf_program *program)
 	if (!r)
 		r = bpf_program__set_log_level(program, BPF_LOG_STATS);
 	if (!r)
-		v->programs[v->n++].name = bpf_program__name(program);
+		snprintf(v->programs[v->n++].name, VERIFIER_NAME_MAX, "%s",
+			 bpf_program__name(program));
 	return r;
 }
 
@@ -111,19 +112,6 @@ void verifier_deinit(struct verifier *v)
 	free(v->programs);
 	free(v->logs);
 	*v = (struct verifier){0};
-}
-
-const char *verifier_refused(const struct verifier *v)
-{
-	const char *name = NULL;
-
-	for (size_t i = 0; i < v->n && v->logs; i++) {
-		struct strview line = complaint(log_of(v, i));
-
-		if (!strview_empty(&line))
-			name = v->programs[i].name;
-	}
-	return name;
 }
 
 void verifier_complaint(const struct verifier *v, char *ret, size_t n)

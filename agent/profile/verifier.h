@@ -9,13 +9,16 @@
 
 struct bpf_object;
 
+/* Bytes of a program's name: "offcpu_walk_hotspot". Reached: cut. */
+#define VERIFIER_NAME_MAX 32
+
 /* A loaded program. */
 struct verifier_program {
-	const char *name; /* borrowed from the object */
-	uint32_t insns;	  /* verified instructions, on all paths together */
+	char name[VERIFIER_NAME_MAX];
+	uint32_t insns; /* verified instructions, on all paths together */
 };
 
-/* The loaded programs of one object, in the object's order. Owns its memory except the names. */
+/* The loaded programs of one object, in the object's order. Owns its memory. */
 struct verifier {
 	struct verifier_program *programs;
 	size_t n;
@@ -27,9 +30,6 @@ int verifier_init(struct verifier *v, struct bpf_object *object);
 void verifier_deinit(struct verifier *v);
 /* Call after a successful load: reads the logs into @v->programs. */
 void verifier_done(struct verifier *v);
-/* Call after a refused load: the refused program, borrowed from the object; NULL: the verifier
- * refused none. */
-const char *verifier_refused(const struct verifier *v);
 /* Call after a refused load: "PROGRAM: the verifier's message"; "": no message. */
 void verifier_complaint(const struct verifier *v, char *ret, size_t n);
 

@@ -154,10 +154,14 @@ static bool write_runtime(struct unwind_publisher *u, uint32_t runtime,
 	const uint32_t tgid = (uint32_t)who->pid.pid;
 	const void *value;
 
-	if (map < 0)
+	if (runtime == FRAME_RUNTIME_NONE)
 		return true;
 	value = runtimes_record(u->opts.runtimes, runtime, who);
-	return value && bpf_map_update_elem(map, &tgid, value, BPF_ANY) == 0;
+	if (map >= 0 && (!value || bpf_map_update_elem(map, &tgid, value, BPF_ANY)))
+		return false;
+	if (u->opts.wanted)
+		u->opts.wanted(u->opts.ctx, runtime);
+	return true;
 }
 
 /* After the record is gone, or names the runtime no more. */

@@ -29,6 +29,8 @@ struct unwind_publisher;
  * @kernel:      the kernel's maps
  * @table_bytes: ceiling of kernel memory for tables
  * @runtimes:    which runtimes processes have
+ * @wanted:      called when a record names a runtime, so that the kernel needs its walk; NULL: not
+ *               called
  * @mode:        how stack dumps are walked
  * @ready:       called when a table for which unwind_publisher_walk() waits is in place, or will
  *               not come. @exe 0: one or more tables that waited for a slab are in place
@@ -39,6 +41,7 @@ struct unwind_publisher_opts {
 	struct bpfobj_unwind kernel;
 	size_t table_bytes;
 	const struct runtimes *runtimes;
+	void (*wanted)(void *ctx, uint32_t runtime);
 	enum settings_unwind mode;
 	void (*ready)(void *ctx, uint16_t exe);
 	void *ctx;

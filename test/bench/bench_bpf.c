@@ -237,6 +237,13 @@ static int measure_all(const struct series *series, struct oncpu *oc)
 	return r;
 }
 
+static void tell_verified(const struct verifier *v)
+{
+	for (size_t i = 0; i < v->n; i++)
+		printf("  %s: %u instructions verified\n", v->programs[i].name,
+		       v->programs[i].insns);
+}
+
 static int run(const struct series *series, const struct root *proc, const struct root *sys)
 {
 	const struct oncpu_opts opts = {.rate_hz = series->rate_hz,
@@ -244,7 +251,6 @@ static int run(const struct series *series, const struct root *proc, const struc
 					.kernel_stacks = true,
 					.proc = proc,
 					.sys = sys};
-	const struct verifier *verifier;
 	struct bpfobj_why why = {""};
 	struct oncpu *oc = NULL;
 	uint64_t start_ns = nsec_monotonic();
@@ -257,10 +263,15 @@ static int run(const struct series *series, const struct root *proc, const struc
 	printf("bpf, %s: loaded and attached in %.0f ms, maps %" PRIu64 " KiB (at %u Hz)\n",
 	       series->name, (double)(nsec_monotonic() - start_ns) / 1e6,
 	       oncpu_map_bytes(oc) / 1024, series->rate_hz);
-	verifier = bpfobj_verifier(oncpu_object(oc));
-	for (size_t i = 0; i < verifier->n; i++)
-		printf("  %s: %u instructions verified\n", verifier->programs[i].name,
-		       verifier->programs[i].insns);
+	tell_verified(bpfobj_verifier(oncpu_object(oc)));
+	for (uint32_t i = FRAME_RUNTIME_NONE + 1; i < FRAME_RUNTIME_MAX; i++) {
+		struct bpfobj_runtime loaded;
+
+		if (bpfobj_load_runtime(oncpu_object(oc), i, &loaded))
+			continue;
+		tell_verified(&loaded.verifier);
+		bpfobj_runtime_deinit(&loaded);
+	}
 	r = measure_all(series, oc);
 	oncpu_free(oc);
 	return r;

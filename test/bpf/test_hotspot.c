@@ -361,6 +361,7 @@ static void run(struct bench *b, const struct javas *javas, const char *path)
 				       .fn = sleeps ? take_none : take,
 				       .ctx = b,
 			       });
+	sampling_load(&b->on, FRAME_RUNTIME_HOTSPOT);
 	sampling_want(&b->on, (pid_t)b->process.id.pid);
 	loop_until(b->on.loop, enough, b);
 	assert_false(is_forgotten(b));

@@ -370,20 +370,30 @@ static void test_interval(void **state)
 	assert_int_equal(oncpu_interval_ns(b->oc), usual_ns);
 }
 
+static void check_verified(const struct verifier *v)
+{
+	assert_true(v->n > 0);
+	for (size_t i = 0; i < v->n; i++) {
+		print_message("%s: %u instructions verified\n", v->programs[i].name,
+			      v->programs[i].insns);
+		assert_in_range(v->programs[i].insns, 1, VERIFIED_INSNS_MAX);
+	}
+}
+
 static void test_verifier_cost(void **state)
 {
 	struct bench *b = *state;
 	struct oncpu_opts opts = usual(b);
-	const struct verifier *verifier;
+	struct bpfobj_runtime loaded;
 
 	opts.stack_dumps = true;
 	sample_with(b, &opts);
-	verifier = bpfobj_verifier(oncpu_object(b->oc));
-	assert_true(verifier->n > 0);
-	for (size_t i = 0; i < verifier->n; i++) {
-		print_message("%s: %u instructions verified\n", verifier->programs[i].name,
-			      verifier->programs[i].insns);
-		assert_in_range(verifier->programs[i].insns, 1, VERIFIED_INSNS_MAX);
+	check_verified(bpfobj_verifier(oncpu_object(b->oc)));
+	for (uint32_t i = FRAME_RUNTIME_NONE + 1; i < FRAME_RUNTIME_MAX; i++) {
+		assert_int_equal(bpfobj_load_runtime(oncpu_object(b->oc), i, &loaded), 0);
+		assert_int_equal(loaded.verifier.n, 1);
+		check_verified(&loaded.verifier);
+		bpfobj_runtime_deinit(&loaded);
 	}
 }
 

@@ -212,6 +212,7 @@ static void run(struct bench *b, const char *path)
 				       .fn = b->sleeps ? take_none : take,
 				       .ctx = b,
 			       });
+	sampling_load(&b->on, FRAME_RUNTIME_PYTHON);
 	sampling_want(&b->on, (pid_t)b->process.id.pid);
 	loop_until(b->on.loop, enough, b);
 	assert_false(is_forgotten(b));

@@ -386,18 +386,22 @@ static void check(struct bench *b)
 
 static void check_verified(struct bench *b, const char *const names[2])
 {
-	const struct verifier *v = bpfobj_verifier(oncpu_object(cpu_sampler_oncpu(b->on.sampler)));
+	const struct bpfobj *object = oncpu_object(cpu_sampler_oncpu(b->on.sampler));
+	struct bpfobj_runtime loaded;
 	size_t n = 0;
 
-	for (size_t i = 0; i < v->n; i++)
+	assert_int_equal(bpfobj_load_runtime(object, RUNTIME_AGENT_TEST, &loaded), 0);
+	for (size_t i = 0; i < loaded.verifier.n; i++)
 		for (size_t k = 0; k < 2 && names[k]; k++)
-			if (strcmp(v->programs[i].name, names[k]) == 0) {
+			if (strcmp(loaded.verifier.programs[i].name, names[k]) == 0) {
 				print_message("%s: %u instructions verified\n", names[k],
-					      v->programs[i].insns);
-				assert_in_range(v->programs[i].insns, 1, VERIFIED_INSNS_MAX);
+					      loaded.verifier.programs[i].insns);
+				assert_in_range(loaded.verifier.programs[i].insns, 1,
+						VERIFIED_INSNS_MAX);
 				n++;
 			}
 	assert_int_equal(n, 1 + (names[1] != NULL));
+	bpfobj_runtime_deinit(&loaded);
 }
 
 static void test_on_cpu(void **state)
@@ -443,24 +447,31 @@ static void test_off_cpu_in_parts(void **state)
 	check(b);
 }
 
+static bool is_refused(void *ctx)
+{
+	struct bench *b = ctx;
+
+	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_bpf_refused_runtimes",
+			   "") == 1;
+}
+
 /* All others are loaded, and the runtime's processes have native frames. */
 static void test_refused(void **state)
 {
-	const struct bpfobj_lacks *lacks;
+	struct bpfobj_runtime loaded;
 	struct bench *b = *state;
 
 	b->refused = true;
 	runtime_agent_refused(true);
 	start(b, runtimes, array_size(runtimes));
-	check_verified(b, (const char *const[2]){"oncpu_walk"});
-	lacks = bpfobj_lacks(oncpu_object(cpu_sampler_oncpu(b->on.sampler)));
-	print_message("%s\n", lacks->runtime_why);
-	assert_int_equal(lacks->n_runtimes, 1);
-	assert_int_equal(strncmp(lacks->runtime_why, "oncpu_walk_test: ", 17), 0);
-	assert_int_equal(
-		metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_bpf_refused_runtimes", ""),
-		1);
+	assert_int_equal(bpfobj_load_runtime(oncpu_object(cpu_sampler_oncpu(b->on.sampler)),
+					     RUNTIME_AGENT_TEST, &loaded),
+			 BPFOBJ_RUNTIME_REFUSED);
+	print_message("%s\n", loaded.why);
+	assert_int_equal(strncmp(loaded.why, "oncpu_walk_test: ", 17), 0);
+	bpfobj_runtime_deinit(&loaded);
 	loop_until(b->on.loop, enough_native, b);
+	loop_until(b->on.loop, is_refused, b);
 	cpu_sampler_finish(b->on.sampler);
 	assert_int_equal(b->odd, 0);
 	assert_true(b->whole * 100 >= b->n * 95);

@@ -191,17 +191,30 @@ static void check_counts(struct guest *g, const struct run *run)
 		fail(g, "samples were lost");
 }
 
+static void say_verified(struct guest *g, const struct verifier *v, const char *between)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		say(g, "%s%s:%u", between, v->programs[i].name, v->programs[i].insns);
+		if (!v->programs[i].insns)
+			fail(g, "the verifier did not say what it looked at");
+		between = ",";
+	}
+}
+
 static void report_load(struct guest *g, const struct run *run)
 {
 	const struct bpfobj *object = oncpu_object(run->oc);
-	const struct verifier *verifier = bpfobj_verifier(object);
+	struct bpfobj_runtime loaded;
 
 	say(g, " verified=");
-	for (size_t i = 0; i < verifier->n; i++) {
-		say(g, "%s%s:%u", i ? "," : "", verifier->programs[i].name,
-		    verifier->programs[i].insns);
-		if (!verifier->programs[i].insns)
-			fail(g, "the verifier did not say what it looked at");
+	say_verified(g, bpfobj_verifier(object), "");
+	for (uint32_t i = FRAME_RUNTIME_NONE + 1; i < FRAME_RUNTIME_MAX; i++) {
+		if (bpfobj_load_runtime(object, i, &loaded)) {
+			fail(g, "the kernel refuses a runtime");
+			continue;
+		}
+		say_verified(g, &loaded.verifier, ",");
+		bpfobj_runtime_deinit(&loaded);
 	}
 	say(g, " load_ms=%.0f load_cpu_ms=%.0f map_kib=%" PRIu64,
 	    (double)bpfobj_load_ns(object) / 1e6, (double)run->load_cpu_ns / 1e6,

@@ -30,6 +30,7 @@
 struct run {
 	struct root proc, sys;
 	struct oncpu *oc;
+	struct bpfobj_runtime loaded;
 	pid_t child;
 	bool known;	/* the walker has a record of the child */
 	uint64_t n;	/* samples since then */
@@ -120,7 +121,7 @@ static bool burn(struct run *run)
 
 static void report(const struct run *run)
 {
-	const struct verifier *v = bpfobj_verifier(oncpu_object(run->oc));
+	const struct verifier *v = &run->loaded.verifier;
 	const char *between = "";
 
 	for (size_t i = 0; i < v->n; i++)
@@ -155,6 +156,10 @@ int main(void)
 		printf("no sampler: %s\n", why.text);
 		return 1;
 	}
+	if (bpfobj_load_runtime(oncpu_object(run.oc), RUNTIME_AGENT_TEST, &run.loaded)) {
+		printf("no walk of the runtime: %s\n", run.loaded.why);
+		return 1;
+	}
 	run.child = burn_start(BURN_USER);
 	r = runtime_agent_set(oncpu_object(run.oc), &where) ||
 	    pid_filter_add(oncpu_pid_filter(run.oc), run.child) || !burn(&run);
@@ -162,6 +167,7 @@ int main(void)
 	if (oncpu_finish(run.oc, take, &run))
 		r = 1;
 	report(&run);
+	bpfobj_runtime_deinit(&run.loaded);
 	oncpu_free(run.oc);
 	return r || !run.n || run.right * 10 < run.n * 9;
 }

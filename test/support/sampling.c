@@ -37,6 +37,16 @@ void sampling_start(struct sampling *s, struct cpu_sampler_opts opts)
 		fail_msg("no sampler: %s", why.text);
 }
 
+void sampling_load(struct sampling *s, uint32_t runtime)
+{
+	struct bpfobj_runtime loaded;
+
+	assert_int_equal(
+		bpfobj_load_runtime(oncpu_object(cpu_sampler_oncpu(s->sampler)), runtime, &loaded),
+		0);
+	bpfobj_runtime_deinit(&loaded);
+}
+
 void sampling_want(struct sampling *s, pid_t pid)
 {
 	assert_true(pid > 0);

@@ -23,6 +23,8 @@ int sampling_open(struct sampling *s);
 void sampling_close(struct sampling *s);
 /* Starts to sample; @opts is completed with the loop and the roots. Fails the test if it cannot. */
 void sampling_start(struct sampling *s, struct cpu_sampler_opts opts);
+/* Load the walk of a runtime now, so that no sample comes before it. */
+void sampling_load(struct sampling *s, uint32_t runtime);
 /* Select a process, if opts.scope selects processes. */
 void sampling_want(struct sampling *s, pid_t pid);
 /* Whether the walker has no record of the process's @runtime (enum frame_runtime). A busy node can

@@ -230,13 +230,14 @@ static void no_loop(struct probe_results *f, struct config *c)
 
 static void realtime(struct probe_results *f, struct config *c)
 {
-	f->kernel.lacks.dumps = true;
+	f->kernel.lacks_dumps = true;
 	(void)c;
 }
 
 static void runtime_refused(struct probe_results *f, struct config *c)
 {
-	f->kernel.lacks = (struct bpfobj_lacks){.n_runtimes = 1, .runtime_why = "x: R1 !read_ok"};
+	f->kernel.n_refused = 1;
+	snprintf(f->kernel.runtime_why, sizeof(f->kernel.runtime_why), "x: R1 !read_ok");
 	(void)c;
 }
 

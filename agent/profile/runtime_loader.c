@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/runtime_loader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "base/worker.h"
+#include "profile/bpfobj.h"
+
+/* Time between two loads of a runtime with errors of the system (memory, rights). */
+#define RETRY_NS (60 * NSEC_PER_SEC)
+
+enum load_state {
+	LOAD_NONE,
+	LOAD_PENDING,
+	LOAD_OK,
+	LOAD_REFUSED,
+};
+
+struct runtime_load {
+	enum load_state state;
+	uint64_t again_ns; /* monotonic: no load before, after an error */
+};
+
+struct runtime_loader {
+	struct loop *loop;
+	const struct bpfobj *obj;
+	struct worker *worker;	    /* NULL: no runtime was wanted yet */
+	struct runtime_load *loads; /* by enum frame_runtime of the object, @n */
+	size_t n;
+};
+
+struct load_job {
+	struct work work;
+	struct runtime_loader *loader;
+	uint32_t runtime;
+	struct bpfobj_runtime loaded;
+	int result;
+};
+
+static void run(struct work *work)
+{
+	struct load_job *job = (struct load_job *)work;
+
+	job->result = bpfobj_load_runtime(job->loader->obj, job->runtime, &job->loaded);
+}
+
+static void note_result(const struct load_job *job)
+{
+	struct runtime_load *load = &job->loader->loads[job->runtime];
+
+	switch (job->result) {
+	case BPFOBJ_RUNTIME_OK:
+		load->state = LOAD_OK;
+		break;
+	case BPFOBJ_RUNTIME_REFUSED:
+		load->state = LOAD_REFUSED;
+		log_warn("the kernel refuses the program of a language runtime, leaving it out",
+			 log_str("why", job->loaded.why));
+		break;
+	default:
+		load->state = LOAD_NONE;
+		load->again_ns = nsec_monotonic() + RETRY_NS;
+		log_warn("loading the program of a language runtime failed, trying again later",
+			 log_str("err", strerror(-job->result)));
+	}
+}
+
+static void done(struct work *work)
+{
+	struct load_job *job = (struct load_job *)work;
+
+	if (!work->cancelled) {
+		note_result(job);
+		if (job->result >= 0)
+			bpfobj_runtime_deinit(&job->loaded);
+	}
+	free(job);
+}
+
+int runtime_loader_new(struct loop *loop, const struct bpfobj *obj, struct runtime_loader **ret)
+{
+	struct runtime_loader *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	*l = (struct runtime_loader){.loop = loop, .obj = obj, .n = bpfobj_unwind(obj).n_runtimes};
+	l->loads = calloc(l->n, sizeof(*l->loads));
+	if (!l->loads) {
+		free(l);
+		return -ENOMEM;
+	}
+	*ret = l;
+	return 0;
+}
+
+void runtime_loader_free(struct runtime_loader *l)
+{
+	if (!l)
+		return;
+	worker_free(l->worker);
+	free(l->loads);
+	free(l);
+}
+
+void runtime_loader_want(struct runtime_loader *l, uint32_t runtime)
+{
+	struct runtime_load *load = &l->loads[runtime];
+	struct load_job *job;
+
+	if (load->state != LOAD_NONE || nsec_monotonic() < load->again_ns)
+		return;
+	if (!l->worker && worker_new(l->loop, "bpf-load", l->n, &l->worker))
+		return;
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return;
+	job->work = (struct work){.run = run, .done = done};
+	job->loader = l;
+	job->runtime = runtime;
+	if (worker_submit(l->worker, &job->work))
+		free(job);
+	else
+		load->state = LOAD_PENDING;
+}
+
+size_t runtime_loader_pending(const struct runtime_loader *l)
+{
+	return l->worker ? worker_pending(l->worker) : 0;
+}
+
+void runtime_loader_collect(void *loader, struct metric_sink *sink)
+{
+	static const struct metric_family_desc refused = {
+		"podprof_bpf_refused_runtimes", METRIC_GAUGE,
+		"Language runtimes with a program that the kernel refuses.", NULL};
+	const struct runtime_loader *l = loader;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		n += l->loads[i].state == LOAD_REFUSED;
+	metric_family(sink, &refused);
+	metric_u64(sink, n, NULL, 0);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_PROFILE_RUNTIME_LOADER_H
+#define PODPROF_PROFILE_RUNTIME_LOADER_H
+
+/*
+ * Loads the walks of a language runtime with the first process of this runtime. The verifier takes
+ * longer for these walks than for all other programs, and few nodes have all runtimes. A thread of
+ * its own waits for the verifier.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct bpfobj;
+struct loop;
+struct metric_sink;
+struct runtime_loader;
+
+/* @obj: borrowed until runtime_loader_free(). 0 or -errno. */
+int runtime_loader_new(struct loop *loop, const struct bpfobj *obj, struct runtime_loader **ret);
+/* Waits for a load under way. NULL: does nothing. */
+void runtime_loader_free(struct runtime_loader *l);
+
+/* A process has the runtime (enum frame_runtime). Starts the first load; after an error of the
+ * system also the next, a minute later. */
+void runtime_loader_want(struct runtime_loader *l, uint32_t runtime);
+/* Loads waiting or under way. */
+size_t runtime_loader_pending(const struct runtime_loader *l);
+/* A metric_collect_fn. */
+void runtime_loader_collect(void *loader, struct metric_sink *sink);
+
+#endif
