@@ -67,6 +67,12 @@ static void place(const void *function, uint32_t at, struct runtime_place *ret)
 	*ret = hotspot_function_place(function);
 }
 
+static bool is_by_place(const uint64_t words[2])
+{
+	(void)words;
+	return true;
+}
+
 static const struct runtime_reader_kind kind = {
 	.name = "java",
 	.runtime = FRAME_RUNTIME_HOTSPOT,
@@ -80,7 +86,7 @@ static const struct runtime_reader_kind kind = {
 	.find = find,
 	.record = record,
 	.version = version,
-	.by_place = true,
+	.is_by_place = is_by_place,
 	.function_bytes = sizeof(struct hotspot_function),
 	.read = read_function,
 	.function_deinit = function_deinit,

@@ -531,9 +531,11 @@ const void *runtime_reader_record(void *reader, const struct address_space_who *
 static struct function_key function_key_of(const struct runtime_reader *r,
 					   const struct frame_record *frame)
 {
-	const uint64_t place = r->kind->by_place ? 0 : UINT32_MAX;
+	struct function_key key = {{frame->words[0], frame->words[1]}};
 
-	return (struct function_key){{frame->words[0], frame->words[1] & ~place}};
+	if (!r->kind->is_by_place || !r->kind->is_by_place(key.words))
+		key.words[1] &= ~(uint64_t)UINT32_MAX;
+	return key;
 }
 
 static struct function *function_find(const struct runtime_reader *r, const struct process *p,

@@ -40,10 +40,11 @@ struct runtime_reader;
  *              has @target_bytes zeros before. An outcome, -errno
  * @record:     the walker's record in a target, for a process with outcome 0. Loop
  * @version:    release of a target as text; "": not known. Loop
- * @by_place:   a function is read for each place, not once for all
+ * @is_by_place: whether the function of a frame is read for each place, not once for all; NULL:
+ *              never. Loop
  * @function_bytes: of a function; all zeros is empty
- * @read:       read the function of a frame. @words are the frame's; unless @by_place, the place
- *              (bits 31..0 of the second) is 0. @ret stays empty on failure. 0, an outcome, -errno
+ * @read:       read the function of a frame. @words are the frame's; unless @is_by_place(), the
+ * place (bits 31..0 of the second) is 0. @ret stays empty on failure. 0, an outcome, -errno
  * @function_deinit: loop
  * @function_size: bytes of memory behind the function. Loop
  * @place:      the place @place of a frame in its function, borrowed from the function. Loop
@@ -62,7 +63,7 @@ struct runtime_reader_kind {
 		    void *ret);
 	const void *(*record)(const void *target);
 	void (*version)(const void *target, char ret[RUNTIME_VERSION_BYTES]);
-	bool by_place;
+	bool (*is_by_place)(const uint64_t words[2]);
 	size_t function_bytes;
 	int (*read)(struct memory *m, const void *target, const uint64_t words[2], void *ret);
 	void (*function_deinit)(void *function);

@@ -57,17 +57,20 @@ static void function_deinit(void *function)
 
 static size_t function_size(const void *function)
 {
-	return ((const struct v8_function *)function)->n_places * sizeof(struct v8_place);
+	const struct v8_function *f = function;
+
+	return f->n_bytes + f->n_places * sizeof(struct v8_place);
 }
 
 static void place(const void *function, uint32_t at, struct runtime_place *ret)
 {
-	const struct v8_function *f = function;
+	*ret = v8_function_place(function, at);
+}
 
-	*ret = (struct runtime_place){
-		.function = {.name = f->name, .file = f->file, .start_line = f->first_line},
-		.line = v8_function_line(f, at),
-	};
+/* The functions inlined at an address are that address's own. */
+static bool is_by_place(const uint64_t words[2])
+{
+	return words[0] & V8_COMPILED;
 }
 
 static const struct runtime_reader_kind kind = {
@@ -83,6 +86,7 @@ static const struct runtime_reader_kind kind = {
 	.find = find,
 	.record = record,
 	.version = version,
+	.is_by_place = is_by_place,
 	.function_bytes = sizeof(struct v8_function),
 	.read = read_function,
 	.function_deinit = function_deinit,

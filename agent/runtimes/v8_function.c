@@ -1,258 +1,279 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A SharedFunctionInfo has a script, and the function's name or, once the function is compiled, the
- * scope with the name, the name inferred from the source, and the positions of the function in the
- * script. The scope begins with flags and numbers; the names of the locals that closures use, and
- * a word about each, come next; then what the flags announce.
- *
  * The collector moves objects. Then the words at the address of a frame are others, and the check
  * fails. The check has two addresses and a number, no contents: a freed function shares the name
  * with a new function of the same number, if the new SharedFunctionInfo, scope and script have the
  * same three addresses.
+ *
+ * A frame of compiled code has fewer bits of the check, and the address in the code. The code
+ * refers to the function: if not, it was freed, and only the function itself is known.
  */
 #include "runtimes/v8_function.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "procmap/memory.h"
+#include "runtimes/v8_baseline.h"
+#include "runtimes/v8_code.h"
 #include "runtimes/v8_lines.h"
 #include "runtimes/v8_places.h"
-#include "runtimes/v8_string.h"
-
-#define CHECK_FACTOR 0x9e3779b97f4a7c15ull
+#include "runtimes/v8_shared.h"
 
 void v8_function_deinit(struct v8_function *f)
 {
+	free(f->functions);
 	free(f->places);
 	*f = (struct v8_function){0};
 }
 
-/* ---------------------------------------------------------------- the check */
-
-static uint32_t check_of(const uint64_t *words, size_t n)
+/* The place of a frame of compiled code is no bytecode. */
+static void forget_places(struct v8_function *f)
 {
-	uint64_t h = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		h = (h ^ words[i]) * CHECK_FACTOR;
-		h ^= h >> 29;
-	}
-	return (uint32_t)(h >> 32);
+	free(f->places);
+	f->places = NULL;
+	f->n_places = 0;
 }
 
-/* The words of the check, then of the rest. */
-struct shared {
-	uint64_t name, script, number;
-	uint64_t data;
+struct reading {
+	struct v8_heap heap;
+	const struct v8_image *image;
+	uint64_t bias;
+	uint64_t object; /* the SharedFunctionInfo */
+	uint64_t pc;	 /* in compiled code; 0: another frame */
+	uint32_t check;
+	unsigned int n_bits; /* of @check */
 };
 
-static int read_shared(const struct v8_heap *heap, uint64_t object, struct shared *ret)
-{
-	const int32_t *c = heap->constants;
-	uint8_t bytes[V8_SHARED_BYTES];
-	uint32_t number;
-	int r = v8_bytes_read(heap, object, 0, bytes, sizeof(bytes));
-
-	if (r)
-		return r;
-	memcpy(&ret->name, bytes + c[V8_SHARED_NAME], 8);
-	memcpy(&ret->script, bytes + c[V8_SHARED_SCRIPT], 8);
-	memcpy(&ret->data, bytes + c[V8_SHARED_DATA], 8);
-	memcpy(&number, bytes + c[V8_SHARED_LENGTH] + V8_NUMBER_BEHIND, 4);
-	ret->number = number;
-	return 0;
-}
-
-static bool is_of_frame(const struct shared *shared, const uint64_t words[2])
-{
-	const uint64_t key[] = {shared->name, shared->script, shared->number};
-
-	return check_of(key, array_size(key)) == words[1] >> 32;
-}
-
-/* ---------------------------------------------------------------- the scope */
-
-/* Bits of a scope's flags, the same in V8 10 to 14. */
-#define SCOPE_CLASS_INDEX   (1u << 10)
-#define SCOPE_FUNCTION_NAME (3u << 12)
-#define SCOPE_INFERRED	    (1u << 14)
-/* Locals of a scope up to which their names are in it; else one word leads to a table. */
-#define SCOPE_INLINE_LOCALS 75
-/* Locals of a scope. Reached: the function has no name. */
-#define SCOPE_LOCALS_MAX    65536
-/* Number of the first word behind the numbers if these include the positions. */
-#define SCOPE_FIRST_LONG    5
-/* Words that are read behind the locals. */
-#define SCOPE_WORDS	    8
-
-struct scope {
-	uint64_t name, inferred; /* 0: none */
-	uint32_t start, end;	 /* positions; 0, 0 if they are not known */
+/* One function while it is read. */
+struct text {
+	struct v8_source source;
+	uint32_t first_line; /* 0: not known */
+	uint32_t line;
 };
 
-/* The words of a scope begin behind its map. */
-static uint64_t scope_at(uint64_t number)
+static int read_shared(const struct reading *r, struct v8_shared *ret)
 {
-	return 8 + number * 8;
-}
+	int result = v8_shared_read(&r->heap, r->object, ret);
 
-static bool take_positions(const uint64_t words[2], struct scope *ret)
-{
-	if (!v8_is_integer(words[0]) || !v8_is_integer(words[1]) || v8_integer(words[0]) < 0 ||
-	    v8_integer(words[1]) < v8_integer(words[0]))
-		return false;
-	ret->start = (uint32_t)v8_integer(words[0]);
-	ret->end = (uint32_t)v8_integer(words[1]);
-	return true;
-}
-
-/* The words behind the locals. False if they are not in their places. */
-static bool take_scope(uint32_t flags, const uint64_t *words, bool has_positions, struct scope *ret)
-{
-	size_t i = flags & SCOPE_CLASS_INDEX ? 1 : 0;
-
-	*ret = (struct scope){0};
-	if (flags & SCOPE_FUNCTION_NAME) {
-		ret->name = words[i];
-		i += 2;
-	}
-	if (flags & SCOPE_INFERRED)
-		ret->inferred = words[i++];
-	return !has_positions || take_positions(words + i, ret);
-}
-
-static int read_scope(const struct v8_heap *heap, uint64_t object, struct scope *ret)
-{
-	const uint64_t first = (uint64_t)heap->constants[V8_SCOPE_FIRST];
-	uint64_t words[SCOPE_WORDS + 1] = {0}, flags, n, positions[2], at;
-	size_t n_bytes;
-	int r = v8_word_read(heap, object, scope_at(0), &flags);
-
-	if (!r)
-		r = v8_word_read(heap, object, scope_at((uint64_t)heap->constants[V8_SCOPE_LOCALS]),
-				 &n);
-	if (r)
-		return r;
-	if (!v8_is_integer(n) || v8_integer(n) < 0 || v8_integer(n) > SCOPE_LOCALS_MAX)
+	if (!result && v8_shared_check(ret) >> (32 - r->n_bits) != r->check)
 		return V8_ODD;
-	n = (uint64_t)v8_integer(n);
-	/* a small integer, or an int with nothing behind */
-	flags |= flags >> 32;
-	at = first + n + (n < SCOPE_INLINE_LOCALS ? n : 1);
-	r = v8_outcome_of_memory(memory_read_some(heap->memory, object - 1 + scope_at(at), words,
-						  sizeof(words), &n_bytes));
-	if (r)
-		return r;
-	if (first >= SCOPE_FIRST_LONG) {
-		(void)take_scope((uint32_t)flags, words, false, ret);
-		r = v8_bytes_read(heap, object, scope_at(first - 2), positions, sizeof(positions));
-		if (!r)
-			(void)take_positions(positions, ret);
-		return r;
-	}
-	/* a module has one more number before the locals */
-	if (!take_scope((uint32_t)flags, words, true, ret) &&
-	    !take_scope((uint32_t)flags, words + 1, true, ret))
-		(void)take_scope((uint32_t)flags, words, false, ret);
+	return result;
+}
+
+/* ---------------------------------------------------------------- lines */
+
+/* The lines of a function, and of @character in it. Without lines, the source may be elsewhere. */
+static int read_lines(const struct reading *r, struct text *text, uint32_t character,
+		      struct v8_lines *ret)
+{
+	const struct v8_source *source = &text->source;
+	int result;
+
+	if (!source->script || !source->end)
+		return 0;
+	result = v8_lines_read(&r->heap, source->script, source->start, source->end, ret);
+	if (result)
+		return result == V8_ODD ? 0 : result;
+	text->first_line = v8_lines_find(ret, source->start);
+	if (character >= source->start && character <= source->end)
+		text->line = v8_lines_find(ret, character);
 	return 0;
 }
 
-/* ---------------------------------------------------------------- names */
-
-/* A string, or "" for another object. */
-static int read_text(const struct v8_heap *heap, uint64_t word, char *ret, size_t n)
-{
-	int r = v8_is_object(word) ? v8_string_read(heap, word, ret, n) : V8_ODD;
-
-	if (r)
-		*ret = 0;
-	return r == V8_ODD ? 0 : r;
-}
-
-static int read_name(const struct v8_heap *heap, const struct shared *shared, struct scope *scope,
-		     struct v8_function *ret)
-{
-	uint16_t type = 0;
-	int r = v8_is_object(shared->name) ? v8_type_read(heap, shared->name, &type) : 0;
-
-	scope->name = shared->name;
-	if (!r && type == heap->constants[V8_TYPE_SCOPE])
-		r = read_scope(heap, shared->name, scope);
-	if (!r)
-		r = read_text(heap, scope->name, ret->name, sizeof(ret->name));
-	if (!r && !*ret->name)
-		r = read_text(heap, scope->inferred, ret->name, sizeof(ret->name));
-	if (!*ret->name)
-		strcpy(ret->name, "(anonymous)");
-	return r;
-}
-
-/* A URL of a file as its path. */
-static void strip_scheme(char *file)
-{
-	static const char scheme[] = "file://";
-
-	if (strncmp(file, scheme, sizeof(scheme) - 1) == 0)
-		memmove(file, file + sizeof(scheme) - 1, strlen(file) - (sizeof(scheme) - 1) + 1);
-}
-
-/* File and lines. A builtin has no script. */
-static int read_script(const struct v8_heap *heap, const struct shared *shared,
-		       const struct scope *scope, struct v8_function *ret)
+static int read_scope(const struct reading *r, const struct v8_scope *scope, struct text *ret)
 {
 	_cleanup_(v8_lines_deinit) struct v8_lines lines = {0};
-	uint64_t name;
-	int r = v8_is_object(shared->script) ? v8_type_check(heap, shared->script, V8_TYPE_SCRIPT)
-					     : V8_ODD;
+	struct v8_shared shared;
+	int result = v8_shared_read(&r->heap, scope->shared, &shared);
 
-	if (r)
-		return r == V8_ODD ? 0 : r;
-	r = v8_word_read(heap, shared->script, (uint64_t)heap->constants[V8_SCRIPT_NAME], &name);
-	if (!r)
-		r = read_text(heap, name, ret->file, sizeof(ret->file));
-	strip_scheme(ret->file);
-	if (r || !scope->end)
-		return r;
-	r = v8_lines_read(heap, shared->script, scope->start, scope->end, &lines);
-	ret->first_line = v8_lines_find(&lines, scope->start);
-	if (!r && ret->first_line)
-		r = v8_places_read(heap, shared->data, &lines, &ret->places, &ret->n_places);
-	return r == V8_ODD ? 0 : r; /* the source may be elsewhere */
+	if (!result)
+		result = v8_source_read(&r->heap, &shared, &ret->source);
+	return result ? result : read_lines(r, ret, scope->character, &lines);
 }
 
 /* ---------------------------------------------------------------- functions */
 
+static size_t copy_text(char *to, const char *from)
+{
+	const size_t n = strlen(from) + 1;
+
+	memcpy(to, from, n);
+	return n;
+}
+
+/* All in one piece of memory. */
+static int keep(const struct text *texts, size_t n, struct v8_function *ret)
+{
+	size_t bytes = n * sizeof(struct runtime_place);
+	char *at;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += strlen(texts[i].source.name) + 1 + strlen(texts[i].source.file) + 1;
+	ret->functions = calloc(1, bytes);
+	if (!ret->functions)
+		return -ENOMEM;
+	ret->n_functions = n;
+	ret->n_bytes = bytes;
+	at = (char *)(ret->functions + n);
+	for (size_t i = 0; i < n; i++) {
+		struct runtime_place *place = &ret->functions[i];
+
+		place->function.name = at;
+		at += copy_text(at, texts[i].source.name);
+		place->function.file = at;
+		at += copy_text(at, texts[i].source.file);
+		place->function.start_line = texts[i].first_line;
+		place->line = texts[i].line;
+	}
+	return 0;
+}
+
+/* The line of the address in baseline code. */
+static int find_baseline_line(const struct reading *r, const struct v8_code *code,
+			      const struct v8_function *f, uint32_t *ret)
+{
+	const struct v8_sizes sizes = {r->image->sizes + r->bias, r->image->n_sizes};
+	uint32_t bytecode;
+	int result;
+
+	if (!r->image->sizes || !f->n_places)
+		return 0;
+	result = v8_baseline_find(&r->heap, &sizes, code, r->pc, &bytecode);
+	if (!result)
+		*ret = v8_places_find(f->places, f->n_places,
+				      (uint32_t)r->heap.constants[V8_BYTECODE_DATA] - 1 + bytecode);
+	return result == V8_ODD ? 0 : result;
+}
+
+/* A function with lines by bytecode: interpreted, of baseline code @code, or a builtin. */
+static int read_one(const struct reading *r, const struct v8_shared *shared,
+		    const struct v8_code *code, struct v8_function *ret)
+{
+	_cleanup_(v8_lines_deinit) struct v8_lines lines = {0};
+	_cleanup_(freep) struct text *text = calloc(1, sizeof(*text));
+	int result;
+
+	if (!text)
+		return -ENOMEM;
+	result = v8_source_read(&r->heap, shared, &text->source);
+	if (!result)
+		result = read_lines(r, text, V8_NO_POSITION, &lines);
+	if (!result && text->first_line)
+		result = v8_places_read(&r->heap, shared->data, &lines, &ret->places,
+					&ret->n_places);
+	if (!result && code)
+		result = find_baseline_line(r, code, ret, &text->line);
+	return result ? result : keep(text, 1, ret);
+}
+
+/* A function of optimised code, and those inlined there. */
+static int read_all(const struct reading *r, const struct v8_code *code, struct v8_function *ret)
+{
+	_cleanup_(freep) struct text *texts = NULL;
+	struct v8_scopes scopes;
+	int result = v8_scopes_read(&r->heap, code, r->object, r->pc, &scopes);
+
+	if (result)
+		return result;
+	texts = calloc(scopes.n, sizeof(*texts));
+	if (!texts)
+		return -ENOMEM;
+	for (size_t i = 0; !result && i < scopes.n; i++)
+		result = read_scope(r, &scopes.items[i], &texts[i]);
+	return result ? result : keep(texts, scopes.n, ret);
+}
+
+/* Whether the function refers to the code: a copy of the interpreter's entry, made for other
+ * profilers
+ * (--interpreted-frames-native-stack), or baseline code of old releases. 0; V8_ODD if not; an
+ * outcome of memory, -errno. */
+static int check_code(const struct reading *r, const struct v8_shared *shared,
+		      const struct v8_code *code)
+{
+	uint64_t words[2];
+	int result = v8_bytes_read(&r->heap, shared->data, 8, words, sizeof(words));
+
+	return result || words[0] == code->object || words[1] == code->object ? result : V8_ODD;
+}
+
+/* V8_ODD if the code is not the function's. */
+static int read_compiled(const struct reading *r, const struct v8_shared *shared,
+			 const struct v8_code *code, struct v8_function *ret)
+{
+	struct v8_code baseline = *code;
+	int result;
+
+	if (code->kind == V8_CODE_OPTIMISED)
+		return read_all(r, code, ret);
+	result = v8_bytecode_find(&r->heap, shared->data, &baseline.data);
+	if (!result && (code->kind != V8_CODE_BASELINE || baseline.data != code->data))
+		result = check_code(r, shared, code);
+	return result ? result
+		      : read_one(r, shared, code->kind == V8_CODE_BASELINE ? &baseline : NULL, ret);
+}
+
+static int read_frame(const struct reading *r, struct v8_function *ret)
+{
+	struct v8_code code = {0}, again = {0};
+	struct v8_shared shared;
+	int result = read_shared(r, &shared);
+
+	if (result || !r->pc)
+		return result ? result : read_one(r, &shared, NULL, ret);
+	result = v8_code_find(&r->heap, r->pc, &code);
+	if (!result)
+		result = read_compiled(r, &shared, &code, ret);
+	if (!result)
+		result = v8_code_find(&r->heap, r->pc, &again);
+	if (!result && memcmp(&code, &again, sizeof(code)) != 0)
+		result = V8_ODD;
+	if (result != V8_ODD)
+		return result;
+	v8_function_deinit(ret);
+	return read_one(r, &shared, NULL, ret);
+}
+
 int v8_function_read(struct memory *m, const struct v8_target *target, const uint64_t words[2],
 		     struct v8_function *ret)
 {
-	const struct v8_heap heap = {m, target->image.constants};
-	const uint64_t object = words[0] + 1;
-	struct shared shared = {0}, again = {0};
-	struct scope scope = {0};
-	int r = v8_type_check(&heap, object, V8_TYPE_SHARED);
+	struct reading r = {
+		.heap = {m, target->image.constants},
+		.image = &target->image,
+		.bias = target->bias,
+		.object = (words[0] & ~V8_FLAGS) + 1,
+		.check = (uint32_t)(words[1] >> 32),
+		.n_bits = 32,
+	};
+	struct v8_shared again;
+	int result;
 
-	if (!r)
-		r = read_shared(&heap, object, &shared);
-	if (!r && !is_of_frame(&shared, words))
-		return V8_ODD;
-	if (!r)
-		r = read_name(&heap, &shared, &scope, ret);
-	if (!r)
-		r = read_script(&heap, &shared, &scope, ret);
-	if (!r)
-		r = read_shared(&heap, object, &again);
-	if (!r && !is_of_frame(&again, words))
-		r = V8_ODD;
-	if (r)
+	if (words[0] & V8_COMPILED) {
+		const __u64 frame[2] = {words[0], words[1]};
+
+		r.pc = words[1] & (V8_PC_LIMIT - 1);
+		r.check = v8_compiled_check(frame);
+		r.n_bits = V8_COMPILED_BITS;
+	}
+	result = r.pc && !target->image.has_code ? V8_ODD : read_frame(&r, ret);
+	if (!result)
+		result = read_shared(&r, &again);
+	if (result)
 		v8_function_deinit(ret);
-	return r;
+	else if (r.pc)
+		forget_places(ret);
+	return result;
 }
 
-uint32_t v8_function_line(const struct v8_function *f, uint32_t place)
+struct runtime_place v8_function_place(const struct v8_function *f, uint32_t at)
 {
-	return place ? v8_places_find(f->places, f->n_places, place) : 0;
+	struct runtime_place place = f->functions[f->n_functions - 1];
+
+	if (f->n_places)
+		place.line = at ? v8_places_find(f->places, f->n_places, at) : 0;
+	place.inlined = f->functions;
+	place.n_inlined = f->n_functions - 1;
+	return place;
 }

@@ -2,7 +2,7 @@
 #ifndef PODPROF_RUNTIMES_V8_FUNCTION_H
 #define PODPROF_RUNTIMES_V8_FUNCTION_H
 
-/* The function of a JavaScript frame, read from the memory of the process. */
+/* The functions of a JavaScript frame, read from the memory of the process. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,12 +13,18 @@
 struct memory;
 struct v8_place;
 
-/* {0} is empty. */
+/**
+ * struct v8_function - {0} is empty
+ * @functions: innermost first; the last is the frame's, the others are inlined there. Owned, with
+ *             the strings, @n_bytes
+ * @places:    @n_places lines of the bytecode, ascending; owned. None for compiled code, whose
+ *             lines are in @functions
+ */
 struct v8_function {
-	char name[RUNTIMES_NAME_MAX];
-	char file[RUNTIMES_FILE_MAX];
-	uint32_t first_line;	 /* 0: not known */
-	struct v8_place *places; /* @n_places lines of the bytecode, ascending; owned */
+	struct runtime_place *functions;
+	size_t n_functions;
+	size_t n_bytes;
+	struct v8_place *places;
 	size_t n_places;
 };
 
@@ -26,7 +32,7 @@ void v8_function_deinit(struct v8_function *f);
 
 /**
  * v8_function_read() - read a function
- * @words: of the frame; the place does not count
+ * @words: of the frame; the place does not count, but for compiled code
  * @ret:   must be empty; stays empty on failure
  *
  * The types of the objects are checked. The words of the check are compared before and after the
@@ -38,7 +44,7 @@ void v8_function_deinit(struct v8_function *f);
 int v8_function_read(struct memory *m, const struct v8_target *target, const uint64_t words[2],
 		     struct v8_function *ret);
 
-/* The line at @place of a frame's second word; 0: not known. */
-uint32_t v8_function_line(const struct v8_function *f, uint32_t place);
+/* The answer for the place @at of a frame's second word, borrowed from @f. */
+struct runtime_place v8_function_place(const struct v8_function *f, uint32_t at);
 
 #endif

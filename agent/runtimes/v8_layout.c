@@ -108,6 +108,11 @@ static const char *const names[V8_CONSTANT_MAX][CONSTANT_NAMES] = {
 	[V8_EXTERNAL_RESOURCE] = {CLASS "ExternalString__resource__Object"},
 	[V8_TYPE_BYTECODE] = {TYPE "BytecodeArray__BYTECODE_ARRAY_TYPE"},
 	[V8_BYTECODE_DATA] = {CLASS "BytecodeArray__data__uintptr_t"},
+	[V8_TYPE_CODE] = {TYPE "Code__CODE_TYPE"},
+	[V8_TYPE_STREAM] = {TYPE "InstructionStream__INSTRUCTION_STREAM_TYPE"},
+	[V8_TYPE_WRAPPER] = {TYPE "SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE"},
+	[V8_KIND_MASK] = {"v8dbg_CodeKindFieldMask"},
+	[V8_KIND_BASELINE] = {"v8dbg_CodeKindBaseline"},
 };
 
 /* One name of a constant. */
@@ -232,10 +237,12 @@ static const char *const functions[] = {
 	"_ZN2v88internal7Isolate27CurrentEmbeddedBlobCodeSizeEv",
 };
 
-/* The variable that the function at @vaddr returns: mov x(%rip), %rax or %eax. */
+/* The variable that the function at @vaddr returns: mov x(%rip), %rax or %eax, perhaps behind the
+ * beginning of a frame. */
 static int variable_of(const struct elffile *ef, uint64_t vaddr, uint64_t *ret)
 {
 	static const uint8_t begin[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
+	static const uint8_t frame[] = {0x55, 0x48, 0x89, 0xe5}; /* push %rbp; mov %rsp, %rbp */
 	uint8_t code[16];
 	size_t at = 0;
 	uint64_t off;
@@ -249,6 +256,8 @@ static int variable_of(const struct elffile *ef, uint64_t vaddr, uint64_t *ret)
 		return r < 0 ? r : V8_MALFORMED;
 	if (memcmp(code, begin, sizeof(begin)) == 0)
 		at = sizeof(begin);
+	if (memcmp(code + at, frame, sizeof(frame)) == 0)
+		at += sizeof(frame);
 	at += code[at] == 0x48;
 	if (code[at] != 0x8b || code[at + 1] != 0x05)
 		return V8_BUILTINS_UNKNOWN;
@@ -294,9 +303,105 @@ static int read_version(const struct elffile *ef, enum elfsym_table table, uint3
 /* Where a bytecode array refers to its table of source positions; 0: not known. */
 static int32_t table_of(const uint32_t *version)
 {
-	if (version[0] < 10 || version[0] > 14)
+	/* the form of the table changes between 13 and 14.6 */
+	if (version[0] < 9 || (version[0] > 13 && (version[0] != 14 || version[1] != 6)))
 		return 0;
 	return version[0] < 12 ? 32 : 24;
+}
+
+/* ---------------------------------------------------------------- constants without a name */
+
+/* Constants that a release does not name. */
+static const struct unnamed {
+	uint32_t version[2];
+	enum v8_constant constant;
+	int32_t value;
+} unnamed[] = {
+	{{9, 4}, V8_FRAME_ARRAY, -32}, {{9, 4}, V8_FRAME_OFFSET, -40},
+	{{9, 4}, V8_SCRIPT_SOURCE, 8}, {{9, 4}, V8_BYTECODE_DATA, 54},
+	{{9, 4}, V8_KIND_MASK, 15},    {{9, 4}, V8_KIND_BASELINE, 11},
+};
+
+static void set_unnamed(struct v8_image *image, bool *known)
+{
+	for (size_t i = 0; i < array_size(unnamed); i++) {
+		const struct unnamed *u = &unnamed[i];
+
+		if (known[u->constant] ||
+		    memcmp(u->version, image->version, sizeof(u->version)) != 0)
+			continue;
+		image->constants[u->constant] = u->value;
+		known[u->constant] = true;
+	}
+	/* not named from 12 on; the first word in all */
+	if (!known[V8_SHARED_DATA])
+		image->constants[V8_SHARED_DATA] = 8;
+	known[V8_SHARED_DATA] = true;
+}
+
+/* ---------------------------------------------------------------- compiled code */
+
+/* What is not named in all releases: offsets and numbers from V8_CODE_HEADER on but for the kinds.
+ */
+struct code_layout {
+	uint32_t version[2];
+	int32_t header, start, flags, size, data, positions;
+	int32_t shared, literals, inlined;
+	int32_t table_shift;
+};
+
+static const struct code_layout code_layouts[] = {
+	{{9, 4}, 96, 0, 48, 40, 16, 24, 6, 2, 7, 0},
+	{{10, 2}, 128, 0, 48, 40, 16, 24, 6, 2, 7, 0},
+	{{11, 3}, 16, 40, 48, 56, 16, 24, 6, 2, 7, 0},
+	{{12, 4}, 32, 40, 48, 52, 8, 16, 6, 2, 7, 0},
+	{{13, 6}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0},
+	{{14, 6}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
+};
+
+static void set_code(const bool *known, struct v8_image *ret)
+{
+	int32_t *c = ret->constants;
+
+	for (size_t i = 0; i < array_size(code_layouts); i++) {
+		const struct code_layout *l = &code_layouts[i];
+
+		if (memcmp(l->version, ret->version, sizeof(l->version)) != 0)
+			continue;
+		c[V8_CODE_HEADER] = l->header;
+		c[V8_CODE_START] = l->start;
+		c[V8_CODE_FLAGS] = l->flags;
+		c[V8_CODE_SIZE] = l->size;
+		c[V8_CODE_DATA] = l->data;
+		c[V8_CODE_POSITIONS] = l->positions;
+		c[V8_DEOPT_SHARED] = l->shared;
+		c[V8_DEOPT_LITERALS] = l->literals;
+		c[V8_DEOPT_INLINED] = l->inlined;
+		c[V8_TABLE_SHIFT] = l->table_shift;
+		ret->has_code = known[V8_TYPE_CODE] && known[V8_KIND_MASK] &&
+				known[V8_KIND_BASELINE] && (known[V8_TYPE_STREAM] || !l->start);
+	}
+	if (!known[V8_TYPE_WRAPPER])
+		c[V8_TYPE_WRAPPER] = 0;
+	if (!known[V8_TYPE_STREAM])
+		c[V8_TYPE_STREAM] = 0;
+}
+
+/* Without the sizes, the lines of baseline code are not known. */
+static int find_sizes(const struct elffile *ef, enum elfsym_table table, struct v8_image *ret)
+{
+	static const char *const sizes[] = {
+		"_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE"};
+	struct elfsym symbol = {0};
+	int r = elfsym_find(ef, table, ELFSYM_DATA, sizes, 1, &symbol);
+
+	if (r < 0)
+		return r;
+	if (!r && symbol.n && symbol.size % 3 == 0 && symbol.size / 3 <= V8_BYTECODES_MAX) {
+		ret->sizes = symbol.vaddr;
+		ret->n_sizes = (uint32_t)(symbol.size / 3);
+	}
+	return 0;
 }
 
 static bool is_whole(const bool *known)
@@ -323,10 +428,7 @@ int v8_image_probe(const struct elffile *ef, struct v8_image *ret)
 	memcpy(ret->version, image.version, sizeof(ret->version));
 	if (r < 0)
 		return r;
-	/* not named from 12 on; the first word in all */
-	if (!known[V8_SHARED_DATA])
-		image.constants[V8_SHARED_DATA] = 8;
-	known[V8_SHARED_DATA] = true;
+	set_unnamed(&image, known);
 	if (known[V8_SMI_SHIFT] && image.constants[V8_SMI_SHIFT] != 31)
 		return V8_COMPRESSED;
 	if (!is_whole(known) || !is_known_layout(image.constants) ||
@@ -334,6 +436,12 @@ int v8_image_probe(const struct elffile *ef, struct v8_image *ret)
 		return V8_VERSION;
 	if (known[V8_TYPE_BYTECODE] && known[V8_BYTECODE_DATA])
 		image.constants[V8_BYTECODE_TABLE] = table_of(image.version);
+	set_code(known, &image);
+	r = find_sizes(ef, ELFSYM_DYNSYM, &image);
+	if (!r && !image.sizes)
+		r = find_sizes(ef, ELFSYM_SYMTAB, &image);
+	if (r)
+		return r;
 	r = find_builtins(ef, ELFSYM_DYNSYM, image.builtins);
 	if (r == V8_BUILTINS_UNKNOWN)
 		r = find_builtins(ef, ELFSYM_SYMTAB, image.builtins);

@@ -85,19 +85,43 @@ enum v8_constant {
 	V8_TYPE_BYTECODE,
 	V8_BYTECODE_DATA,  /* the first bytecode */
 	V8_BYTECODE_TABLE, /* of source positions; by version */
+	V8_TABLE_SHIFT,	   /* of tables of source positions; by version */
+	/* of compiled code; 0 if they are not known */
+	V8_TYPE_CODE,
+	V8_TYPE_STREAM,	 /* what holds the instructions; 0: the Code object */
+	V8_TYPE_WRAPPER, /* refers to a SharedFunctionInfo; 0: none */
+	V8_CODE_HEADER,	 /* bytes from the object to its instructions */
+	V8_CODE_START,	 /* address of the instructions */
+	V8_CODE_FLAGS,	 /* int */
+	V8_CODE_SIZE,	 /* int */
+	V8_CODE_DATA,
+	V8_CODE_POSITIONS,
+	V8_KIND_MASK, /* bits of the flags: the compiler */
+	V8_KIND_BASELINE,
+	V8_DEOPT_SHARED, /* numbers of words of what optimised code was made of */
+	V8_DEOPT_LITERALS,
+	V8_DEOPT_INLINED,
 	V8_CONSTANT_MAX,
 };
+
+/* Kinds of bytecodes: their number is a byte. Reached: baseline code has no lines. */
+#define V8_BYTECODES_MAX 256
 
 /**
  * struct v8_image - V8 in a file
  * @version:     major, minor, build: 11, 3, 244; zeros if not known
  * @builtins:    vaddrs of two variables: pointer to the builtins, and their bytes (int)
  * @constants:   values
+ * @sizes:       vaddr of the sizes of @n_sizes bytecodes, three times; 0: not known
+ * @has_code:    whether the constants of compiled code are known
  */
 struct v8_image {
 	uint32_t version[3];
 	uint64_t builtins[2];
 	int32_t constants[V8_CONSTANT_MAX];
+	uint64_t sizes;
+	uint32_t n_sizes;
+	bool has_code;
 };
 
 /* V8_OK, or an outcome of an image; -errno. @ret->version is set whatever the outcome. */

@@ -14,13 +14,10 @@
 #define BITS	   7
 #define SHIFT_LAST 63
 
-/* A position in the source: 1 bit for code of other languages, 30 for the character, with 0 for
- * none, and the function that was inlined. */
-#define CHARACTER(source) ((uint32_t)((source) >> 1) & 0x3fffffff)
-
 struct table {
 	const uint8_t *at;
 	size_t n;
+	int32_t shift;
 };
 
 /* False at the end of the table. */
@@ -44,31 +41,48 @@ static bool next_number(struct table *t, int64_t *ret)
 	return false;
 }
 
-/* The distance has another meaning for its sign: no statement begins there. */
-static uint64_t distance_of(int64_t number)
+/* Moves @at and @source to the next entry. False at the end. */
+static bool next_entry(struct table *t, uint64_t *at, uint64_t *source)
 {
-	return (uint64_t)(number < 0 ? -(number + 1) : number);
-}
-
-size_t v8_places_parse(const uint8_t *table, size_t n, uint32_t base, const struct v8_lines *lines,
-		       struct v8_place *ret)
-{
-	struct table t = {table, n};
-	uint64_t at = base, source = 0;
-	size_t n_places = 0;
 	int64_t code, position;
 
-	while (n_places < V8_PLACES_MAX && next_number(&t, &code) && next_number(&t, &position)) {
+	if (!next_number(t, &code) || !next_number(t, &position))
+		return false;
+	/* the sign is a flag, the lowest bit, if shifted out, another one */
+	*at += (uint64_t)(code < 0 ? -(code + 1) : code) >> t->shift;
+	*source += (uint64_t)position;
+	return *at <= UINT32_MAX;
+}
+
+uint64_t v8_position_find(const uint8_t *table, size_t n, int32_t shift, uint32_t at,
+			  uint32_t *ret_from)
+{
+	struct table t = {table, n, shift};
+	uint64_t next = 0, source = 0, found = 0;
+
+	*ret_from = 0;
+	while (next_entry(&t, &next, &source) && next <= at) {
+		found = source;
+		*ret_from = (uint32_t)next;
+	}
+	return found;
+}
+
+size_t v8_places_parse(const uint8_t *table, size_t n, int32_t shift, uint32_t base,
+		       const struct v8_lines *lines, struct v8_place *ret)
+{
+	struct table t = {table, n, shift};
+	uint64_t at = base, source = 0;
+	size_t n_places = 0;
+
+	while (n_places < V8_PLACES_MAX && next_entry(&t, &at, &source)) {
+		const uint32_t character = v8_position_character(source);
 		uint32_t line;
 
-		at += distance_of(code);
-		source += (uint64_t)position;
-		if (at > UINT32_MAX)
-			break;
-		if (!CHARACTER(source))
+		if (character == V8_NO_POSITION)
 			continue;
 		/* 0 behind the known lines: not the line before */
-		line = v8_lines_find(lines, CHARACTER(source) - 1);
+		line = v8_lines_find(lines, character);
 		if (n_places ? ret[n_places - 1].line == line : !line)
 			continue;
 		ret[n_places++] = (struct v8_place){(uint32_t)at, line};
@@ -96,8 +110,7 @@ uint32_t v8_places_find(const struct v8_place *places, size_t n, uint32_t at)
 /* Words of a code object that may refer to the bytecode. */
 #define CODE_WORDS 5
 
-/* The bytecode array of @data, or of the code that was made of it; 0 for other code. */
-static int find_bytecode(const struct v8_heap *heap, uint64_t data, uint64_t *ret)
+int v8_bytecode_find(const struct v8_heap *heap, uint64_t data, uint64_t *ret)
 {
 	uint64_t words[CODE_WORDS];
 	int r = v8_is_object(data) ? v8_type_check(heap, data, V8_TYPE_BYTECODE) : V8_ODD;
@@ -115,20 +128,19 @@ static int find_bytecode(const struct v8_heap *heap, uint64_t data, uint64_t *re
 	return r;
 }
 
-/* The bytes of the table, owned; NULL if there is none. */
-static int read_table(const struct v8_heap *heap, uint64_t bytecode, uint8_t **ret, size_t *ret_n)
+int v8_table_read(const struct v8_heap *heap, uint64_t table, size_t most, uint8_t **ret,
+		  size_t *ret_n)
 {
 	_cleanup_(freep) uint8_t *bytes = NULL;
-	uint64_t table, n;
-	int r = v8_word_read(heap, bytecode, (uint64_t)heap->constants[V8_BYTECODE_TABLE], &table);
+	uint64_t n;
+	int r;
 
-	if (r || !v8_is_object(table))
-		return r;
+	if (!v8_is_object(table))
+		return 0;
 	r = v8_word_read(heap, table, (uint64_t)heap->constants[V8_ARRAY_N], &n);
 	if (r || !v8_is_integer(n) || v8_integer(n) <= 0)
 		return r;
-	n = (uint64_t)v8_integer(n) < V8_TABLE_BYTES_MAX ? (uint64_t)v8_integer(n)
-							 : V8_TABLE_BYTES_MAX;
+	n = (uint64_t)v8_integer(n) < most ? (uint64_t)v8_integer(n) : most;
 	bytes = malloc(n);
 	if (!bytes)
 		return -ENOMEM;
@@ -151,7 +163,7 @@ static int keep_places(const struct v8_heap *heap, const uint8_t *table, size_t 
 
 	if (!places)
 		return -ENOMEM;
-	n_places = v8_places_parse(table, n, base, lines, places);
+	n_places = v8_places_parse(table, n, heap->constants[V8_TABLE_SHIFT], base, lines, places);
 	if (!n_places)
 		return 0;
 	*ret = malloc(n_places * sizeof(*places));
@@ -166,14 +178,17 @@ int v8_places_read(const struct v8_heap *heap, uint64_t data, const struct v8_li
 		   struct v8_place **ret, size_t *ret_n)
 {
 	_cleanup_(freep) uint8_t *table = NULL;
-	uint64_t bytecode;
+	uint64_t bytecode, word;
 	size_t n = 0;
 	int r;
 
 	if (!heap->constants[V8_BYTECODE_TABLE])
 		return 0;
-	r = find_bytecode(heap, data, &bytecode);
-	if (!r && bytecode)
-		r = read_table(heap, bytecode, &table, &n);
+	r = v8_bytecode_find(heap, data, &bytecode);
+	if (r || !bytecode)
+		return r;
+	r = v8_word_read(heap, bytecode, (uint64_t)heap->constants[V8_BYTECODE_TABLE], &word);
+	if (!r)
+		r = v8_table_read(heap, word, V8_TABLE_BYTES_MAX, &table, &n);
 	return r || !table ? r : keep_places(heap, table, n, lines, ret, ret_n);
 }

@@ -70,6 +70,7 @@ int v8_process_attach(struct memory *m, struct v8_target *ret)
 	r = v8_outcome_of_memory(memory_read(m, first + bytes - 1, &last, sizeof(last)));
 	if (r)
 		return r == V8_UNREADABLE ? V8_ODD : r;
+	p.has_code = ret->image.has_code;
 	p.builtins[0] = first;
 	p.builtins[1] = first + bytes;
 	p.copied[0] = first - ret->bias;

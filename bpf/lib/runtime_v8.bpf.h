@@ -72,7 +72,7 @@ WALK_INLINE __u64 v8_copied(const struct walk *w, const struct v8_process *p, __
 /* The frame of the function in V8_FUNCTION. */
 WALK_INLINE void v8_function(const struct walk_ctx *c, const struct v8_process *p)
 {
-	__u64 *mine = c->w->aside.of_runtime, hash, data, place;
+	__u64 *mine = c->w->aside.of_runtime, hash, data, place, compiled;
 
 	plan_set(c, PLAN_BROKEN, mine[V8_FUNCTION], FRAME_REASON_UNREADABLE);
 	if (window_read(c->space, plan_words(c), 8, mine[V8_FUNCTION] - 1 + p->function_shared))
@@ -94,7 +94,13 @@ WALK_INLINE void v8_function(const struct walk_ctx *c, const struct v8_process *
 	 * bytecode. */
 	place = mine[V8_OFFSET] >> 32;
 	place *= plan_zero(mine[V8_ARRAY] ^ data) & plan_zero((__u32)mine[V8_OFFSET]);
-	plan_set(c, PLAN_KNOWN, mine[V8_WORD] - 1, hash >> 32 << 32 | (__u32)place);
+	place = hash >> 32 << 32 | (__u32)place;
+	/* but code that took over a running interpreted function has the slots of the interpreter
+	 */
+	compiled = p->has_code & (1 ^ mine[V8_BUILTIN]);
+	place ^= (place ^ (hash >> 48 << 48 | (c->w->pc - c->w->back))) & -compiled;
+	compiled *= V8_COMPILED | (hash >> 46 & 3) << 1;
+	plan_set(c, PLAN_KNOWN, (mine[V8_WORD] - 1) | compiled, place);
 	/* a builtin that is itself the function has no bytecode */
 	c->w->aside.of_frame[V8_BEHIND] = mine[V8_BUILTIN] & plan_interrupted(c->w) & data & 1;
 }

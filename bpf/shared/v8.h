@@ -15,7 +15,11 @@
  * each, starting from 0: the word that leads to the name, the word of the script, and the number of
  * the function in its script as an unsigned 32-bit number. The check is the upper half of the
  * result. The place is the offset of the bytecode from the word that refers to the bytecode array,
- * in interpreted frames; 0 in all others.
+ * in interpreted frames; 0 in builtins.
+ *
+ * Frames of compiled code, if @has_code, have the address in the code: of a caller, in its call. It
+ * is in bits 47..0 of the second word, and bit 0 of the first word is set. The upper 18 bits of the
+ * check are left: 16 in bits 63..48 of the second word, 2 more in bits 2..1 of the first.
  */
 
 #include "lib/types.h"
@@ -27,6 +31,17 @@
 
 /* Bytes that the walker reads of a SharedFunctionInfo. Offsets beyond are refused by the agent. */
 #define V8_SHARED_BYTES 64
+
+/* Of frames of compiled code. */
+#define V8_COMPILED	 1ull
+#define V8_FLAGS	 7ull /* bits of the first word that are no address */
+#define V8_PC_LIMIT	 (1ull << 48)
+#define V8_COMPILED_BITS 18 /* of the check */
+
+static inline __attribute__((always_inline)) __u32 v8_compiled_check(const __u64 words[2])
+{
+	return (__u32)(words[1] >> 48 << 2 | (words[0] >> 1 & 3));
+}
 
 struct v8_process {
 	__u64 builtins[2];  /* [first, limit) in the image's own mapping */
@@ -42,7 +57,8 @@ struct v8_process {
 	__u16 shared_name;
 	__u16 shared_script;
 	__u16 shared_number; /* int, a multiple of 4 */
-	__u8 pad[6];
+	__u8 has_code;	     /* 1: frames of compiled code have the address */
+	__u8 pad[5];
 };
 _Static_assert(sizeof(struct v8_process) == 56, "value of the map of V8 processes");
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Frames of real Node programs: interpreted code, code of each compiler and of all of them. The
- * functions of test/data/v8/recursion.js are in each sample, in order, from forever() on.
+ * Frames of real Node programs: interpreted code, code of each compiler and of all of them, with
+ * inlined functions. The functions of test/data/v8/recursion.js are in each sample, in order, from
+ * forever() on, each with the line of the call.
  */
 #include "support/test.h"
 
@@ -22,7 +23,6 @@
 #define RATE 997
 #define WANT 250
 
-/* Inlined functions have no frames of their own. */
 #define NO_INLINING "--no-turbo-inlining"
 
 struct mode {
@@ -31,22 +31,29 @@ struct mode {
 	const char *arg;
 	bool sleeps;
 	bool optimises;
-	bool inlines; /* functions may be missing */
+	bool inlines; /* some functions, in most samples */
 };
 
 static const struct mode modes[] = {
 	{.name = "interpreted", {"--jitless"}, "burn"},
 	{.name = "interpreted calls", {"--no-opt", "--no-sparkplug"}, "calls,plain"},
+	{.name = "copied interpreter",
+	 {"--interpreted-frames-native-stack", "--no-opt", "--no-sparkplug"},
+	 "burn,plain"},
 	{.name = "baseline", {"--always-sparkplug", "--no-opt"}, "burn,plain"},
 	{.name = "baseline calls", {"--always-sparkplug", "--no-opt"}, "calls,plain"},
 	{.name = "optimised", {NO_INLINING}, "burn,plain", .optimises = true},
 	{.name = "optimised calls", {NO_INLINING}, "calls,plain", .optimises = true},
-	{.name = "defaults", {NULL}, "calls", .inlines = true},
+	{.name = "inlined", {NULL}, "burn,plain", .optimises = true, .inlines = true},
+	{.name = "inlined calls", {NULL}, "calls,plain", .optimises = true, .inlines = true},
+	/* in releases with one; baseline code in the others */
+	{.name = "fast compiler", {NULL}, "calls,maglev", .optimises = true},
+	{.name = "defaults", {NULL}, "calls", .optimises = true, .inlines = true},
 };
 
 static const struct mode sleeping[] = {
 	{.name = "interpreted", {"--jitless"}, "sleep", .sleeps = true},
-	{.name = "defaults", {NULL}, "sleep", .sleeps = true, .inlines = true},
+	{.name = "defaults", {NULL}, "sleep", .sleeps = true, .optimises = true},
 };
 
 struct bench {
@@ -62,50 +69,117 @@ struct bench {
 	uint64_t whole;
 	uint64_t
 		early; /* with frames of JavaScript, cut before an image's unwind table was there */
-	uint64_t n_leaf;  /* with leaf() */
-	uint64_t n_other; /* with frames of JavaScript, but not the program's: of other threads */
-	bool ended;	  /* no more names can be read */
+	uint64_t n_leaf;    /* with leaf() */
+	uint64_t n_inlined; /* with inlined functions */
+	uint64_t n_lines;   /* callers with the right line */
+	uint64_t n_unlined; /* ... without a line */
+	uint64_t n_moved;   /* with an instruction of an inlined function that is not called */
+	uint64_t n_other;   /* with frames of JavaScript, but not the program's: of other threads */
+	bool ended;	    /* no more names can be read */
 };
 
-/* From forever() inwards. */
-static const char *const wants[] = {
-	"forever", "outer", "deep",    "deep",	"deep", "deep", "deep",
-	"deep",	   "each",  "forEach", "visit", "run",	"leaf", "",
+/* From forever() inwards, with the line that calls the next one; 0: a builtin. The fast compiler of
+ * V8 13 and later notes the beginning of the loop for an inlined call. */
+static const struct want {
+	const char *name;
+	uint32_t line, other_line;
+} wants[] = {
+	{"forever", 53, 52}, {"outer", 48, 0}, {"deep", 44, 0},	 {"deep", 44, 0}, {"deep", 44, 0},
+	{"deep", 44, 0},     {"deep", 44, 0},  {"deep", 43, 0},	 {"each", 35, 0}, {"forEach", 0, 0},
+	{"visit", 36, 0},    {"run", 26, 30},  {"leaf", 18, 21}, {"tiny", 0, 0},
 };
-#define LEAF 12
+#define FOR_EACH 9
+#define LEAF	 12
 
-static bool is_of_script(const struct frame *frame)
+struct called {
+	const char *name;
+	uint32_t line;
+	bool is_guess; /* inlined in the innermost frame */
+};
+
+/* No further frame of JavaScript is inside of the @i'th. */
+static bool is_innermost(const struct cpu_stack *stack, size_t i)
 {
-	return frame->image->kind == IMAGE_RUNTIME &&
-	       (strstr(frame->image->function.file, "recursion.js") ||
-		strcmp(frame->image->function.name, "forEach") == 0);
+	while (i-- > 0)
+		if (stack->frames[i].image->kind == IMAGE_RUNTIME)
+			return false;
+	return true;
 }
 
-/* The compiler for optimised code has a builtin's loop in place of the builtin. */
-static bool may_miss(const struct bench *b, const char *name)
+static bool is_of_script(const struct image *image)
 {
-	return b->mode->inlines || (b->mode->optimises && strcmp(name, "forEach") == 0);
+	return image->kind == IMAGE_RUNTIME && (strstr(image->function.file, "recursion.js") ||
+						strcmp(image->function.name, "forEach") == 0);
+}
+
+/* The functions of the script, from forever() inwards, with the inlined ones. */
+static size_t list_called(const struct cpu_stack *stack, struct called *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = stack->n; i-- > 0;) {
+		const struct frame *frame = &stack->frames[i];
+		const struct frame *places = frame->image->n_places ? frame->image->places : frame;
+		const size_t n_places = frame->image->n_places ? frame->image->n_places : 1;
+		const bool innermost = is_innermost(stack, i);
+		size_t k = n_places;
+
+		while (k-- > 0) {
+			const struct image *image = places[k].image;
+
+			if (!is_of_script(image) ||
+			    (!n && strcmp(image->function.name, wants[0].name) != 0))
+				continue;
+			assert_true(n < CPU_STACK_FRAMES_MAX);
+			ret[n++] = (struct called){image->function.name, (uint32_t)places[k].vaddr,
+						   innermost && k < n_places - 1};
+		}
+	}
+	return n;
+}
+
+/* The line of a caller. */
+static bool is_line_right(struct bench *b, const struct called *called, const struct want *want,
+			  uint64_t count)
+{
+	if (!want->line)
+		return true;
+	*(called->line ? &b->n_lines : &b->n_unlined) += count;
+	return !called->line || called->line == want->line || called->line == want->other_line;
 }
 
 /* Whether the functions are as in wants[], up to any of these. */
 static bool is_right(struct bench *b, const struct cpu_stack *stack, uint64_t count)
 {
+	struct called called[CPU_STACK_FRAMES_MAX];
+	const size_t n = list_called(stack, called);
 	size_t k = 0;
 
-	for (size_t i = stack->n; i-- > 0;) {
-		const char *name = stack->frames[i].image->function.name;
-
-		if (!is_of_script(&stack->frames[i]) || (!k && strcmp(name, wants[0]) != 0))
-			continue;
-		while (*wants[k] && strcmp(name, wants[k]) != 0 && may_miss(b, wants[k]))
+	for (size_t i = 0; i < n; i++, k++) {
+		/* the compiler for optimised code has a builtin's loop in place of the builtin */
+		if (k == FOR_EACH && b->mode->optimises && strcmp(called[i].name, "visit") == 0)
 			k++;
-		if (*wants[k] ? strcmp(name, wants[k]) != 0 : strcmp(name, "tiny") != 0)
+		if (k == array_size(wants) || strcmp(called[i].name, wants[k].name) != 0) {
+			/* the compiler executes instructions before it is known that they are due
+			 */
+			b->n_moved += called[i].is_guess ? count : 0;
+			return called[i].is_guess;
+		}
+		if (i < n - 1 && !called[i + 1].is_guess &&
+		    !is_line_right(b, &called[i], &wants[k], count))
 			return false;
 		if (k == LEAF)
 			b->n_leaf += count;
-		k += *wants[k] != 0;
 	}
-	return k > 0;
+	return n > 0;
+}
+
+static bool is_inlined(const struct cpu_stack *stack)
+{
+	for (size_t i = 0; i < stack->n; i++)
+		if (stack->frames[i].image->n_places)
+			return true;
+	return false;
 }
 
 static void show(const struct cpu_stack *stack)
@@ -113,7 +187,12 @@ static void show(const struct cpu_stack *stack)
 	for (size_t i = 0; i < stack->n; i++) {
 		const struct image *image = stack->frames[i].image;
 
-		print_message(" %s;", image->function.name ? image->function.name : image->path);
+		for (size_t k = 0; k + 1 < image->n_places; k++)
+			print_message(" {%s:%" PRIu64 "}", image->places[k].image->function.name,
+				      image->places[k].vaddr);
+		print_message(" %s:%" PRIu64 ";",
+			      image->function.name ? image->function.name : image->path,
+			      stack->frames[i].vaddr);
 	}
 	print_message("\n");
 }
@@ -138,6 +217,7 @@ static void look(struct bench *b, const struct sample *sample, const struct cpu_
 	}
 	b->n += sample->count;
 	b->whole += sample->end == SAMPLE_END_COMPLETE ? sample->count : 0;
+	b->n_inlined += is_inlined(stack) ? sample->count : 0;
 	if (is_right(b, stack, sample->count))
 		return;
 	if (is_marked(stack)) {
@@ -222,11 +302,13 @@ static void run(struct bench *b, const char *path)
 	cpu_sampler_finish(b->on.sampler);
 	b->n_dumped = metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_deferred_stacks",
 				  "unwound");
-	print_message("%s, %s: %" PRIu64 " samples, %" PRIu64 " with leaf(), %" PRIu64
-		      " odd, %" PRIu64 " marked, %" PRIu64 " whole; %" PRIu64
-		      " before the tables, %" PRIu64 " and %" PRIu64 " without JavaScript\n",
-		      path, b->mode->name, b->n, b->n_leaf, b->odd, b->n_marked, b->whole, b->early,
-		      b->n_native, b->late);
+	print_message(
+		"%s, %s: %" PRIu64 " samples, %" PRIu64 " with leaf(), %" PRIu64 " odd, %" PRIu64
+		" marked, %" PRIu64 " whole, %" PRIu64 " with inlined functions, %" PRIu64
+		" moved; %" PRIu64 " lines, %" PRIu64 " unknown; %" PRIu64
+		" before the tables, %" PRIu64 " and %" PRIu64 " without JavaScript\n",
+		path, b->mode->name, b->n, b->n_leaf, b->odd, b->n_marked, b->whole, b->n_inlined,
+		b->n_moved, b->n_lines, b->n_unlined, b->early, b->n_native, b->late);
 	sampling_close(&b->on);
 }
 
@@ -237,8 +319,10 @@ static void check(const struct bench *b)
 	assert_true(b->n_marked * 100 <= b->n);
 	assert_true(b->whole * 100 >= b->n * 99);
 	assert_int_equal(b->odd, 0);
-	if (strncmp(b->mode->arg, "calls", 5) != 0 && !b->mode->inlines)
+	if (strncmp(b->mode->arg, "calls", 5) != 0)
 		assert_true(b->n_leaf * 100 >= b->n * 90);
+	assert_true(!b->mode->inlines || b->n_inlined * 2 >= b->n);
+	assert_true(b->n_moved * 8 <= b->n);
 }
 
 static void check_all(const struct mode *first, size_t n)

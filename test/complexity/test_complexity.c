@@ -37,8 +37,10 @@
 #include "goheap/gounpacked.h"
 #include "runtimes/hotspot_line.h"
 #include "runtimes/python_line.h"
+#include "runtimes/v8_baseline.h"
 #include "runtimes/v8_lines.h"
 #include "runtimes/v8_places.h"
+#include "runtimes/v8_ways.h"
 #include "symbolize/demangle.h"
 #include "symbolize/jitdump.h"
 #include "symbolize/lookup.h"
@@ -1016,11 +1018,47 @@ static uint64_t javascript_lines(size_t n)
 	for (uint32_t i = 0; i <= n; i++)
 		ends[i] = i;
 	before = count_now();
-	assert_int_equal(v8_places_parse(table, 2 * n, 53, &lines, places), n);
+	assert_int_equal(v8_places_parse(table, 2 * n, 0, 53, &lines, places), n);
 	before = count_now() - before;
 	free(table);
 	free(ends);
 	free(places);
+	return before;
+}
+
+/* The last of @n bytecodes of baseline code. */
+static uint64_t javascript_baseline(size_t n)
+{
+	static const uint8_t sizes[] = {0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
+	uint8_t *table = malloc(n + 1), *bytecode = malloc(n);
+	uint64_t before;
+
+	assert_non_null(table);
+	assert_non_null(bytecode);
+	memset(table, 1, n + 1);
+	memset(bytecode, 4, n);
+	before = count_now();
+	assert_int_equal(v8_baseline_offset(table, n + 1, bytecode, n, sizes, 5, n), n - 1);
+	before = count_now() - before;
+	free(bytecode);
+	free(table);
+	return before;
+}
+
+/* The ways to the last of @n instructions, of jumps to the first. */
+static uint64_t javascript_ways(size_t n)
+{
+	uint8_t *code = malloc(2 * n);
+	struct v8_ways ways;
+	uint64_t before;
+
+	assert_non_null(code);
+	for (size_t i = 0; i < n; i++)
+		memcpy(code + 2 * i, "\x74\x80", 2);
+	before = count_now();
+	assert_true(v8_ways_find(code, 2 * n, (uint32_t)(2 * n - 2), (uint32_t)(2 * n - 2), &ways));
+	before = count_now() - before;
+	free(code);
 	return before;
 }
 
@@ -1049,6 +1087,8 @@ static const struct input inputs[] = {
 	{"python_line: many lines", python_lines, 4096},
 	{"hotspot_line: many lines", java_lines, 4096},
 	{"v8_places: many lines", javascript_lines, 2048},
+	{"v8_baseline: many bytecodes", javascript_baseline, 4096},
+	{"v8_ways: many jumps", javascript_ways, 4096},
 	{"synthetic: repeated code", synthetic_mpn, 2048},
 	{"elffile: notes in all segments", elffile_notes, 128},
 	{"gorows: functions with one table", gorows_functions, 1024},

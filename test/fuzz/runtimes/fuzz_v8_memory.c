@@ -14,8 +14,20 @@
 #include "support/flatmemory.h"
 #include "support/v8image.h"
 
-/* A search for a line, its lines, strings of many parts with links each. */
-#define CALLS_MAX 16384
+/* A search for a line, its lines, strings of many parts with links each; of compiled code, the same
+ * for each inlined function. */
+#define CALLS_MAX (RUNTIMES_PLACES_MAX * 16384)
+
+static void check_function(const struct v8_function *f)
+{
+	if (!f->n_functions || f->n_functions > RUNTIMES_PLACES_MAX || f->n_places > V8_PLACES_MAX)
+		abort();
+	for (size_t i = 0; i < f->n_functions; i++)
+		if (strlen(f->functions[i].function.name) >= RUNTIMES_NAME_MAX ||
+		    strlen(f->functions[i].function.file) >= RUNTIMES_FILE_MAX)
+			abort();
+	(void)v8_function_place(f, 60);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -29,6 +41,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(&check, data + 1, sizeof(check));
 	words[1] = (uint64_t)check << 32;
+	/* compiled code at an address of the input */
+	if (data[0] & 2) {
+		words[0] |= V8_COMPILED | (check & 6);
+		words[1] = (uint64_t)(check >> 16) << 48 | (FLATMEMORY_BASE + (check & 0xffff));
+	}
 	flatmemory_init(&fm, data + 5, size - 5);
 	fm.wraps = data[0] & 1;
 	target.image.builtins[0] = FLATMEMORY_BASE;
@@ -37,11 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    target.process.builtins[1] <= target.process.builtins[0])
 		abort();
 	if (!v8_function_read(&fm.memory, &target, words, &f)) {
-		if (strlen(f.name) >= sizeof(f.name) || strlen(f.file) >= sizeof(f.file) ||
-		    f.n_places > V8_PLACES_MAX)
-			abort();
-		(void)v8_function_line(&f, 60);
-	} else if (f.places) {
+		check_function(&f);
+	} else if (f.places || f.functions) {
 		abort();
 	}
 	v8_function_deinit(&f);

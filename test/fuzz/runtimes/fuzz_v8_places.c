@@ -14,11 +14,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct v8_place places[V8_PLACES_MAX];
 	uint32_t ends[LINES];
 	const struct v8_lines lines = {.first = 1, .ends = ends, .n = LINES};
+	const int32_t shift = size ? data[0] & 1 : 0;
 	size_t n;
 
 	for (uint32_t i = 0; i < LINES; i++)
 		ends[i] = i * 16;
-	n = v8_places_parse(data, size, 53, &lines, places);
+	n = v8_places_parse(data, size, shift, 53, &lines, places);
+	for (uint32_t at = 0; at < 128; at++) {
+		uint32_t from;
+
+		(void)v8_position_find(data, size, shift, at, &from);
+		if (from > at)
+			abort();
+	}
 	if (n > V8_PLACES_MAX)
 		abort();
 	for (size_t i = 0; i < n; i++)

@@ -5,11 +5,13 @@
 
 #include <string.h>
 
+#include "runtimes/v8_baseline.h"
 #include "runtimes/v8_function.h"
 #include "runtimes/v8_lines.h"
 #include "runtimes/v8_places.h"
 #include "runtimes/v8_process.h"
 #include "runtimes/v8_string.h"
+#include "runtimes/v8_ways.h"
 #include "support/flatmemory.h"
 #include "support/v8image.h"
 
@@ -170,21 +172,267 @@ static void functions(void **state)
 		for (int k = 0; k < 2 && row->addr[k]; k++)
 			put(&s, row->addr[k], row->word[k]);
 		assert_int_equal(read_with(&s, &f), row->outcome);
-		assert_true(!row->outcome || !f.places);
+		assert_true(!row->outcome || (!f.places && !f.functions));
 		if (!row->name)
 			continue;
-		assert_string_equal(f.name, row->name);
-		assert_string_equal(f.file, row->file);
-		assert_int_equal(f.first_line, row->first_line);
+		assert_int_equal(f.n_functions, 1);
+		assert_string_equal(f.functions[0].function.name, row->name);
+		assert_string_equal(f.functions[0].function.file, row->file);
+		assert_int_equal(f.functions[0].function.start_line, row->first_line);
 		/* the second bytecode */
-		assert_int_equal(v8_function_line(&f, 53 + 4), row->line);
-		assert_int_equal(v8_function_line(&f, 0), 0);
+		assert_int_equal(v8_function_place(&f, 53 + 4).line, row->line);
+		assert_int_equal(v8_function_place(&f, 0).line, 0);
+	}
+}
+
+/* ---------------------------------------------------------------- compiled code */
+
+struct code_row {
+	const char *what;
+	uint64_t pc;
+	uint64_t addr, word; /* 0: no change */
+	const char *inner;   /* NULL: nothing is inlined */
+	uint32_t inner_line, line;
+};
+
+#define INLINED	    (V8IMAGE_CODE_AT + 20)
+#define INNER	    .inner = "inner", .inner_line = 4, .line = 3
+#define MADE_OF(i)  (V8IMAGE_MADE_OF + 16 + 8 * (i))
+#define FLAGS(kind) .addr = V8IMAGE_CODE + 48, .word = (kind)
+
+static const struct code_row code_rows[] = {
+	{"the first instruction", .pc = V8IMAGE_CODE_AT, .line = 3},
+	{"before the inlined function", .pc = V8IMAGE_CODE_AT + 14, .line = 3},
+	{"an inlined function", .pc = V8IMAGE_CODE_AT + 16, INNER},
+	{"the last instruction", .pc = V8IMAGE_CODE_AT + 62, INNER},
+	{"inside an instruction", .pc = V8IMAGE_CODE_AT + 63},
+	{"behind the code", .pc = V8IMAGE_CODE_AT + 64},
+	{"far from the code", .pc = V8IMAGE_CODE_AT + (1 << 20)},
+	{"at the beginning of memory", .pc = 8},
+	{"the first compiler", .pc = INLINED, FLAGS(12), INNER},
+	{"an unknown compiler", .pc = INLINED, FLAGS(14)},
+	{"a stub", .pc = INLINED, FLAGS(2)},
+	{"no header", .pc = INLINED, .addr = V8IMAGE_STREAM, .word = 0},
+	{"a header of another type", .pc = INLINED, .addr = V8IMAGE_STREAM, .word = MAP_ARRAY},
+	{"a header of other code", .pc = INLINED, .addr = V8IMAGE_CODE + 40,
+	 .word = V8IMAGE_CODE_AT + 64},
+	{"a code of another type", .pc = INLINED, .addr = V8IMAGE_CODE, .word = MAP_ARRAY},
+	{"code of another function", .pc = INLINED, .addr = MADE_OF(6), .word = V8IMAGE_INNER + 1},
+	{"code of no function", .pc = INLINED, .addr = MADE_OF(6), .word = V8IMAGE_SCOPE + 1},
+	{"made of nothing", .pc = INLINED, .addr = V8IMAGE_CODE + 16, .word = INTEGER(1)},
+	{"made of little", .pc = INLINED, .addr = V8IMAGE_MADE_OF + 8, .word = INTEGER(7)},
+	{"no literals", .pc = INLINED, .addr = MADE_OF(2), .word = INTEGER(1)},
+	{"too few literals", .pc = INLINED, .addr = V8IMAGE_LITERALS + 8, .word = INTEGER(0)},
+	{"a literal that is weak", .pc = INLINED, .addr = V8IMAGE_LITERALS + 16,
+	 .word = V8IMAGE_INNER + 3, INNER},
+	{"a literal of another type", .pc = INLINED, .addr = V8IMAGE_LITERALS + 16,
+	 .word = V8IMAGE_SCOPE + 1},
+	{"a recursion", .pc = INLINED, .addr = V8IMAGE_INLINED + 24, .word = UINT32_MAX,
+	 .inner = "leaf", .inner_line = 4, .line = 3},
+	{"no inlined calls", .pc = INLINED, .addr = V8IMAGE_INLINED + 8, .word = INTEGER(0)},
+	{"a call inlined in itself", .pc = INLINED, .addr = V8IMAGE_INLINED + 16,
+	 .word = 1ull << 31 | 50},
+	{"a call without a position", .pc = INLINED, .addr = V8IMAGE_INLINED + 16, .word = 0,
+	 .inner = "inner", .inner_line = 4},
+	{"a call outside of its function", .pc = INLINED, .addr = V8IMAGE_INLINED + 16,
+	 .word = 42 << 1, .inner = "inner", .inner_line = 4},
+	{"no positions", .pc = INLINED, .addr = V8IMAGE_CODE + 24, .word = INTEGER(1)},
+	{"baseline, before the bytecode", .pc = V8IMAGE_BASELINE_AT + 3},
+	{"baseline, the first bytecode", .pc = V8IMAGE_BASELINE_AT + 4, .line = 2},
+	{"baseline, the second bytecode", .pc = V8IMAGE_BASELINE_AT + 12, .line = 3},
+	{"baseline, behind the bytecode", .pc = V8IMAGE_BASELINE_AT + 20},
+	{"baseline of other bytecode", .pc = V8IMAGE_BASELINE_AT + 4, .addr = V8IMAGE_BASELINE + 16,
+	 .word = V8IMAGE_SCRIPT + 1},
+	{"baseline without lengths", .pc = V8IMAGE_BASELINE_AT + 4, .addr = V8IMAGE_BASELINE + 24,
+	 .word = INTEGER(1)},
+};
+
+/* A frame of compiled code of leaf(). */
+static void compiled_frame(uint64_t pc, uint64_t ret[2])
+{
+	const uint64_t check = check_of(V8IMAGE_SCOPE + 1, V8IMAGE_SCRIPT + 1, 7);
+
+	ret[0] = V8IMAGE_SHARED | V8_COMPILED | (check >> 46 & 3) << 1;
+	ret[1] = check >> 48 << 48 | pc;
+}
+
+/* The functions are right, the last one is leaf(). */
+static void check_code(const struct v8_function *f, const struct code_row *row)
+{
+	const struct runtime_place place = v8_function_place(f, 53 + 4);
+
+	assert_string_equal(place.function.name, "leaf");
+	assert_int_equal(place.function.start_line, 2);
+	assert_int_equal(place.line, row->line);
+	assert_int_equal(place.n_inlined, row->inner != NULL);
+	if (!row->inner)
+		return;
+	assert_string_equal(place.inlined[0].function.name, row->inner);
+	assert_int_equal(place.inlined[0].line, row->inner_line);
+}
+
+static void compiled(void **state)
+{
+	struct subject s;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(code_rows); i++) {
+		_cleanup_(v8_function_deinit) struct v8_function f = {0};
+		const struct code_row *row = &code_rows[i];
+		uint64_t words[2];
+
+		row_begin(row->what);
+		subject_init(&s);
+		/* leaf() goes on behind inner() */
+		put(&s, V8IMAGE_SCOPE + 56, INTEGER(40));
+		if (row->addr)
+			put(&s, row->addr, row->word);
+		compiled_frame(row->pc, words);
+		assert_int_equal(v8_function_read(&s.fm.memory, &s.target, words, &f), V8_OK);
+		check_code(&f, row);
+	}
+}
+
+/* Frames of compiled code that are of another function, or impossible. */
+static void strangers(void **state)
+{
+	static const uint64_t changes[][2] = {{2, 0}, {4, 0}, {0, 1ull << 48}, {0, 1ull << 63}};
+	struct v8_function f = {0};
+	struct subject s;
+	uint64_t words[2];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(changes); i++) {
+		subject_init(&s);
+		compiled_frame(INLINED, words);
+		words[0] ^= changes[i][0];
+		words[1] ^= changes[i][1];
+		assert_int_equal(v8_function_read(&s.fm.memory, &s.target, words, &f), V8_ODD);
+		assert_null(f.functions);
+	}
+	subject_init(&s);
+	compiled_frame(INLINED, words);
+	s.target.image.has_code = false;
+	assert_int_equal(v8_function_read(&s.fm.memory, &s.target, words, &f), V8_ODD);
+	assert_null(f.functions);
+}
+
+/* ---------------------------------------------------------------- ways */
+
+#define NOP  "\x0f\x1f\x00" /* 3 bytes */
+#define RET  "\xc3"
+#define CALL "\xe8\x00\x00\x00\x00"
+#define JE   "\x74" /* and a distance from the next instruction */
+#define JMP  "\xeb"
+
+static void ways(void **state)
+{
+	static const struct {
+		const char *name, *code;
+		size_t n;
+		uint32_t mark, at;
+		bool is_known, is_call, from_mark;
+		size_t n_jumps;
+		uint32_t jumps[2];
+	} way_rows[] = {
+#define CODE(text) (text), sizeof(text) - 1
+		{"the mark", CODE(NOP NOP), 3, 3, true, .from_mark = true},
+		{"behind the mark", CODE(NOP NOP), 0, 3, true, .from_mark = true},
+		{"before the mark", CODE(NOP NOP), 3, 0, .is_known = false},
+		{"inside an instruction", CODE(NOP NOP), 0, 4, .is_known = false},
+		{"behind the code", CODE(NOP NOP), 0, 6, .is_known = false},
+		{"a caller", CODE(NOP CALL NOP), 0, 7, true, true, .from_mark = true},
+		{"at a call", CODE(NOP CALL NOP), 0, 3, true, .from_mark = true},
+		{"an invalid instruction", CODE("\x06" NOP), 0, 1, .is_known = false},
+		{"a jump to the instruction", CODE(JE "\3" NOP NOP), 2, 5, true, .from_mark = true,
+		 .n_jumps = 1, .jumps = {0}},
+		{"a jump to the mark", CODE(JE "\3" NOP NOP), 5, 5, true, .from_mark = true},
+		{"a jump behind the instruction", CODE(JE "\3" NOP NOP), 0, 2, true,
+		 .from_mark = true},
+		{"a jump between", CODE(JE "\3" NOP NOP NOP), 2, 8, true, .from_mark = true,
+		 .n_jumps = 1},
+		{"a jump back", CODE(NOP NOP JMP "\xfb"), 0, 3, true, .from_mark = true,
+		 .n_jumps = 1, .jumps = {6}},
+		{"a return between", CODE(JE "\4" NOP RET NOP NOP), 2, 9, true, .n_jumps = 1},
+		{"a jump to before the return", CODE(JE "\0" NOP RET NOP NOP), 2, 9, true,
+		 .n_jumps = 0},
+		{"a jump by a table", CODE(NOP NOP "\x43\xff\x24\xc8"), 0, 3, true,
+		 .from_mark = true, .n_jumps = 1, .jumps = {6}},
+		{"a jump to a register", CODE(NOP NOP "\xff\xe0"), 0, 3, true, .from_mark = true},
+		{"a jump to a variable", CODE(NOP NOP "\x41\xff\x65\x08"), 0, 3, true,
+		 .from_mark = true},
+		{"too many jumps",
+		 CODE(JE "\x20" JE "\x1e" JE "\x1c" JE "\x1a" JE "\x18" JE "\x16" JE "\x14" JE
+			 "\x12" JE "\x10" JE "\x0e" JE "\x0c" JE "\x0a" JE "\x08" JE "\x06" JE
+			 "\x04" JE "\x02" JE "\x00" NOP),
+		 0, 34, .is_known = false},
+#undef CODE
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(way_rows); i++) {
+		struct v8_ways got;
+
+		row_begin(way_rows[i].name);
+		assert_int_equal(v8_ways_find((const uint8_t *)way_rows[i].code, way_rows[i].n,
+					      way_rows[i].mark, way_rows[i].at, &got),
+				 way_rows[i].is_known);
+		if (!way_rows[i].is_known)
+			continue;
+		assert_int_equal(got.is_call, way_rows[i].is_call);
+		assert_int_equal(got.from_mark, way_rows[i].from_mark);
+		assert_int_equal(got.n_jumps, way_rows[i].n_jumps);
+		for (size_t k = 0; k < got.n_jumps && k < 2; k++)
+			assert_int_equal(got.jumps[k], way_rows[i].jumps[k]);
+	}
+}
+
+/* ---------------------------------------------------------------- baseline */
+
+#define BYTES_OF(text) (const uint8_t *)(text), sizeof(text) - 1
+
+static void baseline(void **state)
+{
+	/* a bytecode of number 4 has 2 bytes, with a prefix 3 and 5 more */
+	static const uint8_t sizes[] = {0, 0, 0, 0, 2, 0, 0, 0, 0, 3, 0, 0, 0, 0, 5};
+	static const struct {
+		const char *name;
+		const uint8_t *table;
+		size_t n;
+		const uint8_t *bytecode;
+		size_t n_bytecode;
+		uint64_t distance;
+		uint32_t offset;
+	} baseline_rows[] = {
+		{"no table", BYTES_OF(""), BYTES_OF("\4\0"), 0, UINT32_MAX},
+		{"before the first", BYTES_OF("\4\1"), BYTES_OF("\4\0"), 3, UINT32_MAX},
+		{"the first", BYTES_OF("\4\1"), BYTES_OF("\4\0"), 4, 0},
+		{"behind the last", BYTES_OF("\4\1"), BYTES_OF("\4\0"), 5, UINT32_MAX},
+		{"the second", BYTES_OF("\4\1\1"), BYTES_OF("\4\0\4\0"), 5, 2},
+		{"without code", BYTES_OF("\4\0\1"), BYTES_OF("\4\0\4\0"), 4, 2},
+		{"behind a prefix", BYTES_OF("\0\1\1"), BYTES_OF("\0\4\0\0\4\0"), 1, 4},
+		{"behind the other prefix", BYTES_OF("\0\1\1"), BYTES_OF("\1\4\0\0\0\0\4\0"), 1, 6},
+		{"a prefix of breakpoints", BYTES_OF("\0\1\1"), BYTES_OF("\3\4\0\0\0\0\4\0"), 1, 6},
+		{"behind a cut prefix", BYTES_OF("\0\1\1"), BYTES_OF("\1"), 1, UINT32_MAX},
+		{"behind an unknown bytecode", BYTES_OF("\0\1\1"), BYTES_OF("\5\0\4\0"), 1,
+		 UINT32_MAX},
+		{"a long length", BYTES_OF("\0\x80\1\1"), BYTES_OF("\4\0\4\0"), 128, 2},
+		{"an endless length", BYTES_OF("\xff\xff\xff\xff\xff\xff\1"), BYTES_OF("\4\0"), 4,
+		 UINT32_MAX},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(baseline_rows); i++) {
+		row_begin(baseline_rows[i].name);
+		assert_int_equal(v8_baseline_offset(baseline_rows[i].table, baseline_rows[i].n,
+						    baseline_rows[i].bytecode,
+						    baseline_rows[i].n_bytecode, sizes, 5,
+						    baseline_rows[i].distance),
+				 baseline_rows[i].offset);
 	}
 }
 
 /* ---------------------------------------------------------------- places */
-
-#define BYTES_OF(text) (const uint8_t *)(text), sizeof(text) - 1
 
 static void places(void **state)
 {
@@ -194,21 +442,27 @@ static void places(void **state)
 		size_t n;
 		size_t n_places;
 		uint32_t at, line;
+		int32_t shift;
 	} place_rows[] = {
-		{"no table", BYTES_OF(""), 0, 53, 0},
-		{"the first", BYTES_OF("\0\x04"), 1, 53, 1},
-		{"before the first", BYTES_OF("\x08\x04"), 1, 56, 0},
-		{"no statement", BYTES_OF("\x09\x04"), 1, 58, 1},
-		{"the second line", BYTES_OF("\0\x04\x08\x2c"), 2, 57, 2},
-		{"the same line", BYTES_OF("\0\x04\x08\x04"), 1, 57, 1},
-		{"no position", BYTES_OF("\0\0"), 0, 53, 0},
-		{"behind the last line", BYTES_OF("\0\x84\x40"), 0, 53, 0},
-		{"behind the known lines", BYTES_OF("\0\x04\x08\x80\x40"), 2, 57, 0},
-		{"a cut entry", BYTES_OF("\0\x04\x08"), 1, 57, 1},
-		{"a cut number", BYTES_OF("\0\x04\x88\x80"), 1, 57, 1},
+		{"no table", BYTES_OF(""), 0, 53, .line = 0},
+		{"the first", BYTES_OF("\0\x04"), 1, 53, .line = 1},
+		{"before the first", BYTES_OF("\x08\x04"), 1, 56, .line = 0},
+		{"no statement", BYTES_OF("\x09\x04"), 1, 58, .line = 1},
+		{"the second line", BYTES_OF("\0\x04\x08\x2c"), 2, 57, .line = 2},
+		{"the same line", BYTES_OF("\0\x04\x08\x04"), 1, 57, .line = 1},
+		{"no position", BYTES_OF("\0\0"), 0, 53, .line = 0},
+		{"behind the last line", BYTES_OF("\0\x84\x40"), 0, 53, .line = 0},
+		{"behind the known lines", BYTES_OF("\0\x04\x08\x80\x40"), 2, 57, .line = 0},
+		{"a cut entry", BYTES_OF("\0\x04\x08"), 1, 57, .line = 1},
+		{"a cut number", BYTES_OF("\0\x04\x88\x80"), 1, 57, .line = 1},
 		{"an endless number", BYTES_OF("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
-		 0, 53, 0},
-		{"far away", BYTES_OF("\xff\xff\xff\xff\xff\xff\x7f\x04"), 0, 53, 0},
+		 0, 53, .line = 0},
+		{"far away", BYTES_OF("\xff\xff\xff\xff\xff\xff\x7f\x04"), 0, 53, .line = 0},
+		{"14: no statement", BYTES_OF("\0\x04\x10\x2c"), 2, 57, .line = 2, .shift = 1},
+		{"14: a statement", BYTES_OF("\x02\x04\x12\x2c"), 2, 57, .line = 2, .shift = 1},
+		{"14: before the second", BYTES_OF("\0\x04\x12\x2c"), 2, 56, .line = 1, .shift = 1},
+		{"14: no statement, no flag", BYTES_OF("\0\x04\x11\x2c"), 2, 57, .line = 2,
+		 .shift = 1},
 	};
 	static struct v8_place got[V8_PLACES_MAX];
 	uint32_t ends[] = {9, 19};
@@ -219,7 +473,8 @@ static void places(void **state)
 		size_t n;
 
 		row_begin(place_rows[i].name);
-		n = v8_places_parse(place_rows[i].table, place_rows[i].n, 53, &lines, got);
+		n = v8_places_parse(place_rows[i].table, place_rows[i].n, place_rows[i].shift, 53,
+				    &lines, got);
 		assert_int_equal(n, place_rows[i].n_places);
 		assert_int_equal(v8_places_find(got, n, place_rows[i].at), place_rows[i].line);
 	}
@@ -228,8 +483,9 @@ static void places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(processes),
-		cmocka_unit_test(functions),
+		cmocka_unit_test(processes), cmocka_unit_test(functions),
+		cmocka_unit_test(compiled),  cmocka_unit_test(strangers),
+		cmocka_unit_test(ways),	     cmocka_unit_test(baseline),
 		cmocka_unit_test(places),
 	};
 
