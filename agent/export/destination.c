@@ -51,7 +51,9 @@ const char destination_help[] =
 	"      basic-auth-user=NAME             together with one of the next two\n"
 	"      basic-auth-password-file=PATH, basic-auth-password-env=VARIABLE\n"
 	"      bearer-token-file=PATH, bearer-token-env=VARIABLE    Coroot: the API key\n"
+	"      header-file=PATH, header-env=VARIABLE    a line \"Name: value\"; up to 8 times\n"
 	"      ca-file=PATH                     certificates to trust instead of the system's\n"
+	"      client-cert-file=PATH, client-key-file=PATH    podprof's own certificate\n"
 	"      bytes=SIZE                       of the files of kind file (256MiB)\n"
 	"  podprof reads the files again for each request, and obeys http_proxy, https_proxy and\n"
 	"  no_proxy.\n";
@@ -228,7 +230,11 @@ enum key {
 	KEY_TENANT,
 	KEY_TENANT_FILE,
 	KEY_TENANT_ENV,
+	KEY_HEADER_FILE,
+	KEY_HEADER_ENV,
 	KEY_CA_FILE,
+	KEY_CERT_FILE,
+	KEY_KEY_FILE,
 	KEY_BYTES,
 	KEY_MAX,
 };
@@ -242,10 +248,15 @@ static const char *const key_names[KEY_MAX] = {
 	[KEY_TENANT] = "tenant",
 	[KEY_TENANT_FILE] = "tenant-file",
 	[KEY_TENANT_ENV] = "tenant-env",
+	[KEY_HEADER_FILE] = "header-file",
+	[KEY_HEADER_ENV] = "header-env",
 	[KEY_CA_FILE] = "ca-file",
+	[KEY_CERT_FILE] = "client-cert-file",
+	[KEY_KEY_FILE] = "client-key-file",
 	[KEY_BYTES] = "bytes",
 };
 
+/* Where the value of a key goes; NULL for a size. */
 static char **key_place(struct destination *d, enum key key)
 {
 	switch (key) {
@@ -265,8 +276,16 @@ static char **key_place(struct destination *d, enum key key)
 		return &d->tenant.file;
 	case KEY_TENANT_ENV:
 		return &d->tenant.env;
+	case KEY_HEADER_FILE:
+		return &d->headers[d->n_headers].file;
+	case KEY_HEADER_ENV:
+		return &d->headers[d->n_headers].env;
 	case KEY_CA_FILE:
 		return &d->ca_file;
+	case KEY_CERT_FILE:
+		return &d->cert_file;
+	case KEY_KEY_FILE:
+		return &d->key_file;
 	case KEY_BYTES:
 	case KEY_MAX:
 		break;
@@ -276,7 +295,13 @@ static char **key_place(struct destination *d, enum key key)
 
 static bool key_is_env(enum key key)
 {
-	return key == KEY_PASSWORD_ENV || key == KEY_BEARER_ENV || key == KEY_TENANT_ENV;
+	return key == KEY_PASSWORD_ENV || key == KEY_BEARER_ENV || key == KEY_TENANT_ENV ||
+	       key == KEY_HEADER_ENV;
+}
+
+static bool key_is_header(enum key key)
+{
+	return key == KEY_HEADER_FILE || key == KEY_HEADER_ENV;
 }
 
 static int key_unknown(const struct destination *d, const struct strview *key, char **ret_error)
@@ -305,7 +330,7 @@ static int destination_set_bytes(struct destination *d, struct strview value, ch
 static int destination_set_key(struct destination *d, enum key key, struct strview value,
 			       char **ret_error)
 {
-	char **place = key_place(d, key);
+	char **place;
 
 	if (d->kind->folder != (key == KEY_BYTES))
 		return wrong(ret_error, "destination %s: this kind has no %s; remove %s",
@@ -314,6 +339,10 @@ static int destination_set_key(struct destination *d, enum key key, struct strvi
 	if (strview_empty(&value))
 		return wrong(ret_error, "destination %s: %s has no value; write %s=VALUE",
 			     d->kind->name, key_names[key], key_names[key]);
+	if (key_is_header(key) && d->n_headers == DESTINATION_OWN_HEADERS_MAX)
+		return wrong(ret_error, "destination %s: more than %d headers; remove some",
+			     d->kind->name, DESTINATION_OWN_HEADERS_MAX);
+	place = key_place(d, key);
 	if (!place)
 		return destination_set_bytes(d, value, ret_error);
 	if (*place)
@@ -322,6 +351,7 @@ static int destination_set_key(struct destination *d, enum key key, struct strvi
 	*place = strview_dup(value);
 	if (!*place)
 		return -ENOMEM;
+	d->n_headers += key_is_header(key);
 	if (key_is_env(key) && !getenv(*place))
 		return wrong(ret_error,
 			     "destination %s: %s names the environment variable %s, but it is not "
@@ -373,6 +403,11 @@ static int destination_check(const struct destination *d, char **ret_error)
 			     "destination %s: basic-auth-user contains ':', which HTTP does not "
 			     "allow in a user name; remove it",
 			     kind);
+	if (d->key_file && !d->cert_file)
+		return wrong(ret_error,
+			     "destination %s: client-key-file without its certificate; add "
+			     "client-cert-file=PATH",
+			     kind);
 	if (secret_is_set(&d->tenant) && !d->kind->tenant_header)
 		return wrong(ret_error, "destination %s: this kind has no tenants; remove tenant",
 			     kind);
@@ -391,7 +426,11 @@ void destination_free(struct destination *d)
 	secret_deinit(&d->password);
 	secret_deinit(&d->bearer);
 	secret_deinit(&d->tenant);
+	for (size_t i = 0; i < DESTINATION_OWN_HEADERS_MAX; i++)
+		secret_deinit(&d->headers[i]);
 	free(d->ca_file);
+	free(d->cert_file);
+	free(d->key_file);
 	free(d);
 }
 DEFINE_CLEANUP(struct destination *, destination_freep, destination_free);

@@ -18,6 +18,9 @@ struct strview;
 /* Headers added by a kind, with the final NULL. */
 #define DESTINATION_HEADERS 4
 
+/* Headers added by the user to one destination. Reached: wrong usage. */
+#define DESTINATION_OWN_HEADERS_MAX 8
+
 /* The meaning of a reply for the batch. */
 enum destination_verdict {
 	DESTINATION_SENT,
@@ -152,7 +155,11 @@ struct destination {
 	struct secret password;
 	struct secret bearer;
 	struct secret tenant;
+	struct secret headers[DESTINATION_OWN_HEADERS_MAX]; /* "Name: value" each */
+	size_t n_headers;
 	char *ca_file;
+	char *cert_file; /* of the client */
+	char *key_file;
 };
 
 /**

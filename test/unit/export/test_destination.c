@@ -13,6 +13,9 @@
 
 DEFINE_CLEANUP(struct destination *, destination_freep, destination_free);
 
+#define TWO_HEADERS   ",header-file=/h,header-env=HOME"
+#define EIGHT_HEADERS TWO_HEADERS TWO_HEADERS TWO_HEADERS TWO_HEADERS
+
 struct good_row {
 	const char *spec;
 	const char *url;
@@ -20,23 +23,29 @@ struct good_row {
 	const char *user;
 	const char *tenant;
 	const char *ca_file;
+	const char *cert_file;
+	size_t n_headers;
 };
 
 static const struct good_row good_rows[] = {
 	{"pyroscope=http://127.0.0.1:4040", "http://127.0.0.1:4040" PATH, "127.0.0.1:4040", NULL,
-	 NULL, NULL},
+	 NULL, NULL, NULL, 0},
 	{"pyroscope=https://example.org/", "https://example.org" PATH, "example.org", NULL, NULL,
-	 NULL},
+	 NULL, NULL, 0},
 	{"pyroscope=https://example.org/a/b//", "https://example.org/a/b" PATH, "example.org", NULL,
-	 NULL, NULL},
-	{"pyroscope=http://[::1]:4040", "http://[::1]:4040" PATH, "[::1]:4040", NULL, NULL, NULL},
+	 NULL, NULL, NULL, 0},
+	{"pyroscope=http://[::1]:4040", "http://[::1]:4040" PATH, "[::1]:4040", NULL, NULL, NULL,
+	 NULL, 0},
 	{"pyroscope=HTTPS://example.org/x%2Cy", "HTTPS://example.org/x%2Cy" PATH, "example.org",
-	 NULL, NULL, NULL},
-	{"pyroscope=http://h,tenant=a=b", "http://h" PATH, "h", NULL, "a=b", NULL},
+	 NULL, NULL, NULL, NULL, 0},
+	{"pyroscope=http://h,tenant=a=b", "http://h" PATH, "h", NULL, "a=b", NULL, NULL, 0},
 	{"pyroscope=http://h,ca-file=/ca.pem,basic-auth-password-file=/p,basic-auth-user=12345",
-	 "http://h" PATH, "h", "12345", NULL, "/ca.pem"},
+	 "http://h" PATH, "h", "12345", NULL, "/ca.pem", NULL, 0},
 	{"pyroscope=http://h,bearer-token-env=HOME,tenant-env=HOME", "http://h" PATH, "h", NULL,
-	 NULL, NULL},
+	 NULL, NULL, NULL, 0},
+	{"pyroscope=http://h,client-key-file=/k,client-cert-file=/c", "http://h" PATH, "h", NULL,
+	 NULL, NULL, "/c", 0},
+	{"pyroscope=http://h" EIGHT_HEADERS, "http://h" PATH, "h", NULL, NULL, NULL, NULL, 8},
 };
 
 static void assert_same(const char *a, const char *b)
@@ -63,6 +72,8 @@ static void test_good(void **state)
 		assert_same(d->user, row->user);
 		assert_same(d->tenant.value, row->tenant);
 		assert_same(d->ca_file, row->ca_file);
+		assert_same(d->cert_file, row->cert_file);
+		assert_int_equal(d->n_headers, row->n_headers);
 	}
 }
 
@@ -84,6 +95,11 @@ static const struct bad_row bad_rows[] = {
 	{"pyroscope=http://h,bytes=1MiB", "this kind has no bytes; remove bytes"},
 	{"file=out", "the folder is not an absolute path; write it like file=/"},
 	{"file=http://h", "the folder is not an absolute path"},
+	{"pyroscope=http://h" EIGHT_HEADERS ",header-file=/h", "more than 8 headers"},
+	{"pyroscope=http://h,header-env=PODPROF_NOT_SET", "PODPROF_NOT_SET, but it is not set"},
+	{"pyroscope=http://h,header-file=", "header-file has no value"},
+	{"pyroscope=http://h,client-key-file=/k", "add client-cert-file=PATH"},
+	{"pyroscope=http://h,client-cert-file=/a,client-cert-file=/b", "given twice"},
 	{"file=/out,ca-file=/ca", "this kind has no ca-file; remove ca-file"},
 	{"file=/out,bytes=much", "bytes is not a size; write bytes=256MiB"},
 	{"file=/out,bytes=0", "bytes is not a size"},

@@ -536,6 +536,30 @@ static void test_token_rotates(void **state)
 	unlink(path);
 }
 
+static void test_own_headers(void **state)
+{
+	static const struct sink_answer ok = {.status = 200};
+	char path[] = "/tmp/podprof-header-XXXXXX", more[128];
+	struct fixture *f = *state;
+
+	close(mkstemp(path));
+	setenv("PODPROF_TEST_HEADER", "X-Scope-OrgID: team", 1);
+	f->sink = sink_new(&ok, 1, NULL);
+	snprintf(more, sizeof(more), ",header-file=%s,header-env=PODPROF_TEST_HEADER", path);
+	write_token(path, "a: b\nc: d\n");
+	assert_int_equal(start(f, more), 0);
+	row_begin("a profile waits while the file has no header");
+	submit(f, 1, 10);
+	loop_until(f->loop, has_failed, f);
+	assert_int_equal(sink_n_requests(f->sink), 0);
+	row_begin("all headers");
+	write_token(path, "X-Own: a: b\n");
+	loop_until(f->loop, all_sent, f);
+	assert_string_equal(sink_request(f->sink, 0)->own, "a: b");
+	assert_string_equal(sink_request(f->sink, 0)->tenant, "team");
+	unlink(path);
+}
+
 static void test_too_old(void **state)
 {
 	static const struct sink_answer ok = {.status = 200};
@@ -807,6 +831,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_batches, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_behind, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_token_rotates, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_own_headers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_old, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flush_gives_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_several, setup, teardown),
