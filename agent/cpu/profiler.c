@@ -28,6 +28,7 @@
 #include "symbolize/jitdump.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/symbolizer.h"
+#include "version.h"
 
 /* Reports waiting for the worker: the series of a window, and as many again if the worker falls
  * behind. Reached: `podprof_profiled_samples_total{outcome="failed"}`. */
@@ -240,6 +241,8 @@ static int cpu_job_parts(struct cpu_job *job, struct cpu_window_part *parts, siz
 	return 0;
 }
 
+static const char *const window_comments[] = {"podprof " PODPROF_VERSION};
+
 static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		       struct cpu_window_part *parts, size_t n, struct cpu_job **ret)
 {
@@ -259,6 +262,8 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		.duration_ns = cpu_window_duration_ns(w),
 		.max_samples = p->opts.limits.samples,
 		.max_bytes = p->opts.limits.bytes,
+		.comments = window_comments,
+		.n_comments = array_size(window_comments),
 	};
 	buf_init(&job->pprof, p->opts.limits.bytes);
 	job->profile->kind = parts->kind;
@@ -392,6 +397,7 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 {
 	const bool off_cpu = series == p->off_cpu;
 	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
+	struct series_of of = {0};
 	struct entity *entity;
 	int r;
 
@@ -404,8 +410,11 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 	r = cpu_sampler_resolve(p->sampler, sample, &stack);
 	if (!r && p->http)
 		cpu_http_sample(p->http, off_cpu, entity, &stack, sample->count, value);
-	if (r || series_add(series, &(struct series_of){.id = entity->key, .entity = entity},
-			    stack.frames, stack.return_address, stack.n, sample->count, value)) {
+	of.id = entity->key;
+	of.entity = entity;
+	of.is_truncated = stack.is_truncated;
+	if (r || series_add(series, &of, stack.frames, stack.return_address, stack.n, sample->count,
+			    value)) {
 		p->outcomes[CPU_SAMPLES_LOST] += sample->count;
 		return;
 	}
