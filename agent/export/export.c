@@ -542,6 +542,7 @@ void export_submit(struct export *e, struct profile *profile)
 		profile_free(profile);
 		return;
 	}
+	profile_fit(profile);
 	if (queued_profile_new(&e->budget, profile, &queued) < 0) {
 		for (size_t i = 0; i < e->n_routes; i++)
 			if (e->routes[i].sender && route_takes(&e->routes[i], profile))
