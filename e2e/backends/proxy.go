@@ -23,7 +23,7 @@ import (
 //	slow      the server's answer, after 2 s
 //	down      the connection is closed before the request is read by the server
 //	429, 503  this answer, and the server sees nothing; 429 with Retry-After: 1
-//	413       this answer to a request above 16 KiB, else the server's
+//	413       this answer to a request above 512 KiB, else the server's
 //	garbage   bytes that are not HTTP, and the server sees nothing
 //	lost      the server takes the request, and the connection is closed in place of an answer
 //	cut       the same in the middle of the answer
@@ -39,8 +39,8 @@ type proxy struct {
 // lostHeader marks a request whose answer will not arrive.
 const lostHeader = "X-Lost"
 
-// Bytes that a server with a small ceiling accepts.
-const smallRequest = 16 << 10
+// Bytes that a server with a small ceiling accepts: more than one profile of the test has.
+const smallRequest = 512 << 10
 
 // answers of the servers are short; a client may stop reading earlier
 const hugeAnswer = 1 << 30

@@ -60,7 +60,7 @@ func profileEntries(backend, kind string, l labels, path string) ([]entry, error
 }
 
 // The names of kinds in a folder's files, and what the values are: only those of a window are the same in all backends.
-var folderKinds = map[string]string{"cpu": "cpu", "off_cpu": "offcpu"}
+var folderKinds = map[string]string{"cpu": "cpu", "offcpu": "offcpu"}
 
 func readFolder(dir string) ([]entry, error) {
 	var entries []entry

@@ -13,10 +13,10 @@ mkdir -p build/e2e build/test/results
 for tool in pyrosink backends checkprofile collector; do
 	ln -sf "$(test/tool.sh $tool)" build/e2e/$tool
 done
-for name in burn syscalls; do
-	gcc -O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static -o build/e2e/$name e2e/workloads/$name.c
+gcc -O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static -o build/e2e/burn e2e/workloads/burn.c
+for name in goalloc goserve; do
+	(cd e2e/workloads/$name && CGO_ENABLED=0 ../../../test/go.sh build -o ../../../build/e2e/$name .)
 done
-(cd e2e/workloads/goalloc && CGO_ENABLED=0 ../../../test/go.sh build -o ../../../build/e2e/goalloc .)
 # shellcheck source=e2e/lib.sh
 . e2e/lib.sh
 seconds=$1 phases=$2
@@ -50,14 +50,15 @@ for name in "${servers[@]}"; do
 done
 at() { echo "http://$(cat "$work/faults/$1.address")"; }
 
-agent_start --window 2s --host-processes=false --destination "file=$work/out,bytes=4GiB" --destination "pyroscope=$(at pyroscope)" \
+agent_start --window 2s --host-processes=false --off-cpu 1 --go-heap-profiler force \
+	--destination "file=$work/out,bytes=4GiB" --destination "pyroscope=$(at pyroscope)" \
 	--destination "parca=$(at parca)" --destination "otlp=$(at otlp)" --destination "coroot=$(at coroot)" \
 	--destination "otlp=$(at collector)"
 containerd_start
 container_run "$fixtures/burn"
 for _ in 1 2 3; do
-	container_run "$fixtures/syscalls"
 	container_run "$fixtures/goalloc"
+	container_run "$fixtures/goserve"
 done
 
 # The working process is the agent's child.
@@ -99,6 +100,8 @@ is_empty() { [ "$(queued)" -lt 400000 ]; }
 until_true is_empty || fail "the queues do not get empty"
 note "recovered after $((SECONDS - healthy_at)) s; anonymous memory was at most $anonymous KiB"
 memory end
+dropped=$(metric podprof_export_profiles_total 'outcome="dropped')
+[ "$dropped" = 0 ] || fail "$dropped profiles are dropped: $(metrics_page | grep 'profiles_total.*outcome="dropped.*[^0]$')"
 agent_stop # sends the last window
 for name in "${servers[@]}"; do
 	note "$name: $(sort "$work/faults/$name.requests" | uniq -c | awk '{ printf "%s %s, ", $2, $1 }')"
