@@ -518,14 +518,26 @@ int pprof_sample(struct pprof *p, const uint32_t *locations, size_t n_locations,
 	return 0;
 }
 
+/* With a mapping: Pyroscope's symbolizer gives up a profile that has a location without one
+ * (pkg/symbolizer/symbolizer.go). */
 static int rest_enter(struct pprof *p, const int64_t *values)
 {
+	static const struct pprof_mapping none = {
+		.limit = UINT64_MAX,
+		.path = "[podprof]",
+		.has_functions = true,
+		.has_filenames = true,
+		.has_line_numbers = true,
+		.has_inline_frames = true,
+	};
 	struct pprof_line line = {0};
-	uint32_t location;
-	int r = pprof_function(p, PPROF_REST_NAME, "", "", 0, &line.function);
+	uint32_t mapping, location;
+	int r = pprof_mapping(p, &none, &mapping);
 
 	if (!r)
-		r = pprof_location(p, 0, 0, &line, 1, &location);
+		r = pprof_function(p, PPROF_REST_NAME, "", "", 0, &line.function);
+	if (!r)
+		r = pprof_location(p, mapping, 0, &line, 1, &location);
 	return r ? r : pprof_sample(p, &location, 1, values, NULL, 0);
 }
 

@@ -391,6 +391,10 @@ static void test_rest(void **state)
 			assert_true(pprof_bytes(p) <= row->max_bytes);
 		m = encode(p);
 		assert_int_equal(m->n_sample, n + n_rest);
+		assert_int_equal(m->n_mapping, n_rest);
+		if (n_rest) /* no location without a mapping, no mapping without functions */
+			assert_true(m->location[m->n_location - 1]->mapping_id == 1 &&
+				    m->mapping[0]->has_functions);
 	}
 }
 
