@@ -4,6 +4,8 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
 	"log"
 	"os"
@@ -46,7 +48,8 @@ type comparison struct {
 	backends map[string]map[key]*copies
 	totals   map[key]int64 // of any backend
 	unequal  map[string]int
-	windows  []int64 // the times of the folder's profiles, in order
+	windows  []int64         // the times of the profiles, in order, without Coroot's
+	lost     map[string]bool // requests whose answer got lost
 }
 
 // window is the begin of the entry's window: at Coroot each container's windows are up to a millisecond later.
@@ -73,7 +76,7 @@ func (c *comparison) add(e entry, excuseOnly bool) {
 		got = &copies{total: e.Total}
 		c.backends[e.Backend][k] = got
 	}
-	if e.Lost {
+	if c.lost[e.Request] {
 		got.nLost++
 	}
 	if excuseOnly {
@@ -138,10 +141,29 @@ func (c *comparison) print() bool {
 	return fine && len(names) > 1
 }
 
+func readLines(path string) (map[string]bool, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	lines := map[string]bool{}
+	for _, line := range strings.Fields(string(data)) {
+		lines[line] = true
+	}
+	return lines, err
+}
+
 func compareMain(args []string) {
+	flags := flag.NewFlagSet("compare", flag.ExitOnError)
+	lost := flags.String("lost", "", "file with the names of requests whose answer got lost")
+	flags.Parse(args)
 	c := comparison{backends: map[string]map[key]*copies{}, totals: map[key]int64{}, unequal: map[string]int{}}
 	var all []entry
-	for _, path := range args {
+	var err error
+	if c.lost, err = readLines(*lost); err != nil {
+		log.Fatal(err)
+	}
+	for _, path := range flags.Args() {
 		entries, err := readEntries(path)
 		if err != nil {
 			log.Fatal(err)
@@ -149,14 +171,14 @@ func compareMain(args []string) {
 		all = append(all, entries...)
 	}
 	for _, e := range all {
-		if e.Backend == "folder" {
+		if e.Backend != "coroot" {
 			c.windows = append(c.windows, e.TimeNanos)
 		}
 	}
 	slices.Sort(c.windows)
 	for _, e := range all {
-		// the collector's own lines have no mark; those of its proxy are no profiles of their own
-		c.add(e, e.Backend == "collector" && e.Lost)
+		// the collector's own lines name no request; those of its proxy are no profiles of their own
+		c.add(e, e.Backend == "collector" && e.Request != "")
 	}
 	if !c.print() {
 		os.Exit(1)

@@ -10,7 +10,7 @@
 //
 //	backends proxy -dir DIR NAME=URL...            a proxy with faults before each server (proxy.go)
 //	backends read -out FILE [-lost] KIND=PATH...   the same lines from what other servers stored (read.go)
-//	backends compare FILE...                       lost and duplicate profiles of each backend (compare.go)
+//	backends compare [-lost FILE] FILE...          lost and duplicate profiles of each backend (compare.go)
 package main
 
 import (
@@ -51,8 +51,8 @@ type entry struct {
 	Total         int64            `json:"total"`
 	TimeNanos     int64            `json:"time_nanos"`
 	DurationNanos int64            `json:"duration_nanos"`
-	Functions     map[string]int64 `json:"functions"`      // values of the innermost functions
-	Lost          bool             `json:"lost,omitempty"` // the answer did not reach the sender
+	Functions     map[string]int64 `json:"functions"`         // values of the innermost functions
+	Request       string           `json:"request,omitempty"` // a proxy's name of the request
 }
 
 // typeOf is the name of a pprof's type, with the kind of the profile where several kinds have the same type.
@@ -110,7 +110,7 @@ func (s *sink) handle(backend string, decode func(r *http.Request, body []byte) 
 			entries, err = decode(r, body)
 		}
 		for i := range entries {
-			entries[i].Lost = r.Header.Get(lostHeader) != ""
+			entries[i].Request = r.Header.Get(requestHeader)
 		}
 		if err != nil {
 			log.Printf("%s: %v", backend, err)

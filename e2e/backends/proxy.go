@@ -16,8 +16,10 @@ import (
 )
 
 // A proxy before each server has the fault in DIR/NAME.fault at the time of the request, and appends a line with the
-// fault to DIR/NAME.requests. DIR/NAME.address has the proxy's address. The body of a request whose answer gets lost is
-// also kept, in DIR/NAME.lost/: some servers do not store the header that marks these requests.
+// fault to DIR/NAME.requests. DIR/NAME.address has the proxy's address. Each request has a name in a header, which the
+// servers of the test store. DIR/lost has a line with the name of each request whose answer got lost: by a fault, or
+// because the sender had waited long enough. The body of such a request is also kept, in DIR/NAME.lost/: the collector
+// does not store the header.
 //
 //	none      the server's answer
 //	slow      the server's answer, after 2 s
@@ -36,8 +38,19 @@ type proxy struct {
 	n  int
 }
 
-// lostHeader marks a request whose answer will not arrive.
-const lostHeader = "X-Lost"
+func appendLine(path, line string) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := fmt.Fprintln(f, line); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// requestHeader has the name of a request.
+const requestHeader = "X-Request"
 
 // Bytes that a server with a small ceiling accepts: more than one profile of the test has.
 const smallRequest = 512 << 10
@@ -55,37 +68,31 @@ func (p *proxy) fault() string {
 	return strings.TrimSpace(string(text))
 }
 
-func (p *proxy) note(fault string, lost []byte) {
+func (p *proxy) next() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f, err := os.OpenFile(p.path("requests"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer f.Close()
-	fmt.Fprintln(f, fault)
-	if lost == nil {
-		return
-	}
 	p.n++
+	return fmt.Sprintf("%s-%d", p.name, p.n)
+}
+
+func (p *proxy) noteLost(name string, body []byte) {
+	appendLine(filepath.Join(p.dir, "lost"), name)
 	if err := os.MkdirAll(p.path("lost"), 0o755); err != nil {
 		log.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(p.path("lost"), fmt.Sprint(p.n)), lost, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(p.path("lost"), name), body, 0o644); err != nil {
 		log.Fatal(err)
 	}
 }
 
 // forward returns the server's answer.
-func (p *proxy) forward(r *http.Request, body []byte, lost bool) (*http.Response, []byte, error) {
+func (p *proxy) forward(r *http.Request, body []byte, name string) (*http.Response, []byte, error) {
 	request, err := http.NewRequest(r.Method, p.url+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
 	}
 	request.Header = r.Header.Clone()
-	if lost {
-		request.Header.Set(lostHeader, "1")
-	}
+	request.Header.Set(requestHeader, name)
 	answer, err := http.DefaultTransport.RoundTrip(request)
 	if err != nil {
 		return nil, nil, err
@@ -143,7 +150,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fault := p.fault()
+	name := p.next()
 	loses := fault == "lost" || fault == "cut" || fault == "lying" || fault == "huge"
+	appendLine(p.path("requests"), fault)
 	switch {
 	case fault == "down":
 		raw(w, "")
@@ -160,20 +169,23 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if fault == "slow" {
 			time.Sleep(2 * time.Second)
 		}
-		answer, text, err := p.forward(r, body, loses)
+		answer, text, err := p.forward(r, body, name)
 		if err != nil {
 			log.Printf("%s: %v", p.name, err)
+			p.noteLost(name, body) // the server may have taken it
 			raw(w, "")
 			return
 		}
-		if loses && answer.StatusCode/100 == 2 {
-			p.note(fault, body)
+		loses = loses && answer.StatusCode/100 == 2
+		if loses || r.Context().Err() != nil {
+			p.noteLost(name, body)
+		}
+		if loses {
 			lose(fault, w, answer, text)
 			return
 		}
 		copyAnswer(w, answer, text)
 	}
-	p.note(fault, nil)
 }
 
 func proxyMain(args []string) {

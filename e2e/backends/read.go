@@ -20,8 +20,8 @@ import (
 // (collector=DIR with -lost: one request a file).
 
 type labels struct {
-	Labels map[string]string `json:"labels"`
-	Lost   bool              `json:"lost"`
+	Labels  map[string]string `json:"labels"`
+	Request string            `json:"request"`
 }
 
 func readLabels(path string) (labels, error) {
@@ -48,7 +48,7 @@ func profileEntries(backend, kind string, l labels, path string) ([]entry, error
 	var entries []entry
 	for i, t := range p.SampleType {
 		e := entry{
-			Backend: backend, Entity: l.Labels["container"], Type: typeOf(kind, t.Type), Lost: l.Lost,
+			Backend: backend, Entity: l.Labels["container"], Type: typeOf(kind, t.Type), Request: l.Request,
 			TimeNanos: p.TimeNanos, DurationNanos: p.DurationNanos,
 		}
 		if e, err = sampled(e, p, i, true); err != nil {
@@ -146,7 +146,7 @@ func readLost(dir string) ([]entry, error) {
 			return nil, err
 		}
 		for i := range more {
-			more[i].Backend, more[i].Lost = "collector", true
+			more[i].Backend, more[i].Request = "collector", filepath.Base(path)
 		}
 		entries = append(entries, more...)
 	}

@@ -112,6 +112,6 @@ done
 	fail "read: $(tail -n 3 "$work/check.log")"
 "$fixtures/backends" read -out "$work/excused" -lost ${lost:+"$lost"} 2>"$work/check.log" || fail "read: $(tail -n 3 "$work/check.log")"
 status=0
-"$fixtures/backends" compare "$work/entries" "$work/stored" "$work/excused" >"$work/compared" 2>"$work/compare.log" || status=$?
+"$fixtures/backends" compare -lost "$work/faults/lost" "$work/entries" "$work/stored" "$work/excused" >"$work/compared" 2>"$work/compare.log" || status=$?
 while read -r line; do note "$line"; done <"$work/compared"
 [ $status = 0 ] || fail "$(grep -c . "$work/compare.log") differences: $(head -n 5 "$work/compare.log")"

@@ -13,6 +13,9 @@
 // -share is the function's part of the total, and -tolerance then means percentage points; -value is
 // its sum, and -tolerance then is percent of it. Without either the function only has to be there.
 //
+// -encode has Go's encoder write the profile that many times, and prints the CPU time and the allocations of
+// each.
+//
 // -wire compares the size of each file with the size of what Go's encoder makes of the same profile, with
 // the compression of Go's own profiles.
 //
@@ -29,8 +32,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"sort"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/google/pprof/profile"
 )
@@ -54,6 +60,7 @@ type options struct {
 	last       bool
 	cumulative bool
 	wire       bool
+	encode     int
 	function   string
 	share      float64
 	value      float64
@@ -139,6 +146,33 @@ func read(path string, w *wire) (*profile.Profile, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
+}
+
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func encode(p *profile.Profile, rounds int) error {
+	var out bytes.Buffer
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	start := cpuTime()
+	for i := 0; i < rounds; i++ {
+		out.Reset()
+		if err := p.Write(&out); err != nil {
+			return err
+		}
+	}
+	used := cpuTime() - start
+	runtime.ReadMemStats(&after)
+	fmt.Printf("  Go's encoder   %8.2f ms %9d bytes, allocates %d KB\n", used.Seconds()*1000/float64(rounds), out.Len(),
+		(after.TotalAlloc-before.TotalAlloc)/uint64(rounds)/1000)
+	return nil
 }
 
 func hasType(p *profile.Profile, name string) bool {
@@ -310,6 +344,9 @@ func run(o *options) error {
 	if err != nil {
 		return err
 	}
+	if o.encode > 0 {
+		return encode(p, o.encode)
+	}
 	if w != nil {
 		fmt.Printf("%d files of %d bytes, by Go's encoder %d\n", w.files, w.ours, w.theirs)
 		if w.larger > 0 {
@@ -331,6 +368,7 @@ func main() {
 	flag.StringVar(&o.sampleType, "type", "", "sample type; the profile's default one without it")
 	flag.BoolVar(&o.last, "last", false, "take the last profile instead of the sum of all")
 	flag.BoolVar(&o.cumulative, "cum", false, "count a function's callees, too")
+	flag.IntVar(&o.encode, "encode", 0, "rounds of Go's encoder")
 	flag.BoolVar(&o.wire, "wire", false, "no file may be larger than by Go's encoder")
 	flag.StringVar(&o.function, "function", "", "name that must be there, as a regular expression for all of it")
 	flag.Float64Var(&o.share, "share", -1, "percent of the total that it must have")
