@@ -26,9 +26,9 @@
 #include "cpu/report.h"
 #include "discovery/discovery.h"
 #include "discovery/selection.h"
+#include "pprof/pprof.h"
 #include "server/httpd.h"
 #include "server/pull_answer.h"
-#include "version.h"
 
 /* The longest wait for a drain: the loop is late on a busy node. */
 #define CPU_HTTP_PATIENCE_NS (5 * NSEC_PER_SEC)
@@ -111,7 +111,7 @@ static void pull_run(struct work *work)
 	const struct cpu_http_opts *opts = &pull->http->opts;
 	const uint64_t begun_ns = cpu_share_thread_ns();
 	char lost[96];
-	const char *const comments[] = {"podprof " PODPROF_VERSION, lost};
+	const char *const comments[] = {pprof_producer, lost};
 	const struct cpu_report_opts report = {
 		.kind = pull->off_cpu ? CPU_REPORT_OFF_CPU : CPU_REPORT_TIME,
 		.period = period_of(pull),

@@ -24,11 +24,11 @@
 #include "profile/oncpu.h"
 #include "cpu/report.h"
 #include "cpu/series.h"
+#include "pprof/pprof.h"
 #include "symbolize/dwarfreader.h"
 #include "symbolize/jitdump.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/symbolizer.h"
-#include "version.h"
 
 /* Reports waiting for the worker: the series of a window, and as many again if the worker falls
  * behind. Reached: `podprof_profiled_samples_total{outcome="failed"}`. */
@@ -241,11 +241,10 @@ static int cpu_job_parts(struct cpu_job *job, struct cpu_window_part *parts, siz
 	return 0;
 }
 
-static const char *const window_comments[] = {"podprof " PODPROF_VERSION};
-
 static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		       struct cpu_window_part *parts, size_t n, struct cpu_job **ret)
 {
+	static const char *const comments[] = {pprof_producer};
 	_cleanup_(cpu_job_freep) struct cpu_job *job = calloc(1, sizeof(*job));
 
 	if (!job)
@@ -262,8 +261,8 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		.duration_ns = cpu_window_duration_ns(w),
 		.max_samples = p->opts.limits.samples,
 		.max_bytes = p->opts.limits.bytes,
-		.comments = window_comments,
-		.n_comments = array_size(window_comments),
+		.comments = comments,
+		.n_comments = array_size(comments),
 	};
 	buf_init(&job->pprof, p->opts.limits.bytes);
 	job->profile->kind = parts->kind;

@@ -54,6 +54,8 @@ const char destination_help[] =
 	"      header-file=PATH, header-env=VARIABLE    a line \"Name: value\"; up to 8 times\n"
 	"      ca-file=PATH                     certificates to trust instead of the system's\n"
 	"      client-cert-file=PATH, client-key-file=PATH    podprof's own certificate\n"
+	"      server-symbols=true              frames without a name are left to the server's\n"
+	"                                       symbolizer (pyroscope, parca)\n"
 	"      bytes=SIZE                       of the files of kind file (256MiB)\n"
 	"  podprof reads the files again for each request, and obeys http_proxy, https_proxy and\n"
 	"  no_proxy.\n";
@@ -235,6 +237,7 @@ enum key {
 	KEY_CA_FILE,
 	KEY_CERT_FILE,
 	KEY_KEY_FILE,
+	KEY_SERVER_SYMBOLS,
 	KEY_BYTES,
 	KEY_MAX,
 };
@@ -253,10 +256,11 @@ static const char *const key_names[KEY_MAX] = {
 	[KEY_CA_FILE] = "ca-file",
 	[KEY_CERT_FILE] = "client-cert-file",
 	[KEY_KEY_FILE] = "client-key-file",
+	[KEY_SERVER_SYMBOLS] = "server-symbols",
 	[KEY_BYTES] = "bytes",
 };
 
-/* Where the value of a key goes; NULL for a size. */
+/* Where the text of a key goes; NULL for a key that is no text. */
 static char **key_place(struct destination *d, enum key key)
 {
 	switch (key) {
@@ -286,6 +290,7 @@ static char **key_place(struct destination *d, enum key key)
 		return &d->cert_file;
 	case KEY_KEY_FILE:
 		return &d->key_file;
+	case KEY_SERVER_SYMBOLS:
 	case KEY_BYTES:
 	case KEY_MAX:
 		break;
@@ -327,6 +332,22 @@ static int destination_set_bytes(struct destination *d, struct strview value, ch
 	return 0;
 }
 
+static int destination_set_server_symbols(struct destination *d, struct strview value,
+					  char **ret_error)
+{
+	if (!d->kind->symbolizes)
+		return wrong(ret_error,
+			     "destination %s: this kind has no server-symbols; remove it",
+			     d->kind->name);
+	d->server_symbols = strview_is(&value, "true");
+	if (!d->server_symbols && !strview_is(&value, "false"))
+		return wrong(ret_error,
+			     "destination %s: server-symbols is true or false; write "
+			     "server-symbols=true",
+			     d->kind->name);
+	return 0;
+}
+
 static int destination_set_key(struct destination *d, enum key key, struct strview value,
 			       char **ret_error)
 {
@@ -344,7 +365,8 @@ static int destination_set_key(struct destination *d, enum key key, struct strvi
 			     d->kind->name, DESTINATION_OWN_HEADERS_MAX);
 	place = key_place(d, key);
 	if (!place)
-		return destination_set_bytes(d, value, ret_error);
+		return key == KEY_BYTES ? destination_set_bytes(d, value, ret_error)
+					: destination_set_server_symbols(d, value, ret_error);
 	if (*place)
 		return wrong(ret_error, "destination %s: %s is given twice; give it once",
 			     d->kind->name, key_names[key]);

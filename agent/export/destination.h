@@ -102,6 +102,7 @@ void destination_request_deinit(struct destination_request *r);
  * @tenant_header: name of the header with the tenant; NULL: the backend has no tenants
  * @types:    the backend's name for each kind of profile; NULL: the kind is not sent
  * @parts:    requests for one profile of each kind, in the queue one by one; 0 is 1
+ * @symbolizes: the server can name locations without a line by the mapping's build id
  * @deltas:   the backend wants alloc values of one window (profile.pprof_delta), not cumulative
  *            values
  * @encode:   makes one request of @n profiles, 0 to limits.profiles. The request of 0 profiles is
@@ -128,6 +129,7 @@ struct destination_kind {
 	const char *tenant_header;
 	const char *types[PROFILE_KIND_MAX];
 	unsigned char parts[PROFILE_KIND_MAX];
+	bool symbolizes;
 	bool deltas;
 	struct destination_limits limits;
 	int (*encode)(const struct destination_profile *profiles, size_t n,
@@ -151,6 +153,7 @@ struct destination {
 	char *host; /* of the URL, with an explicit port: for people and metric labels; or as @url
 		     */
 	uint64_t folder_bytes; /* ceiling of the files in a folder */
+	bool server_symbols;   /* frames without a name go without a placeholder */
 	char *user;	       /* basic authentication */
 	struct secret password;
 	struct secret bearer;

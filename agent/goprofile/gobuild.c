@@ -5,7 +5,6 @@
 #include <stdbool.h>
 
 #include "pprof/tables.h"
-#include "version.h"
 
 int gobuild_init(struct gobuild *b, struct symbolizer *symbolizer, const struct pprof_opts *types,
 		 const struct go_profile_report_opts *opts)
@@ -23,7 +22,7 @@ int gobuild_init(struct gobuild *b, struct symbolizer *symbolizer, const struct 
 	b->n_types = types->n_types;
 	r = pprof_new(&pprof_opts, &b->pprof);
 	if (!r)
-		r = pprof_comment(b->pprof, "podprof " PODPROF_VERSION);
+		r = pprof_comment(b->pprof, pprof_producer);
 	return r < 0 ? r : gostack_new(symbolizer, b->pprof, &b->stacks);
 }
 

@@ -25,6 +25,7 @@
 #include "pprof/intern.h"
 #include "pprof/tables.h"
 #include "pprof/wire.h"
+#include "version.h"
 
 /* Memory of all keys for each byte of the message: an entry of the hash is 70 bytes and a location
  * in a sample 4, where the message may need 1. Never reached before the message's ceiling. */
@@ -556,6 +557,8 @@ int pprof_rest(struct pprof *p, const int64_t *values)
 }
 
 /* ---- the rest */
+
+const char pprof_producer[] = "podprof " PODPROF_VERSION;
 
 int pprof_comment(struct pprof *p, const char *comment)
 {

@@ -116,6 +116,9 @@ int pprof_rest(struct pprof *p, const int64_t *values);
 /* Equal comments are one. */
 int pprof_comment(struct pprof *p, const char *comment);
 
+/* "podprof VERSION", a comment for each profile. */
+extern const char pprof_producer[];
+
 /* Size of the message before compression, at most. */
 size_t pprof_bytes(const struct pprof *p);
 /* The profile built so far; borrowed. */

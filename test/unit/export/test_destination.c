@@ -100,6 +100,9 @@ static const struct bad_row bad_rows[] = {
 	{"pyroscope=http://h,header-file=", "header-file has no value"},
 	{"pyroscope=http://h,client-key-file=/k", "add client-cert-file=PATH"},
 	{"pyroscope=http://h,client-cert-file=/a,client-cert-file=/b", "given twice"},
+	{"pyroscope=http://h,server-symbols=yes", "write server-symbols=true"},
+	{"otlp=http://h,server-symbols=true", "this kind has no server-symbols"},
+	{"file=/out,server-symbols=true", "this kind has no server-symbols"},
 	{"file=/out,ca-file=/ca", "this kind has no ca-file; remove ca-file"},
 	{"file=/out,bytes=much", "bytes is not a size; write bytes=256MiB"},
 	{"file=/out,bytes=0", "bytes is not a size"},
@@ -255,6 +258,27 @@ static void test_secret_env(void **state)
 	assert_null(value);
 }
 
+static void test_server_symbols(void **state)
+{
+	static const struct {
+		const char *spec;
+		bool on;
+	} specs[] = {{"pyroscope=http://h,server-symbols=true", true},
+		     {"parca=http://h,server-symbols=true", true},
+		     {"parca=http://h,server-symbols=false", false},
+		     {"parca=http://h", false}};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(specs); i++) {
+		_cleanup_(destination_freep) struct destination *d = NULL;
+		_cleanup_(freep) char *error = NULL;
+
+		row_begin(specs[i].spec);
+		assert_int_equal(destination_new(specs[i].spec, &d, &error), 0);
+		assert_int_equal(d->server_symbols, specs[i].on);
+	}
+}
+
 static void test_help(void **state)
 {
 	(void)state;
@@ -308,10 +332,11 @@ static void test_verdicts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),	   cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_secret_file),
-		cmocka_unit_test(test_secret_env), cmocka_unit_test(test_help),
-		cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_good),	       cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_secret_file),
+		cmocka_unit_test(test_secret_env),     cmocka_unit_test(test_help),
+		cmocka_unit_test(test_server_symbols), cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_verdicts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
