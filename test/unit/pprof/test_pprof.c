@@ -487,6 +487,22 @@ static void fill_for_go(struct pprof *p)
 	assert_int_equal(pprof_comment(p, "made here"), 0);
 }
 
+/* The same profile has the same bytes, also in other memory. */
+static void test_same_bytes(void **state)
+{
+	_cleanup_(pprof_freep) struct pprof *a = make(&cpu_opts), *b = NULL;
+	_cleanup_(buf_deinit) struct buf first = BUF_INIT(1u << 20), second = BUF_INIT(1u << 20);
+
+	(void)state;
+	fill_for_go(a);
+	b = make(&cpu_opts);
+	fill_for_go(b);
+	assert_int_equal(pprof_encode(a, &first), 0);
+	assert_int_equal(pprof_encode(b, &second), 0);
+	assert_int_equal(first.len, second.len);
+	assert_memory_equal(first.data, second.data, first.len);
+}
+
 /* Joins runs of blanks, and drops the extra columns of newer tools. */
 static void append_line(struct buf *b, char *line)
 {
@@ -553,7 +569,8 @@ int main(void)
 		cmocka_unit_test(test_strings),	      cmocka_unit_test(test_wrong_numbers),
 		cmocka_unit_test(test_bad_opts),      cmocka_unit_test(test_ceilings),
 		cmocka_unit_test(test_bytes),	      cmocka_unit_test(test_encode_ceiling),
-		cmocka_unit_test(test_rest),	      cmocka_unit_test(test_go_reads_it),
+		cmocka_unit_test(test_rest),	      cmocka_unit_test(test_same_bytes),
+		cmocka_unit_test(test_go_reads_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
