@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -486,4 +487,22 @@ int destination_new_of(const struct destination_kind *const *kinds, const char *
 int destination_new(const char *spec, struct destination **ret, char **ret_error)
 {
 	return destination_new_of(destination_kinds, spec, ret, ret_error);
+}
+
+const char *destination_unreadable_file(const struct destination *d, int *ret_errno)
+{
+	const char *files[6 + DESTINATION_OWN_HEADERS_MAX] = {
+		d->password.file, d->bearer.file, d->tenant.file,
+		d->ca_file,	  d->cert_file,	  d->key_file,
+	};
+
+	for (size_t i = 0; i < d->n_headers; i++)
+		files[6 + i] = d->headers[i].file;
+	for (size_t i = 0; i < array_size(files); i++) {
+		if (!files[i] || access(files[i], R_OK) == 0)
+			continue;
+		*ret_errno = errno;
+		return files[i];
+	}
+	return NULL;
 }

@@ -179,6 +179,10 @@ int destination_new_of(const struct destination_kind *const *kinds, const char *
 		       struct destination **ret, char **ret_error);
 void destination_free(struct destination *d);
 
+/* The first of the destination's files that cannot be read now, and errno; NULL if all can.
+ * Borrowed. */
+const char *destination_unreadable_file(const struct destination *d, int *ret_errno);
+
 /* For --help, below the heading "Destinations:". */
 extern const char destination_help[];
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -258,6 +259,47 @@ static void test_secret_env(void **state)
 	assert_null(value);
 }
 
+/* Each key with a file that is not there; TMP is one that is. */
+static const char *const file_keys[] = {
+	",basic-auth-user=u,basic-auth-password-file=",
+	",bearer-token-file=",
+	",tenant-file=",
+	",header-env=HOME,header-file=",
+	",ca-file=",
+	",client-cert-file=",
+	",client-cert-file=TMP,client-key-file=",
+};
+
+static void test_files(void **state)
+{
+	char there[] = "/tmp/podprof-file-XXXXXX", missing[64];
+
+	(void)state;
+	close(mkstemp(there));
+	snprintf(missing, sizeof(missing), "%s-not", there);
+	for (size_t i = 0; i < 2 * array_size(file_keys); i++) {
+		const bool is_there = i % 2;
+		const char *key = file_keys[i / 2], *tmp = strstr(key, "TMP");
+		_cleanup_(destination_freep) struct destination *d = NULL;
+		_cleanup_(freep) char *error = NULL;
+		char spec[256];
+		int err = 0;
+
+		row_begin(key);
+		snprintf(spec, sizeof(spec), "pyroscope=http://h%.*s%s%s%s",
+			 (int)(tmp ? tmp - key : (int)strlen(key)), key, tmp ? there : "",
+			 tmp ? tmp + 3 : "", is_there ? there : missing);
+		assert_int_equal(destination_new(spec, &d, &error), 0);
+		if (is_there) {
+			assert_null(destination_unreadable_file(d, &err));
+			continue;
+		}
+		assert_string_equal(destination_unreadable_file(d, &err), missing);
+		assert_int_equal(err, ENOENT);
+	}
+	unlink(there);
+}
+
 static void test_server_symbols(void **state)
 {
 	static const struct {
@@ -335,8 +377,8 @@ int main(void)
 		cmocka_unit_test(test_good),	       cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_secret_file),
 		cmocka_unit_test(test_secret_env),     cmocka_unit_test(test_help),
-		cmocka_unit_test(test_server_symbols), cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_server_symbols), cmocka_unit_test(test_files),
+		cmocka_unit_test(test_kinds),	       cmocka_unit_test(test_verdicts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
