@@ -548,7 +548,7 @@ $(B)/hostile/goring: $(wildcard test/hostile/goring/*)
 	$(Q)cd test/hostile/goring && CGO_ENABLED=0 ../../go.sh build -ldflags=-checklinkname=0 -o $(abspath $@) .
 
 ##@ Longer
-.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-symbols bench-turns bench-starved e2e e2e-cluster e2e-long e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-entities arm64 check-arm64
+.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-symbols bench-turns bench-starved e2e e2e-cluster e2e-long e2e-san check-backends check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-entities arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -632,9 +632,13 @@ e2e: all ## all end-to-end tests: check-e2e, then podprof in a cluster of one no
 	$(Q)test/setup.sh cluster
 	$(Q)test/run.sh begin
 	$(Q)e2e/run.sh || failed=yes; \
+		e2e/backends/run.sh 4 5 || failed=yes; \
 		e2e/cluster/run.sh || failed=yes; \
 		PODPROF_E2E_SHAPE=container e2e/cluster/run.sh || failed=yes; \
 		test/run.sh summary && [ -z "$$failed" ]
+
+check-backends: all ## all destinations at once, each behind a proxy with a new fault every PHASE seconds (50): lost, twice, memory (root, ten minutes)
+	$(Q)e2e/backends/run.sh $(or $(PHASE),50) 10
 
 e2e-cluster: all ## the cluster alone: TESTS (names ...)
 	$(Q)e2e/cluster/run.sh $(TESTS)

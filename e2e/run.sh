@@ -17,7 +17,7 @@ for name in alpha beta gamma delta; do
 	gcc -O2 -Wall -Wextra -Werror -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static \
 		-DPLACE=place_$name -o "$fixtures/places_$name" e2e/workloads/places.c
 done
-for name in goalloc gounsampled; do
+for name in goalloc gopgo gounsampled; do
 	(cd e2e/workloads/$name && CGO_ENABLED=0 ../../../test/go.sh build -o ../../../$fixtures/$name .)
 done
 (cd e2e/workloads/goserve && CGO_ENABLED=0 ../../../test/go.sh build -ldflags '-s -w' -o ../../../$fixtures/goserve .)

@@ -62,6 +62,10 @@ in_pyroscope=$("$fixtures/checkprofile" -label "container=$burn" -type cpu "$wor
 [ "$in_pyroscope" = "$total" ] || fail "Pyroscope has $in_pyroscope ns of CPU time, the backends have $total"
 note "CPU time of the burning container in five destinations: $total ns"
 
+# Go's encoder would need more bytes
+"$fixtures/checkprofile" -wire -type cpu "$work/sink" >"$work/wire" || fail "$(tail -n 5 "$work/wire")"
+note "$(grep "by Go's encoder" "$work/wire")"
+
 # The functions are under the same names, and no profile came twice
 for backend in parca coroot otlp; do
 	entries ".backend == \"$backend\" and .entity == \"$burn\"" | jq -e -s 'map(.functions.burn_seventy // 0) | add > 0' \

@@ -134,6 +134,23 @@ done
 recorded -- node -e 'function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } fib(44)'
 check -type cpu -function '^fib$' -share 80 -tolerance 20 "$profile"
 
+# Go's tools take a CPU profile: the compiler inlines by it, and pprof has its reports
+go() { "$top/test/go.sh" "$@" 2>>"$work/check.log"; }
+recorded --duration 3s -- "$fixtures/gopgo" 60
+check -wire -type cpu -function '^main.sum$' -cum -share 99 -tolerance 5 "$profile"
+(cd "$top/e2e/workloads/gopgo" && CGO_ENABLED=0 "$top/test/go.sh" build "-pgo=$profile" -gcflags=-d=pgodebug=1 -o "$work/gopgo" .) \
+	>"$work/pgo" 2>&1 || fail "go build -pgo: $(cat "$work/pgo")"
+grep -q 'hot-budget check allows inlining for call main.mix' "$work/pgo" || fail "go build -pgo inlines nothing: $(cat "$work/pgo")"
+export PPROF_TMPDIR=$work
+go tool pprof -symbolize=none -peek '^main.sum$' "$profile" >"$work/report" && grep -q 'main.main' "$work/report" || fail "go tool pprof -peek"
+go tool pprof -symbolize=none -list '^main.mix$' "$profile" >"$work/report" && grep -q 'a ^= b >> 7' "$work/report" || fail "go tool pprof -list"
+go tool pprof -symbolize=none -proto -output "$work/twice.pb.gz" "$profile" "$profile" >/dev/null || fail "go tool pprof -proto"
+total() { "$fixtures/checkprofile" -type cpu "$1" | sed -n 's|.*cpu/nanoseconds total \([0-9]*\).*|\1|p'; }
+[ "$(total "$work/twice.pb.gz")" = $((2 * $(total "$profile"))) ] || fail "merged profiles do not add up"
+go tool pprof -symbolize=none -top -diff_base "$profile" "$work/twice.pb.gz" >"$work/report" &&
+	grep -q 'main.sum' "$work/report" || fail "go tool pprof -diff_base"
+note "go build -pgo: $(grep -c 'hot-budget check allows' "$work/pgo") calls inlined by the profile"
+
 # The command's status is printed, and its output stays apart from the profile
 recorded -- sh -c 'echo out; exit 3'
 says "sh ended with status 3"

@@ -3,7 +3,7 @@
 # Print the path of a program needed by the tests and not installed by Debian; build the program first if necessary.
 # Programs are kept outside the tree, so a clean clone does not build them again.
 #
-#   tool.sh charttool | promtool | pyrosink | checkprofile | backends | relabelcases | helm | etcd | prometheus | debuginfod
+#   tool.sh charttool | promtool | pyrosink | checkprofile | backends | collector | relabelcases | helm | etcd | prometheus | debuginfod
 #   tool.sh kubernetes [PROGRAM...]   the folder with Kubernetes' programs, or only these (minutes, once)
 set -eu
 
@@ -70,6 +70,7 @@ charttool) go_tool charttool "$top/e2e/charttool" . ;;
 pyrosink) go_tool pyrosink "$top/e2e/pyrosink" . ;;
 checkprofile) go_tool checkprofile "$top/e2e/pyrosink" ./checkprofile ;;
 backends) go_tool backends "$top/e2e/backends" . ;;
+collector) go_tool collector "$top/e2e/collector" . ;; # a minute and a half, once
 relabelcases) go_tool relabelcases "$top/test/oracle/relabel" . ;;
 helm) go_tool helm "$top/e2e/cluster/helm" helm.sh/helm/v3/cmd/helm ;;
 kubernetes)
@@ -87,7 +88,7 @@ etcd) debian_tool etcd-server etcd ;;
 prometheus) debian_tool prometheus prometheus ;;
 debuginfod) debian_tool debuginfod debuginfod ;; # its libraries: setup.sh
 *)
-	echo "usage: test/tool.sh charttool|promtool|pyrosink|checkprofile|backends|relabelcases|helm|etcd|prometheus|debuginfod|kubernetes" >&2
+	echo "usage: test/tool.sh charttool|promtool|pyrosink|checkprofile|backends|collector|relabelcases|helm|etcd|prometheus|debuginfod|kubernetes" >&2
 	exit 2
 	;;
 esac

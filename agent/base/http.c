@@ -255,6 +255,8 @@ static bool call_set(struct http_call *call, const struct http_request *request)
 	return set_str(call->easy, CURLOPT_URL, request->url) &&
 	       set_str(call->easy, CURLOPT_USERAGENT, "podprof/" PODPROF_VERSION) &&
 	       set_str(call->easy, CURLOPT_CAINFO, request->ca_file) &&
+	       set_str(call->easy, CURLOPT_SSLCERT, request->cert_file) &&
+	       set_str(call->easy, CURLOPT_SSLKEY, request->key_file) &&
 	       set_long(call->easy, CURLOPT_SSL_VERIFYPEER,
 			request->verify != HTTP_VERIFY_NOTHING) &&
 	       set_long(call->easy, CURLOPT_SSL_VERIFYHOST,
@@ -458,4 +460,15 @@ bool http_value_ok(const char *value)
 		if ((unsigned char)*value < ' ' || (unsigned char)*value > '~')
 			return false;
 	return true;
+}
+
+/* The name is a token (RFC 9110, 5.6.2). libcurl leaves out a header without a value. */
+bool http_header_ok(const char *line)
+{
+	static const char token[] = "!#$%&'*+-.^_`|~0123456789"
+				    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	const size_t n = strspn(line, token);
+
+	return n && line[n] == ':' && line[n + 1 + strspn(line + n + 1, " ")] &&
+	       http_value_ok(line);
 }

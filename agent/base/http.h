@@ -38,6 +38,8 @@ typedef int (*http_body_fn)(void *ctx, const char *bytes, size_t n);
  * @user:       for basic authentication together with @password; or NULL
  * @bearer:     token for bearer authentication, or NULL
  * @ca_file:    PEM certificates to trust instead of the system's, or NULL
+ * @cert_file:  PEM certificate of this client, with those between it and its issuer; or NULL
+ * @key_file:   PEM key of @cert_file; NULL: in @cert_file
  * @body:       sent with POST, must stay until the end of the call; NULL for a GET
  * @on_body:    receives the body of a reply with status 200, of any length, with the call's
  *              context; the reply then keeps no body. Or NULL.
@@ -52,6 +54,8 @@ struct http_request {
 	const char *password;
 	const char *bearer;
 	const char *ca_file;
+	const char *cert_file;
+	const char *key_file;
 	enum http_verify verify;
 	const void *body;
 	size_t body_len;
@@ -96,5 +100,7 @@ void http_cancel(struct http_call *call);
 
 /* Whether @value can stand in a header: printable ASCII and blanks, so no line break. */
 bool http_value_ok(const char *value);
+/* Whether @line is "Name: value" and can be a header. */
+bool http_header_ok(const char *line);
 
 #endif

@@ -35,6 +35,8 @@ struct capture {
 	size_t last; /* the part of the last sample: most have the same */
 	size_t bytes;
 	uint64_t n_lost;
+	uint64_t n_unfolded;
+	uint64_t unfolded_value;
 	struct cpu_report_part *report;
 };
 
@@ -117,8 +119,12 @@ void capture_add(struct capture *c, bool off_cpu, struct entity *entity,
 	if (!part ||
 	    fold_add(part->fold, stack->frames, stack->return_address, stack->n, count, value)) {
 		c->n_lost += count;
+		c->n_unfolded += part ? 0 : count;
+		c->unfolded_value += part ? 0 : value;
 		return;
 	}
+	if (stack->is_truncated)
+		fold_truncated(part->fold, count);
 	c->bytes += fold_bytes(part->fold) - before;
 	part->n += count;
 	part->value += value;
@@ -157,6 +163,8 @@ int capture_finish(struct capture *c, struct capture_result *ret)
 		.since_ns = c->since_ns,
 		.duration_ns = c->until_ns - c->since_ns,
 		.n_lost = c->n_lost,
+		.n_unfolded = c->n_unfolded,
+		.unfolded_value = c->unfolded_value,
 	};
 
 	c->report = calloc(c->n_parts ? c->n_parts : 1, sizeof(*c->report));

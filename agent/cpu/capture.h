@@ -61,7 +61,8 @@ uint64_t capture_rest_ns(const struct capture *c, uint64_t now_ns);
  * @parts:   by entity, with copies of their labels at this time
  * @since_ns: boot clock
  * @n, @value: samples and their total value
- * @n_lost:  samples beyond a ceiling, or without memory
+ * @n_lost:  samples beyond a ceiling, or without memory; @n_unfolded of these are in no fold's
+ *           totals, and have @unfolded_value
  */
 struct capture_result {
 	const struct cpu_report_part *parts;
@@ -71,6 +72,8 @@ struct capture_result {
 	uint64_t n;
 	uint64_t value;
 	uint64_t n_lost;
+	uint64_t n_unfolded;
+	uint64_t unfolded_value;
 };
 
 /* Once, after the end: entities whose names have arrived and do not match are left out. 0 or

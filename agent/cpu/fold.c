@@ -41,6 +41,7 @@ struct fold {
 	size_t entries_cap;
 	uint32_t *slots;
 	size_t n_slots;
+	struct fold_totals totals;
 };
 
 DEFINE_CLEANUP(struct fold *, fold_freep, fold_free);
@@ -176,8 +177,11 @@ int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *retur
 
 	if (!*slot) {
 		r = make_room(fold, n_frames);
-		if (r)
+		if (r) {
+			fold->totals.n_refused += count;
+			fold->totals.refused_value += value;
 			return r == VEC_FULL ? FOLD_FULL : r;
+		}
 		slot = find(fold, hash, frames, return_address,
 			    n_frames); /* the slots may have moved */
 		append(fold, hash, frames, return_address, n_frames);
@@ -186,6 +190,16 @@ int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *retur
 	fold->entries[*slot - 1].count += count;
 	fold->entries[*slot - 1].value += value;
 	return 0;
+}
+
+void fold_truncated(struct fold *fold, uint64_t count)
+{
+	fold->totals.n_truncated += count;
+}
+
+struct fold_totals fold_totals(const struct fold *fold)
+{
+	return fold->totals;
 }
 
 void fold_settle(struct fold *fold)

@@ -29,6 +29,17 @@ struct fold_stack {
 	uint64_t value;
 };
 
+/**
+ * struct fold_totals - of all samples of a fold
+ * @n_truncated:   with a truncated stack
+ * @n_refused:     without room for their stack; @refused_value: their value
+ */
+struct fold_totals {
+	uint64_t n_truncated;
+	uint64_t n_refused;
+	uint64_t refused_value;
+};
+
 enum fold_outcome {
 	FOLD_OK = 0,
 	FOLD_FULL,
@@ -38,10 +49,13 @@ struct fold;
 
 int fold_new(struct fold **ret);
 void fold_free(struct fold *fold);
-/* Copies the frames and takes references. 0, FOLD_FULL, -ENOMEM; the last two change nothing.
- * Invalidates results of fold_get(). */
+/* Copies the frames and takes references. 0, FOLD_FULL, -ENOMEM; the last two change only the
+ * totals. Invalidates results of fold_get(). */
 int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *return_address,
 	     size_t n_frames, uint64_t count, uint64_t value);
+/* Of the @count samples added last, the stacks are truncated. */
+void fold_truncated(struct fold *fold, uint64_t count);
+struct fold_totals fold_totals(const struct fold *fold);
 /* Settles the frames (frame_settle()), before they get names; nothing may be added later. */
 void fold_settle(struct fold *fold);
 size_t fold_n(const struct fold *fold);

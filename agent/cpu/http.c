@@ -26,6 +26,7 @@
 #include "cpu/report.h"
 #include "discovery/discovery.h"
 #include "discovery/selection.h"
+#include "pprof/pprof.h"
 #include "server/httpd.h"
 #include "server/pull_answer.h"
 
@@ -110,7 +111,7 @@ static void pull_run(struct work *work)
 	const struct cpu_http_opts *opts = &pull->http->opts;
 	const uint64_t begun_ns = cpu_share_thread_ns();
 	char lost[96];
-	const char *const comments[] = {lost};
+	const char *const comments[] = {pprof_producer, lost};
 	const struct cpu_report_opts report = {
 		.kind = pull->off_cpu ? CPU_REPORT_OFF_CPU : CPU_REPORT_TIME,
 		.period = period_of(pull),
@@ -119,7 +120,9 @@ static void pull_run(struct work *work)
 		.max_samples = CPU_HTTP_SAMPLES_MAX,
 		.max_bytes = CPU_HTTP_PPROF_MAX,
 		.comments = comments,
-		.n_comments = c->n_lost ? 1 : 0,
+		.n_comments = c->n_lost ? 2 : 1,
+		.n_lost = c->n_unfolded,
+		.lost_value = c->unfolded_value,
 	};
 
 	if (atomic_load(&pull->is_abandoned))

@@ -24,6 +24,7 @@
 #include "profile/oncpu.h"
 #include "cpu/report.h"
 #include "cpu/series.h"
+#include "pprof/pprof.h"
 #include "symbolize/dwarfreader.h"
 #include "symbolize/jitdump.h"
 #include "symbolize/perf_map.h"
@@ -243,6 +244,7 @@ static int cpu_job_parts(struct cpu_job *job, struct cpu_window_part *parts, siz
 static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		       struct cpu_window_part *parts, size_t n, struct cpu_job **ret)
 {
+	static const char *const comments[] = {pprof_producer};
 	_cleanup_(cpu_job_freep) struct cpu_job *job = calloc(1, sizeof(*job));
 
 	if (!job)
@@ -259,6 +261,8 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		.duration_ns = cpu_window_duration_ns(w),
 		.max_samples = p->opts.limits.samples,
 		.max_bytes = p->opts.limits.bytes,
+		.comments = comments,
+		.n_comments = array_size(comments),
 	};
 	buf_init(&job->pprof, p->opts.limits.bytes);
 	job->profile->kind = parts->kind;
@@ -392,6 +396,7 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 {
 	const bool off_cpu = series == p->off_cpu;
 	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
+	struct series_of of = {0};
 	struct entity *entity;
 	int r;
 
@@ -404,8 +409,11 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 	r = cpu_sampler_resolve(p->sampler, sample, &stack);
 	if (!r && p->http)
 		cpu_http_sample(p->http, off_cpu, entity, &stack, sample->count, value);
-	if (r || series_add(series, &(struct series_of){.id = entity->key, .entity = entity},
-			    stack.frames, stack.return_address, stack.n, sample->count, value)) {
+	of.id = entity->key;
+	of.entity = entity;
+	of.is_truncated = stack.is_truncated;
+	if (r || series_add(series, &of, stack.frames, stack.return_address, stack.n, sample->count,
+			    value)) {
 		p->outcomes[CPU_SAMPLES_LOST] += sample->count;
 		return;
 	}

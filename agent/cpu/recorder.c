@@ -97,13 +97,14 @@ static int add_stack(struct recorder *r, struct series_table *table, const char 
 {
 	const struct series *series = series_find(table, key);
 	size_t before = series && series->fold ? fold_n(series->fold) : 0;
+	const struct series_of of = {
+		.id = key, .labels = labels, .is_truncated = stack->is_truncated};
 	int err;
 
 	if (r->n_stacks >= RECORDER_STACKS_MAX)
 		return SERIES_FULL;
 	r->n_processes += !series_find(r->series, key) && !series_find(r->off_cpu, key);
-	err = series_add(table, &(struct series_of){.id = key, .labels = labels}, stack->frames,
-			 stack->return_address, stack->n, count, value);
+	err = series_add(table, &of, stack->frames, stack->return_address, stack->n, count, value);
 	if (err)
 		return err;
 	series = series_find(table, key);

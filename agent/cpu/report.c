@@ -9,7 +9,9 @@
 #include "cpu/report.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,7 @@
 #include "base/strview.h"
 #include "base/vec.h"
 #include "pprof/pprof.h"
+#include "pprof/tables.h"
 #include "pprof/unnamed.h"
 #include "cpu/fold.h"
 #include "runtimes/runtimes.h"
@@ -66,6 +69,8 @@ struct cpu_build {
 	struct image_facts *images;
 	enum cpu_report_kind kind;
 	uint64_t value; /* of all samples */
+	uint64_t n_truncated;
+	int64_t rest[PPROF_VALUES_MAX]; /* of the samples without room */
 	struct cpu_report_stats stats;
 };
 
@@ -375,16 +380,26 @@ static void labels_of(const struct cpu_report_part *part, struct sample_labels *
 }
 
 /* In the order of the kind's types. */
-static void values_of(const struct cpu_build *b, const struct cpu_report_part *part,
-		      const struct fold_stack *stack, int64_t ret[PPROF_VALUES_MAX])
+static void values_of(const struct cpu_build *b, bool off_cpu, uint64_t n, uint64_t total,
+		      int64_t ret[PPROF_VALUES_MAX])
 {
-	const int64_t count = (int64_t)stack->count, value = (int64_t)stack->value;
-	const bool off_cpu = b->kind == CPU_REPORT_OFF_CPU || part->off_cpu;
+	const int64_t count = (int64_t)n, value = (int64_t)total;
 	const size_t at = b->kind == CPU_REPORT_BOTH && off_cpu ? 2 : 0;
 
+	off_cpu = off_cpu || b->kind == CPU_REPORT_OFF_CPU;
 	memset(ret, 0, PPROF_VALUES_MAX * sizeof(*ret));
 	ret[at] = off_cpu ? value : count;
 	ret[at + 1] = off_cpu ? count : value;
+}
+
+/* Samples without room. */
+static void rest_add(struct cpu_build *b, bool off_cpu, uint64_t n, uint64_t value)
+{
+	int64_t values[PPROF_VALUES_MAX];
+
+	values_of(b, off_cpu, n, value, values);
+	for (size_t i = 0; i < PPROF_VALUES_MAX; i++)
+		tables_add(&b->rest[i], values[i]);
 }
 
 /* A stack counts once for each image, by its innermost frame there without a name. */
@@ -406,7 +421,7 @@ static int enter_sample(struct cpu_build *b, const struct cpu_report_part *part,
 	const uint64_t value = b->kind == CPU_REPORT_BOTH && part->off_cpu ? 0 : stack->value;
 	int64_t values[PPROF_VALUES_MAX];
 
-	values_of(b, part, stack, values);
+	values_of(b, part->off_cpu, stack->count, stack->value, values);
 	b->value += value;
 	for (size_t i = 0; i < stack->n_frames; i++) {
 		struct place *place;
@@ -436,6 +451,7 @@ static int enter_samples(struct cpu_build *b, const struct cpu_report_part *part
 {
 	_cleanup_(freep) uint32_t *locations =
 		calloc(deepest_stack(part->fold), sizeof(*locations));
+	const struct fold_totals totals = fold_totals(part->fold);
 	struct sample_labels labels;
 
 	if (!locations)
@@ -448,7 +464,11 @@ static int enter_samples(struct cpu_build *b, const struct cpu_report_part *part
 		if (r < 0)
 			return r;
 		*(r ? &b->stats.n_left_out : &b->stats.n_samples) += stack.count;
+		if (r)
+			rest_add(b, part->off_cpu, stack.count, stack.value);
 	}
+	rest_add(b, part->off_cpu, totals.n_refused, totals.refused_value);
+	b->n_truncated += totals.n_truncated;
 	return 0;
 }
 
@@ -532,6 +552,32 @@ static int comment_all_missing(struct cpu_build *b)
 	return r < 0 ? r : 0;
 }
 
+/* The share of complete stacks, of the samples with a stack. */
+static int comment_complete(struct cpu_build *b)
+{
+	const uint64_t n = b->stats.n_samples + b->stats.n_left_out;
+	const uint64_t complete = n > b->n_truncated ? n - b->n_truncated : 0;
+	char text[64];
+
+	if (!n)
+		return 0;
+	snprintf(text, sizeof(text), "complete stacks: %.1f %% of %" PRIu64 " samples",
+		 100 * (double)complete / (double)n, n);
+	return pprof_comment(b->pprof, text);
+}
+
+/* Comments without room are left out. */
+static int comment_all(struct cpu_build *b, const struct cpu_report_opts *opts)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < opts->n_comments && r >= 0; i++)
+		r = pprof_comment(b->pprof, opts->comments[i]);
+	if (r >= 0)
+		r = comment_complete(b);
+	return r < 0 ? r : comment_all_missing(b);
+}
+
 static int enter_all(struct cpu_build *b, const struct cpu_report_opts *opts)
 {
 	int r = 0;
@@ -542,9 +588,10 @@ static int enter_all(struct cpu_build *b, const struct cpu_report_opts *opts)
 		r = name_places(b);
 	for (size_t i = 0; i < b->n_parts && !r; i++)
 		r = enter_samples(b, &b->parts[i]);
-	for (size_t i = 0; i < opts->n_comments && !r; i++)
-		r = pprof_comment(b->pprof, opts->comments[i]);
-	return r ? r : comment_all_missing(b);
+	rest_add(b, false, opts->n_lost, opts->lost_value);
+	if (!r)
+		r = pprof_rest(b->pprof, b->rest);
+	return r ? r : comment_all(b, opts);
 }
 
 /* The sample types of each kind of profile. */
@@ -585,6 +632,7 @@ int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbo
 		.duration_ns = (int64_t)opts->duration_ns,
 		.max_samples = opts->max_samples,
 		.max_bytes = opts->max_bytes,
+		.with_rest = true,
 	};
 	_cleanup_(cpu_build_deinit) struct cpu_build b = {
 		.parts = parts,

@@ -42,6 +42,8 @@ struct cpu_report_opts {
 	size_t max_bytes;
 	const char *const *comments;
 	size_t n_comments;
+	uint64_t n_lost; /* samples in no fold's totals, of the kind's main type */
+	uint64_t lost_value;
 };
 
 /* Counters of a report. */
@@ -64,7 +66,9 @@ struct cpu_report_stats {
  * are the file's segments: the same code has the same address in every process of the series. A
  * function of a language runtime is a location without address, in one mapping per runtime.
  * A mapping has functions if all its frames have names. For images with the most samples without
- * names there are comments as described at pprof/unnamed.h.
+ * names there are comments as described at pprof/unnamed.h, and another comment has the share of
+ * complete stacks. Samples beyond a ceiling are one sample with the frame PPROF_REST_NAME, so that
+ * sums are right.
  *
  * Return: 0; BUF_FULL; -errno.
  */

@@ -137,6 +137,7 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 	size_t at = 0;
 	int r = 0;
 
+	ret->is_truncated = sample->end != SAMPLE_END_COMPLETE && sample->end != SAMPLE_END_NO_USER;
 	if (!s->caught_up)
 		catch_up(s);
 	if (sample->n_user)

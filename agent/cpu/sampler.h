@@ -37,6 +37,7 @@ struct cpu_stack {
 	struct frame frames[CPU_STACK_FRAMES_MAX];
 	uint8_t return_address[CPU_STACK_FRAMES_MAX];
 	size_t n;
+	bool is_truncated; /* outer frames are missing */
 };
 
 void cpu_stack_deinit(struct cpu_stack *stack);

@@ -95,6 +95,8 @@ int series_add(struct series_table *t, const struct series_of *of, const struct 
 		r = fold_new(&e->series.fold);
 	if (!r) {
 		r = fold_add(e->series.fold, frames, return_address, n_frames, count, value);
+		if (!r && of->is_truncated)
+			fold_truncated(e->series.fold, count);
 		*(r ? &e->series.n_lost : &e->series.n_window) += count;
 		e->series.value += r ? 0 : value;
 	}

@@ -4,6 +4,7 @@
 
 /* The series of the current window: the folded stacks of an entity, and the total value. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -54,13 +55,15 @@ enum series_outcome {
 int series_table_new(struct series_table **ret);
 void series_table_free(struct series_table *t);
 
-/* The series of a sample. @id: an entity's key or any other text. The table keeps a reference to
- * @entity. A new series copies @labels; without them the present labels of its entity apply.
+/* The series of a sample, and whether the stack is truncated. @id: an entity's key or any other
+ * text. The table keeps a reference to @entity. A new series copies @labels; without them the
+ * present labels of its entity apply.
  * @entity and @labels may be NULL. */
 struct series_of {
 	const char *id;
 	struct entity *entity;
 	const struct labels *labels;
+	bool is_truncated;
 };
 
 /* Add @count samples of a stack with the total @value (see fold_add()). 0, SERIES_FULL,

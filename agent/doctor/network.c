@@ -74,6 +74,20 @@ static void look_at_folder(struct call *call)
 	say(call->reached, ok ? "" : strerror(errno));
 }
 
+static bool has_files(struct call *call)
+{
+	int err = 0;
+	const char *path = destination_unreadable_file(call->destination, &err);
+	char text[REACHED_TEXT_MAX];
+
+	if (!path)
+		return true;
+	call->reached->no_file = true;
+	snprintf(text, sizeof(text), "cannot read %.200s: %s", path, strerror(err));
+	say(call->reached, text);
+	return false;
+}
+
 static int begin_call(struct http *http, const char *spec, struct call *call)
 {
 	_cleanup_(freep) char *error = NULL;
@@ -97,6 +111,8 @@ static int begin_call(struct http *http, const char *spec, struct call *call)
 		look_at_folder(call);
 		return 0;
 	}
+	if (!has_files(call))
+		return 0;
 	push.destination = call->destination;
 	r = kind->encode(NULL, 0, &call->request);
 	if (!r)
@@ -161,6 +177,9 @@ static const char *remedy(const struct reached *reached, char ret[FINDING_TEXT_M
 {
 	if (reached->wrong)
 		return "see 'Destinations' in 'podprof agent --help'";
+	if (reached->no_file)
+		return "mount the secret with this file, or name another file that podprof may "
+		       "read";
 	if (reached->kind->folder)
 		return "name a folder that podprof may write to";
 	if (reached->status && reached->verdict == DESTINATION_DENIED)

@@ -24,6 +24,7 @@ struct probe_results;
  * @kind:    kind of the destination; NULL if @wrong
  * @where:   its host; "" if @wrong
  * @wrong:   the setting is malformed: @why tells the reason
+ * @no_file: a file of the setting cannot be read: @why tells which; no request
  * @done:    the request has ended
  * @status:  of HTTP; 0: no reply
  * @verdict: the kind's verdict on the reply
@@ -35,6 +36,7 @@ struct reached {
 	const struct destination_kind *kind;
 	char where[256];
 	bool wrong;
+	bool no_file;
 	bool done;
 	long status;
 	enum destination_verdict verdict;

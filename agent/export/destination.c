@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -51,7 +52,11 @@ const char destination_help[] =
 	"      basic-auth-user=NAME             together with one of the next two\n"
 	"      basic-auth-password-file=PATH, basic-auth-password-env=VARIABLE\n"
 	"      bearer-token-file=PATH, bearer-token-env=VARIABLE    Coroot: the API key\n"
+	"      header-file=PATH, header-env=VARIABLE    a line \"Name: value\"; up to 8 times\n"
 	"      ca-file=PATH                     certificates to trust instead of the system's\n"
+	"      client-cert-file=PATH, client-key-file=PATH    podprof's own certificate\n"
+	"      server-symbols=true              frames without a name are left to the server's\n"
+	"                                       symbolizer (pyroscope, parca)\n"
 	"      bytes=SIZE                       of the files of kind file (256MiB)\n"
 	"  podprof reads the files again for each request, and obeys http_proxy, https_proxy and\n"
 	"  no_proxy.\n";
@@ -228,7 +233,12 @@ enum key {
 	KEY_TENANT,
 	KEY_TENANT_FILE,
 	KEY_TENANT_ENV,
+	KEY_HEADER_FILE,
+	KEY_HEADER_ENV,
 	KEY_CA_FILE,
+	KEY_CERT_FILE,
+	KEY_KEY_FILE,
+	KEY_SERVER_SYMBOLS,
 	KEY_BYTES,
 	KEY_MAX,
 };
@@ -242,10 +252,16 @@ static const char *const key_names[KEY_MAX] = {
 	[KEY_TENANT] = "tenant",
 	[KEY_TENANT_FILE] = "tenant-file",
 	[KEY_TENANT_ENV] = "tenant-env",
+	[KEY_HEADER_FILE] = "header-file",
+	[KEY_HEADER_ENV] = "header-env",
 	[KEY_CA_FILE] = "ca-file",
+	[KEY_CERT_FILE] = "client-cert-file",
+	[KEY_KEY_FILE] = "client-key-file",
+	[KEY_SERVER_SYMBOLS] = "server-symbols",
 	[KEY_BYTES] = "bytes",
 };
 
+/* Where the text of a key goes; NULL for a key that is no text. */
 static char **key_place(struct destination *d, enum key key)
 {
 	switch (key) {
@@ -265,8 +281,17 @@ static char **key_place(struct destination *d, enum key key)
 		return &d->tenant.file;
 	case KEY_TENANT_ENV:
 		return &d->tenant.env;
+	case KEY_HEADER_FILE:
+		return &d->headers[d->n_headers].file;
+	case KEY_HEADER_ENV:
+		return &d->headers[d->n_headers].env;
 	case KEY_CA_FILE:
 		return &d->ca_file;
+	case KEY_CERT_FILE:
+		return &d->cert_file;
+	case KEY_KEY_FILE:
+		return &d->key_file;
+	case KEY_SERVER_SYMBOLS:
 	case KEY_BYTES:
 	case KEY_MAX:
 		break;
@@ -276,7 +301,13 @@ static char **key_place(struct destination *d, enum key key)
 
 static bool key_is_env(enum key key)
 {
-	return key == KEY_PASSWORD_ENV || key == KEY_BEARER_ENV || key == KEY_TENANT_ENV;
+	return key == KEY_PASSWORD_ENV || key == KEY_BEARER_ENV || key == KEY_TENANT_ENV ||
+	       key == KEY_HEADER_ENV;
+}
+
+static bool key_is_header(enum key key)
+{
+	return key == KEY_HEADER_FILE || key == KEY_HEADER_ENV;
 }
 
 static int key_unknown(const struct destination *d, const struct strview *key, char **ret_error)
@@ -302,10 +333,26 @@ static int destination_set_bytes(struct destination *d, struct strview value, ch
 	return 0;
 }
 
+static int destination_set_server_symbols(struct destination *d, struct strview value,
+					  char **ret_error)
+{
+	if (!d->kind->symbolizes)
+		return wrong(ret_error,
+			     "destination %s: this kind has no server-symbols; remove it",
+			     d->kind->name);
+	d->server_symbols = strview_is(&value, "true");
+	if (!d->server_symbols && !strview_is(&value, "false"))
+		return wrong(ret_error,
+			     "destination %s: server-symbols is true or false; write "
+			     "server-symbols=true",
+			     d->kind->name);
+	return 0;
+}
+
 static int destination_set_key(struct destination *d, enum key key, struct strview value,
 			       char **ret_error)
 {
-	char **place = key_place(d, key);
+	char **place;
 
 	if (d->kind->folder != (key == KEY_BYTES))
 		return wrong(ret_error, "destination %s: this kind has no %s; remove %s",
@@ -314,14 +361,20 @@ static int destination_set_key(struct destination *d, enum key key, struct strvi
 	if (strview_empty(&value))
 		return wrong(ret_error, "destination %s: %s has no value; write %s=VALUE",
 			     d->kind->name, key_names[key], key_names[key]);
+	if (key_is_header(key) && d->n_headers == DESTINATION_OWN_HEADERS_MAX)
+		return wrong(ret_error, "destination %s: more than %d headers; remove some",
+			     d->kind->name, DESTINATION_OWN_HEADERS_MAX);
+	place = key_place(d, key);
 	if (!place)
-		return destination_set_bytes(d, value, ret_error);
+		return key == KEY_BYTES ? destination_set_bytes(d, value, ret_error)
+					: destination_set_server_symbols(d, value, ret_error);
 	if (*place)
 		return wrong(ret_error, "destination %s: %s is given twice; give it once",
 			     d->kind->name, key_names[key]);
 	*place = strview_dup(value);
 	if (!*place)
 		return -ENOMEM;
+	d->n_headers += key_is_header(key);
 	if (key_is_env(key) && !getenv(*place))
 		return wrong(ret_error,
 			     "destination %s: %s names the environment variable %s, but it is not "
@@ -373,6 +426,11 @@ static int destination_check(const struct destination *d, char **ret_error)
 			     "destination %s: basic-auth-user contains ':', which HTTP does not "
 			     "allow in a user name; remove it",
 			     kind);
+	if (d->key_file && !d->cert_file)
+		return wrong(ret_error,
+			     "destination %s: client-key-file without its certificate; add "
+			     "client-cert-file=PATH",
+			     kind);
 	if (secret_is_set(&d->tenant) && !d->kind->tenant_header)
 		return wrong(ret_error, "destination %s: this kind has no tenants; remove tenant",
 			     kind);
@@ -391,7 +449,11 @@ void destination_free(struct destination *d)
 	secret_deinit(&d->password);
 	secret_deinit(&d->bearer);
 	secret_deinit(&d->tenant);
+	for (size_t i = 0; i < DESTINATION_OWN_HEADERS_MAX; i++)
+		secret_deinit(&d->headers[i]);
 	free(d->ca_file);
+	free(d->cert_file);
+	free(d->key_file);
 	free(d);
 }
 DEFINE_CLEANUP(struct destination *, destination_freep, destination_free);
@@ -425,4 +487,22 @@ int destination_new_of(const struct destination_kind *const *kinds, const char *
 int destination_new(const char *spec, struct destination **ret, char **ret_error)
 {
 	return destination_new_of(destination_kinds, spec, ret, ret_error);
+}
+
+const char *destination_unreadable_file(const struct destination *d, int *ret_errno)
+{
+	const char *files[6 + DESTINATION_OWN_HEADERS_MAX] = {
+		d->password.file, d->bearer.file, d->tenant.file,
+		d->ca_file,	  d->cert_file,	  d->key_file,
+	};
+
+	for (size_t i = 0; i < d->n_headers; i++)
+		files[6 + i] = d->headers[i].file;
+	for (size_t i = 0; i < array_size(files); i++) {
+		if (!files[i] || access(files[i], R_OK) == 0)
+			continue;
+		*ret_errno = errno;
+		return files[i];
+	}
+	return NULL;
 }

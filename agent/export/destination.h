@@ -18,6 +18,9 @@ struct strview;
 /* Headers added by a kind, with the final NULL. */
 #define DESTINATION_HEADERS 4
 
+/* Headers added by the user to one destination. Reached: wrong usage. */
+#define DESTINATION_OWN_HEADERS_MAX 8
+
 /* The meaning of a reply for the batch. */
 enum destination_verdict {
 	DESTINATION_SENT,
@@ -102,6 +105,7 @@ void destination_request_deinit(struct destination_request *r);
  * @types:    the backend's name for each kind of profile; NULL: profiles of the kind are not sent
  * @parts:    number of requests for one profile, by kind of profile; each request is an item of the
  *            outbox; 0: one request
+ * @symbolizes: the server can name locations without a line by the mapping's build id
  * @deltas:   the backend wants alloc values of one window (profile.pprof_delta), not cumulative
  *            values
  * @encode:   makes one request of @n profiles, 0 to limits.profiles. The request of 0 profiles is
@@ -129,6 +133,7 @@ struct destination_kind {
 	const char *tenant_header;
 	const char *types[PROFILE_KIND_MAX];
 	unsigned char parts[PROFILE_KIND_MAX];
+	bool symbolizes;
 	bool deltas;
 	struct destination_limits limits;
 	int (*encode)(const struct destination_profile *profiles, size_t n,
@@ -152,11 +157,16 @@ struct destination {
 	char *host; /* of the URL, with an explicit port: for people and metric labels; or as @url
 		     */
 	uint64_t folder_bytes; /* ceiling of the files in a folder */
+	bool server_symbols;   /* frames without a name go without a placeholder */
 	char *user;	       /* basic authentication */
 	struct secret password;
 	struct secret bearer;
 	struct secret tenant;
+	struct secret headers[DESTINATION_OWN_HEADERS_MAX]; /* "Name: value" each */
+	size_t n_headers;
 	char *ca_file;
+	char *cert_file; /* of the client */
+	char *key_file;
 };
 
 /**
@@ -172,6 +182,10 @@ int destination_new(const char *spec, struct destination **ret, char **ret_error
 int destination_new_of(const struct destination_kind *const *kinds, const char *spec,
 		       struct destination **ret, char **ret_error);
 void destination_free(struct destination *d);
+
+/* The first of the destination's files that cannot be read now, and errno; NULL if all can.
+ * Borrowed. */
+const char *destination_unreadable_file(const struct destination *d, int *ret_errno);
 
 /* For --help, below the heading "Destinations:". */
 extern const char destination_help[];

@@ -290,6 +290,18 @@ static void route_keep(struct route *route, const struct profile *profile)
 }
 
 /* After all destinations are known: their names depend on each other. */
+/* Secrets may be mounted later, so the agent starts. */
+static void warn_about_files(const struct route *route)
+{
+	int err = 0;
+	const char *path = destination_unreadable_file(route->destination, &err);
+
+	if (path)
+		log_warn("a destination's file cannot be read, retrying for each request",
+			 log_str("destination", route->name), log_str("path", path),
+			 log_str("err", strerror(err)));
+}
+
 static int export_start_routes(struct export *e, char **ret_error)
 {
 	int r = 0;
@@ -298,6 +310,8 @@ static int export_start_routes(struct export *e, char **ret_error)
 		struct route *route = &e->routes[i];
 
 		r = route_name(e, route->destination, &route->name);
+		if (!r)
+			warn_about_files(route);
 		if (!r)
 			r = route->destination->kind->folder ? route_open_folder(route, ret_error)
 							     : route_start(e, route);
@@ -542,6 +556,7 @@ void export_submit(struct export *e, struct profile *profile)
 		profile_free(profile);
 		return;
 	}
+	profile_fit(profile);
 	if (queued_profile_new(&e->budget, profile, &queued) < 0) {
 		for (size_t i = 0; i < e->n_routes; i++)
 			if (e->routes[i].sender && route_takes(&e->routes[i], profile))

@@ -173,6 +173,7 @@ const struct destination_kind destination_parca = {
 	.path = "/api/profiles/writeraw",
 	.headers = {"Content-Type: application/json"},
 	.types = {DESTINATION_GO_NAMES},
+	.symbolizes = true,
 	.deltas = true,
 	.limits = {DESTINATION_NO_LIMITS, .profiles = PARCA_PROFILES_MAX,
 		   .request = PARCA_PPROF_MAX},

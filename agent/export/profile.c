@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/profile.h"
 
+#include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 
 const struct profile_limits profile_limits_max = {PROFILE_SAMPLES_MAX, PROFILE_BYTES_MAX};
 
@@ -26,6 +28,27 @@ void profile_free(struct profile *profile)
 	free(profile->pprof);
 	free(profile->pprof_delta);
 	free(profile);
+}
+
+/* A copy, not realloc(): the rest behind each of many profiles would be of no use for a buffer. */
+static void fit(char **bytes, size_t n)
+{
+	char *copy;
+
+	if (!*bytes || malloc_usable_size(*bytes) - n <= n / 8)
+		return;
+	copy = malloc(n ? n : 1);
+	if (!copy)
+		return;
+	memcpy(copy, *bytes, n);
+	free(*bytes);
+	*bytes = copy;
+}
+
+void profile_fit(struct profile *profile)
+{
+	fit(&profile->pprof, profile->pprof_len);
+	fit(&profile->pprof_delta, profile->pprof_delta_len);
 }
 
 const char *profile_kind_name(enum profile_kind kind)

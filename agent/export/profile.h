@@ -58,6 +58,9 @@ struct profile_limits profile_limits_within(struct profile_limits value, struct 
 extern const struct profile_limits profile_limits_max;
 
 void profile_free(struct profile *profile);
+/* Moves the encoded bytes into memory of their size, before a long wait: an encoder's buffer has 16
+ * KiB for its next piece. Without memory they stay. */
+void profile_fit(struct profile *profile);
 const char *profile_kind_name(enum profile_kind kind); /* "cpu", "go_heap" */
 /* Whether each profile of the kind covers the time since its processes began. */
 bool profile_kind_is_cumulative(enum profile_kind kind);

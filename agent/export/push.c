@@ -12,7 +12,7 @@
 #include "export/destination.h"
 
 /* Headers of a request, without the HTTP client's own. Reached: -. */
-#define PUSH_HEADERS_MAX (DESTINATION_HEADERS + 1)
+#define PUSH_HEADERS_MAX (DESTINATION_HEADERS + 1 + DESTINATION_OWN_HEADERS_MAX)
 
 /* The message for a reply without a message of its own. */
 static const char *status_message(long status)
@@ -43,6 +43,7 @@ struct credentials {
 	char *token_header;
 	char *tenant;
 	char *tenant_header;
+	char *headers[DESTINATION_OWN_HEADERS_MAX];
 };
 
 static void credentials_deinit(struct credentials *c)
@@ -52,6 +53,8 @@ static void credentials_deinit(struct credentials *c)
 	secret_forget(c->token_header);
 	secret_forget(c->tenant);
 	secret_forget(c->tenant_header);
+	for (size_t i = 0; i < DESTINATION_OWN_HEADERS_MAX; i++)
+		secret_forget(c->headers[i]);
 }
 
 /* The header @name for the secret @value; nothing if one of them is NULL. 0 or -ENOMEM. */
@@ -64,6 +67,20 @@ static int secret_header(const char *name, const char *value, char **ret)
 }
 
 /* As secret_read(). */
+static int headers_read(const struct destination *d, struct credentials *ret)
+{
+	for (size_t i = 0; i < d->n_headers; i++) {
+		int r = secret_read(&d->headers[i], &ret->headers[i]);
+
+		if (r)
+			return r;
+		if (!http_header_ok(ret->headers[i]))
+			return SECRET_MALFORMED;
+	}
+	return 0;
+}
+
+/* As secret_read(). */
 static int credentials_read(const struct destination *d, struct credentials *ret)
 {
 	int r = secret_read(&d->password, &ret->password);
@@ -73,11 +90,13 @@ static int credentials_read(const struct destination *d, struct credentials *ret
 	if (!r)
 		r = secret_read(&d->tenant, &ret->tenant);
 	if (!r)
+		r = headers_read(d, ret);
+	if (!r)
 		r = secret_header(d->kind->token_header, ret->bearer, &ret->token_header);
 	return r ? r : secret_header(d->kind->tenant_header, ret->tenant, &ret->tenant_header);
 }
 
-/* The kind's headers, the token's and the tenant's. Their number. */
+/* The kind's headers, the token's, the tenant's and the user's. Their number. */
 static size_t add_headers(const struct destination_kind *kind, const struct credentials *c,
 			  const char *ret[PUSH_HEADERS_MAX])
 {
@@ -89,6 +108,8 @@ static size_t add_headers(const struct destination_kind *kind, const struct cred
 		ret[n++] = c->token_header;
 	if (c->tenant_header)
 		ret[n++] = c->tenant_header;
+	for (size_t i = 0; i < DESTINATION_OWN_HEADERS_MAX && c->headers[i]; i++)
+		ret[n++] = c->headers[i];
 	return n;
 }
 
@@ -104,6 +125,8 @@ int push_start(struct http *http, const struct push *push, http_done_fn done, vo
 		.headers = headers,
 		.user = d->user,
 		.ca_file = d->ca_file,
+		.cert_file = d->cert_file,
+		.key_file = d->key_file,
 		.body = push->request->body,
 		.body_len = push->request->body_len,
 		.connect_ns = push->connect_ns,
@@ -129,8 +152,10 @@ int push_start(struct http *http, const struct push *push, http_done_fn done, vo
 const char *push_start_error(int r)
 {
 	if (r == SECRET_UNREADABLE)
-		return "cannot read the password, token or tenant file; check path and permissions";
+		return "cannot read the password, token, tenant or header file; check path and "
+		       "permissions";
 	if (r == SECRET_MALFORMED)
-		return "the password, token or tenant is empty, too long or not printable ASCII";
+		return "the password, token, tenant or header is empty, too long, not printable "
+		       "ASCII, or no header like 'Name: value'";
 	return strerror(-r);
 }

@@ -165,6 +165,7 @@ const struct destination_kind destination_pyroscope = {
 	.headers = {"Content-Type: application/proto", "Connect-Protocol-Version: 1"},
 	.tenant_header = "X-Scope-OrgID",
 	.types = {DESTINATION_GO_NAMES},
+	.symbolizes = true,
 	.deltas = true,
 	.limits = {.profile = {PYROSCOPE_SAMPLES_MAX, PYROSCOPE_PPROF_MAX},
 		   .profiles = PYROSCOPE_SERIES_MAX,

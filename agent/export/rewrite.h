@@ -2,7 +2,7 @@
 #ifndef PODPROF_EXPORT_REWRITE_H
 #define PODPROF_EXPORT_REWRITE_H
 
-/* A queued profile in the form of one backend: for the encoders of kinds. Both functions return 0,
+/* A queued profile in the form of one backend: for the encoders of kinds. All functions return 0,
  * -ENOMEM, or -EBADMSG for a damaged or too large profile. */
 
 #include <stddef.h>
@@ -20,5 +20,9 @@ int rewrite_read(const struct destination_profile *p, struct reader **ret);
 /* Append a projection. */
 int rewrite_project(const struct pprof_tables *t, const struct projection *projection,
 		    struct buf *ret);
+/* Append the profile without the placeholders ("libx.so+0x12") of frames that a server may name:
+ * their locations have no line then, and a mapping with a build id. Appends nothing if there are
+ * none. */
+int rewrite_without_placeholders(const struct destination_profile *p, struct buf *ret);
 
 #endif

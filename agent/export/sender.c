@@ -38,6 +38,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/http.h"
 #include "base/log.h"
@@ -50,6 +51,7 @@
 #include "export/outbox.h"
 #include "export/pace.h"
 #include "export/push.h"
+#include "export/rewrite.h"
 
 #define SENDER_CONNECT_NS	  (5 * NSEC_PER_SEC)
 #define SENDER_TOTAL_NS		  (10 * NSEC_PER_SEC)
@@ -421,12 +423,39 @@ static void flight_replied(void *ctx, const struct http_reply *reply)
 
 /* ---- requests */
 
+/* Frames without a name are left to the server. @bufs: @n, of the new profiles. */
+static int leave_names(struct destination_profile *profiles, size_t n, struct buf *bufs)
+{
+	for (size_t i = 0; i < n; i++) {
+		int r;
+
+		buf_init(&bufs[i], REWRITE_BYTES_MAX);
+		r = rewrite_without_placeholders(&profiles[i], &bufs[i]);
+		if (r)
+			return r;
+		if (!bufs[i].len)
+			continue;
+		profiles[i].pprof = bufs[i].data;
+		profiles[i].pprof_len = bufs[i].len;
+	}
+	return 0;
+}
+
 static void flight_encode(struct work *work)
 {
 	struct flight *f = container_of(work, struct flight, work);
+	const struct destination *d = f->sender->opts.destination;
+	_cleanup_(freep) struct buf *bufs = NULL;
 
-	f->encoded =
-		f->sender->opts.destination->kind->encode(f->profiles, f->batch.n, &f->request);
+	f->encoded = 0;
+	if (d->server_symbols) {
+		bufs = calloc(f->batch.n + 1, sizeof(*bufs));
+		f->encoded = bufs ? leave_names(f->profiles, f->batch.n, bufs) : -ENOMEM;
+	}
+	if (!f->encoded)
+		f->encoded = d->kind->encode(f->profiles, f->batch.n, &f->request);
+	for (size_t i = 0; bufs && i < f->batch.n; i++)
+		buf_deinit(&bufs[i]);
 }
 
 static void flight_encoded(struct work *work)

@@ -112,10 +112,8 @@ static int enter_record(struct contention_build *b, const struct contentionsnap 
 
 static int enter_snap(struct contention_build *b, const struct contentionsnap *snap)
 {
-	int r = gobuild_begin(&b->go, &snap->stacks, snap->n_records);
+	int r = gobuild_begin(&b->go, &snap->stacks);
 
-	if (r)
-		return r < 0 ? r : 0;
 	for (size_t i = 0; !r && i < snap->n_records; i++)
 		r = enter_record(b, snap, &snap->records[i]);
 	if (!r && snap->measured)

@@ -5,6 +5,7 @@
 /* The common part of the reports of Go's own profiles: a profile under construction, the stacks,
  * and the outcomes of the records. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,12 +13,14 @@
 #include "goprofile/gostack.h"
 #include "goprofile/heap.h"
 
-/* @n_plus: as in the options; @n_begun: snapshots so far */
+/* @n_plus: as in the options; @n_begun: snapshots so far; @rest: of the records without room */
 struct gobuild {
 	struct pprof *pprof;
 	size_t n_plus;
 	size_t n_begun;
 	size_t n_types;
+	bool is_full; /* the present snapshot has no room for its names */
+	int64_t rest[PPROF_VALUES_MAX];
 	struct gostack *stacks;
 	struct go_profile_report_stats stats;
 };
@@ -28,9 +31,9 @@ int gobuild_init(struct gobuild *b, struct symbolizer *symbolizer, const struct 
 /* {0} is valid. */
 void gobuild_deinit(struct gobuild *b);
 
-/* Begin a snapshot: name the stacks of its @n_records. 0; PPROF_FULL if the profile has no room for
- * more names: all records are left out and counted, and a subtraction fails with -E2BIG; -errno. */
-int gobuild_begin(struct gobuild *b, const struct stacksnap *stacks, size_t n_records);
+/* Begin a snapshot: name its stacks. 0, also if the profile has no room for more names: then all
+ * records are left out and counted; -E2BIG for that in a subtraction; -errno. */
+int gobuild_begin(struct gobuild *b, const struct stacksnap *stacks);
 
 /**
  * struct gobuild_record - @pcs, @n_pcs: as for gostack_locations(); the rest as for pprof_sample()
@@ -44,7 +47,8 @@ struct gobuild_record {
 	size_t n_labels;
 };
 
-/* Add one record. The record is counted, also if left out by a ceiling. 0 or -errno. */
+/* Add one record. A record left out by a ceiling is counted, and its values go to the sample with
+ * the frame PPROF_REST_NAME. 0 or -errno. */
 int gobuild_record(struct gobuild *b, const struct gobuild_record *record);
 
 /* Appends the encoded profile. 0; BUF_FULL; -errno. */

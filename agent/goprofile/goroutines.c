@@ -175,10 +175,8 @@ static int enter_missing(struct gobuild *b, const struct goroutines_stats *stats
 
 static int enter_snap(struct gobuild *b, const struct goroutinesnap *snap)
 {
-	int r = gobuild_begin(b, &snap->stacks, snap->n_records);
+	int r = gobuild_begin(b, &snap->stacks);
 
-	if (r)
-		return r < 0 ? r : 0;
 	for (size_t i = 0; !r && i < snap->n_records; i++)
 		r = enter_record(b, snap, &snap->records[i]);
 	if (!r)

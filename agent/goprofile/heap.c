@@ -64,10 +64,8 @@ static int enter_record(struct heap_build *b, const struct heapsnap_record *reco
 
 static int enter_snap(struct heap_build *b, const struct heapsnap *snap)
 {
-	int r = gobuild_begin(&b->go, &snap->stacks, snap->n_records);
+	int r = gobuild_begin(&b->go, &snap->stacks);
 
-	if (r)
-		return r < 0 ? r : 0;
 	b->snap = snap;
 	for (size_t i = 0; !r && i < snap->n_records; i++)
 		r = enter_record(b, &snap->records[i]);

@@ -7,7 +7,8 @@
  * The builder tracks an upper bound of the message's size, because a backend refuses an oversized
  * profile completely. Leaving out and counting the last stacks is better.
  *
- * Not written: is_folded, drop_frames, keep_frames, doc_url.
+ * Not written: is_folded, drop_frames, keep_frames; doc_url, since podprof's documentation has no
+ * address of its own.
  */
 #include "pprof/pprof.h"
 
@@ -24,6 +25,7 @@
 #include "pprof/intern.h"
 #include "pprof/tables.h"
 #include "pprof/wire.h"
+#include "version.h"
 
 /* Memory of all keys for each byte of the message: an entry of the hash is 70 bytes and a location
  * in a sample 4, where the message may need 1. Never reached before the message's ceiling. */
@@ -44,6 +46,7 @@ struct pprof {
 	size_t bytes;
 	size_t max_bytes;
 	size_t max_samples;
+	bool keeps_rest; /* the room for pprof_rest() is above these two */
 };
 
 DEFINE_CLEANUP(struct pprof *, pprof_freep, pprof_free);
@@ -183,6 +186,11 @@ int pprof_new(const struct pprof_opts *opts, struct pprof **ret)
 		return -ENOMEM;
 	p->max_samples = limit(opts->max_samples, PPROF_SAMPLES_DEFAULT, PPROF_SAMPLES_MAX);
 	p->max_bytes = limit(opts->max_bytes, PPROF_BYTES_DEFAULT, PPROF_BYTES_MAX);
+	if (opts->with_rest && p->max_samples > 1 && p->max_bytes > (size_t)2 * PPROF_REST_BYTES) {
+		p->keeps_rest = true;
+		p->max_samples--;
+		p->max_bytes -= PPROF_REST_BYTES;
+	}
 	p->bytes = HEAD_BYTES < p->max_bytes ? HEAD_BYTES : p->max_bytes;
 	arena_init(&p->arena, ARENA_MIN + p->max_bytes * ARENA_FACTOR);
 	buf_init(&p->key, KEY_MAX);
@@ -511,7 +519,46 @@ int pprof_sample(struct pprof *p, const uint32_t *locations, size_t n_locations,
 	return 0;
 }
 
+/* With a mapping: Pyroscope's symbolizer gives up a profile that has a location without one
+ * (pkg/symbolizer/symbolizer.go). */
+static int rest_enter(struct pprof *p, const int64_t *values)
+{
+	static const struct pprof_mapping none = {
+		.limit = UINT64_MAX,
+		.path = "[podprof]",
+		.has_functions = true,
+		.has_filenames = true,
+		.has_line_numbers = true,
+		.has_inline_frames = true,
+	};
+	struct pprof_line line = {0};
+	uint32_t mapping, location;
+	int r = pprof_mapping(p, &none, &mapping);
+
+	if (!r)
+		r = pprof_function(p, PPROF_REST_NAME, "", "", 0, &line.function);
+	if (!r)
+		r = pprof_location(p, mapping, 0, &line, 1, &location);
+	return r ? r : pprof_sample(p, &location, 1, values, NULL, 0);
+}
+
+int pprof_rest(struct pprof *p, const int64_t *values)
+{
+	bool is_empty = true;
+
+	if (!p->keeps_rest)
+		return 0;
+	p->keeps_rest = false;
+	p->max_samples++;
+	p->max_bytes += PPROF_REST_BYTES;
+	for (size_t i = 0; i < p->t.n_types; i++)
+		is_empty = is_empty && !values[i];
+	return is_empty ? 0 : rest_enter(p, values);
+}
+
 /* ---- the rest */
+
+const char pprof_producer[] = "podprof " PODPROF_VERSION;
 
 int pprof_comment(struct pprof *p, const char *comment)
 {
@@ -522,6 +569,9 @@ int pprof_comment(struct pprof *p, const char *comment)
 	r = pprof_string(p, comment, &number);
 	if (r)
 		return r;
+	for (size_t i = 0; i < p->t.n_comments; i++)
+		if (p->t.comments[i] == number)
+			return 0;
 	size = field_size(varint_size(number));
 	r = bytes_fit(p, size);
 	if (!r)

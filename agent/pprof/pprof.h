@@ -42,6 +42,11 @@ struct pprof_type {
 /* Bytes of one string, Pyroscope's ceiling. Reached: cut at a character. */
 #define PPROF_STRING_MAX      65535
 
+/* The function of the sample of pprof_rest(). */
+#define PPROF_REST_NAME	 "[over the limit]"
+/* Bytes of the message kept for this sample and for comments. Reached: `PPROF_FULL`. */
+#define PPROF_REST_BYTES 1024u
+
 struct pprof_opts {
 	struct pprof_type types[PPROF_VALUES_MAX]; /* of each sample's values */
 	size_t n_types;
@@ -51,6 +56,7 @@ struct pprof_opts {
 	int64_t time_ns;	  /* wall clock, start of the window */
 	int64_t duration_ns;
 	bool without_zeros; /* leave out samples whose values have added up to 0 */
+	bool with_rest;	    /* keep room for pprof_rest() */
 	size_t max_samples; /* 0: PPROF_SAMPLES_DEFAULT */
 	size_t max_bytes;   /* of the message before compression; 0: PPROF_BYTES_DEFAULT */
 };
@@ -103,7 +109,15 @@ int pprof_location(struct pprof *p, uint32_t mapping, uint64_t address,
  */
 int pprof_sample(struct pprof *p, const uint32_t *locations, size_t n_locations,
 		 const int64_t *values, const struct pprof_label *labels, size_t n_labels);
+/* The end of the samples of a profile with_rest, once: the values of all samples that had no room,
+ * as a sample with the frame PPROF_REST_NAME; without values, none. The room that was kept for this
+ * sample is free for comments afterwards. 0, -ENOMEM. */
+int pprof_rest(struct pprof *p, const int64_t *values);
+/* Equal comments are one. */
 int pprof_comment(struct pprof *p, const char *comment);
+
+/* "podprof VERSION", a comment for each profile. */
+extern const char pprof_producer[];
 
 /* Size of the message before compression, at most. */
 size_t pprof_bytes(const struct pprof *p);

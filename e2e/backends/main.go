@@ -5,7 +5,12 @@
 //
 //	backends -out FILE [-listen 127.0.0.1:0] [-address-file FILE] [-fail-first N]
 //
-// The type is the one of podprof's pprof ("cpu", "alloc_space"), so the totals of all backends can be compared.
+// The type is the one of podprof's pprof ("cpu", "alloc_space"; "offcpu_delay", "mutex_delay" where the name alone is
+// ambiguous), so the totals of all backends can be compared. Three more commands are for tests with faults:
+//
+//	backends proxy -dir DIR NAME=URL...            a proxy with faults before each server (proxy.go)
+//	backends read -out FILE [-lost] KIND=PATH...   the same lines from what other servers stored (read.go)
+//	backends compare [-lost FILE] FILE...          lost and duplicate profiles of each backend (compare.go)
 package main
 
 import (
@@ -46,7 +51,16 @@ type entry struct {
 	Total         int64            `json:"total"`
 	TimeNanos     int64            `json:"time_nanos"`
 	DurationNanos int64            `json:"duration_nanos"`
-	Functions     map[string]int64 `json:"functions"` // values of the innermost functions
+	Functions     map[string]int64 `json:"functions"`         // values of the innermost functions
+	Request       string           `json:"request,omitempty"` // a proxy's name of the request
+}
+
+// typeOf is the name of a pprof's type, with the kind of the profile where several kinds have the same type.
+func typeOf(kind, sampleType string) string {
+	if kind == "offcpu" || kind == "mutex" || kind == "block" {
+		return kind + "_" + sampleType
+	}
+	return sampleType
 }
 
 type sink struct {
@@ -94,6 +108,9 @@ func (s *sink) handle(backend string, decode func(r *http.Request, body []byte) 
 		var entries []entry
 		if err == nil {
 			entries, err = decode(r, body)
+		}
+		for i := range entries {
+			entries[i].Request = r.Header.Get(requestHeader)
 		}
 		if err != nil {
 			log.Printf("%s: %v", backend, err)
@@ -176,7 +193,7 @@ func parcaProfile(labels map[string]string, raw []byte) ([]entry, error) {
 		if delta := !strings.HasPrefix(t.Type, "inuse_"); delta != (p.DurationNanos != 0) {
 			return nil, fmt.Errorf("%s has the duration %d", t.Type, p.DurationNanos)
 		}
-		e := entry{Backend: "parca", Entity: labels["container"], Type: t.Type, TimeNanos: p.TimeNanos, DurationNanos: p.DurationNanos}
+		e := entry{Backend: "parca", Entity: labels["container"], Type: typeOf(labels["__name__"], t.Type), TimeNanos: p.TimeNanos, DurationNanos: p.DurationNanos}
 		if e, err = sampled(e, p, i, true); err != nil {
 			return nil, err
 		}
@@ -250,6 +267,7 @@ func coroot(r *http.Request, body []byte) ([]entry, error) {
 
 type dictionary struct{ *profiles.ProfilesDictionary }
 
+// check is for requests of podprof's: in what the collector writes, null entries have empty messages inside.
 func (d dictionary) check() error {
 	tables := map[string]int{
 		"mappings": len(d.MappingTable), "locations": len(d.LocationTable), "functions": len(d.FunctionTable),
@@ -276,7 +294,7 @@ func (d dictionary) check() error {
 func (d dictionary) attribute(indices []int32, key string) string {
 	for _, i := range indices {
 		if a := d.AttributeTable[i]; d.StringTable[a.KeyStrindex] == key {
-			return a.Value.GetStringValue()
+			return d.text(a.Value)
 		}
 	}
 	return ""
@@ -316,6 +334,10 @@ func (d dictionary) profile(entity string, p *profiles.Profile) (entry, error) {
 	scale := int64(1)
 	if e.Type == "samples" {
 		e.Type, e.Unit, scale = d.StringTable[p.PeriodType.TypeStrindex], d.StringTable[p.PeriodType.UnitStrindex], p.Period
+	} else if e.Type == "off_cpu" {
+		e.Type = typeOf("offcpu", "delay")
+	} else if p.PeriodType != nil {
+		e.Type = typeOf(d.StringTable[p.PeriodType.TypeStrindex], e.Type)
 	}
 	return e, d.samples(&e, p, scale)
 }
@@ -331,10 +353,22 @@ func known(m proto.Message) error {
 	})
 }
 
-func attributes(pairs []*common.KeyValue) map[string]string {
+// text is a string of an attribute; the collector moves these strings into the dictionary.
+func (d dictionary) text(v *common.AnyValue) string {
+	if i := v.GetStringValueStrindex(); i != 0 {
+		return d.StringTable[i]
+	}
+	return v.GetStringValue()
+}
+
+func (d dictionary) attributes(pairs []*common.KeyValue) map[string]string {
 	values := map[string]string{}
 	for _, pair := range pairs {
-		values[pair.Key] = pair.Value.GetStringValue()
+		key := pair.Key
+		if key == "" {
+			key = d.StringTable[pair.KeyStrindex]
+		}
+		values[key] = d.text(pair.Value)
 	}
 	return values
 }
@@ -343,6 +377,11 @@ func otlp(r *http.Request, body []byte) ([]entry, error) {
 	if r.Header.Get("Content-Type") != "application/x-protobuf" {
 		return nil, errors.New("the content type is " + r.Header.Get("Content-Type"))
 	}
+	return otlpRequest(body, dictionary.check)
+}
+
+// otlpRequest also reads what the collector's file exporter writes: the message is the same.
+func otlpRequest(body []byte, check func(dictionary) error) ([]entry, error) {
 	var request collector.ExportProfilesServiceRequest
 	if err := proto.Unmarshal(body, &request); err != nil {
 		return nil, err
@@ -354,12 +393,12 @@ func otlp(r *http.Request, body []byte) ([]entry, error) {
 		return nil, errors.New("no dictionary")
 	}
 	d := dictionary{request.Dictionary}
-	if err := d.check(); err != nil {
+	if err := check(d); err != nil {
 		return nil, err
 	}
 	var entries []entry
 	for _, resource := range request.ResourceProfiles {
-		values := attributes(resource.Resource.Attributes)
+		values := d.attributes(resource.Resource.Attributes)
 		if values["service.name"] == "" {
 			return nil, errors.New("no service.name")
 		}
@@ -379,7 +418,24 @@ func otlp(r *http.Request, body []byte) ([]entry, error) {
 	return entries, nil
 }
 
-func main() {
+// listenAt listens, and then writes the address to a file.
+func listenAt(address, file string) net.Listener {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if file != "" {
+		if err := os.WriteFile(file+".new", []byte(listener.Addr().String()), 0o644); err != nil {
+			log.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			log.Fatal(err)
+		}
+	}
+	return listener
+}
+
+func serve() {
 	out := flag.String("out", "", "file of the entries")
 	listen := flag.String("listen", "127.0.0.1:0", "address")
 	addressFile := flag.String("address-file", "", "file for the address")
@@ -395,14 +451,16 @@ func main() {
 	http.HandleFunc("POST /v1development/profiles", s.handle("otlp", otlp, func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "application/x-protobuf")
 	}))
-	listener, err := net.Listen("tcp", *listen)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if *addressFile != "" {
-		if err := os.WriteFile(*addressFile, []byte(listener.Addr().String()), 0o644); err != nil {
-			log.Fatal(err)
+	log.Fatal(http.Serve(listenAt(*listen, *addressFile), nil))
+}
+
+func main() {
+	commands := map[string]func(args []string){"proxy": proxyMain, "read": readMain, "compare": compareMain}
+	if len(os.Args) > 1 {
+		if command, ok := commands[os.Args[1]]; ok {
+			command(os.Args[2:])
+			return
 		}
 	}
-	log.Fatal(http.Serve(listener, nil))
+	serve()
 }

@@ -62,6 +62,7 @@ type entry struct {
 	Total         int64             `json:"total"`
 	Functions     map[string]int64  `json:"functions"`
 	Tenant        string            `json:"tenant,omitempty"`
+	Request       string            `json:"request,omitempty"` // of the proxy of e2e/backends
 }
 
 type sink struct {
@@ -229,6 +230,7 @@ func (s *sink) Push(_ context.Context, r *connect.Request[pushv1.PushRequest]) (
 				log.Printf("refused: %v", err)
 				return nil, connect.NewError(connect.CodeInvalidArgument, err)
 			}
+			e.Request = r.Header().Get("X-Request")
 			items = append(items, item{e, sample.RawProfile})
 		}
 	}

@@ -4,9 +4,14 @@
  * acknowledges after the flush of a segment: windows of 200 series, for several kinds of failures.
  * Counts requests and stored profiles; "bench_export 1000" makes 1,000 series a window.
  *
+ * "bench_export kinds 110" sends one window of 110 containers, each with a CPU, an off-CPU and a
+ * heap profile, to each kind of destination: the CPU time of sending and encoding, without the
+ * time that made the profiles.
+ *
  * "bench_export burst 10000" has two windows of 20 s in their own time, without and with the pace:
  * the most bytes that the server got in a second, and the largest queue.
  */
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +19,14 @@
 #include "support/profiles.h"
 #include "support/sink.h"
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "export/destination.h"
 #include "export/export.h"
+#include "pprof/pprof.h"
 
 #define WINDOWS	  5
 #define DELAY_NS  (500 * NSEC_PER_MSEC)
@@ -234,6 +242,177 @@ static void bench_burst(size_t n_series, uint64_t window_ns)
 	loop_free(b.run.loop);
 }
 
+/* ---- CPU time of each kind of destination */
+
+/* Stacks of a profile, 12 frames deep, and functions. */
+#define KINDS_STACKS	300u
+#define KINDS_FUNCTIONS 400u
+#define KINDS_DEPTH	12u
+
+static void must(int r)
+{
+	if (r)
+		exit(1);
+}
+
+static const struct pprof_opts kinds_types[] = {
+	[PROFILE_CPU] = {.types = {{"samples", "count"}, {"cpu", "nanoseconds"}},
+			 .n_types = 2,
+			 .period_type = {"cpu", "nanoseconds"},
+			 .period = 10309278},
+	[PROFILE_OFF_CPU] = {.types = {{"delay", "nanoseconds"}, {"switches", "count"}},
+			     .n_types = 2,
+			     .period_type = {"delay", "nanoseconds"},
+			     .period = 1},
+	[PROFILE_GO_HEAP] = {.types = {{"alloc_objects", "count"},
+				       {"alloc_space", "bytes"},
+				       {"inuse_objects", "count"},
+				       {"inuse_space", "bytes"}},
+			     .n_types = 4,
+			     .period_type = {"space", "bytes"},
+			     .period = 524288},
+};
+
+static void enter_function(struct pprof *p, uint32_t map, uint32_t i, uint32_t *ret)
+{
+	struct pprof_line line = {.line = 10 + i % 90};
+	char name[64];
+
+	snprintf(name, sizeof(name), "example.com/shop/internal/module%u.(*Server).handle%u",
+		 i % 20, i);
+	must(pprof_function(p, name, name, "/src/server.go", 10, &line.function));
+	must(pprof_location(p, map, 0x401000 + i * 64ull, &line, 1, ret));
+}
+
+/* @own makes the stacks of one container differ from another's. */
+static void encode_profile(enum profile_kind kind, uint32_t own, struct buf *ret)
+{
+	static const struct pprof_mapping program = {
+		.limit = UINT64_MAX, .path = "/app", .has_functions = true};
+	struct pprof_opts opts = kinds_types[kind];
+	uint32_t map, locations[KINDS_FUNCTIONS], stack[KINDS_DEPTH];
+	struct pprof *p;
+
+	opts.time_ns = (int64_t)nsec_wall();
+	opts.duration_ns = 60000000000;
+	must(pprof_new(&opts, &p));
+	must(pprof_mapping(p, &program, &map));
+	for (uint32_t i = 0; i < KINDS_FUNCTIONS; i++)
+		enter_function(p, map, i, &locations[i]);
+	for (uint32_t i = 0; i < KINDS_STACKS; i++) {
+		const int64_t n = 1 + i % 7, values[] = {n, n * 1000, n, n * 512};
+
+		for (uint32_t k = 0; k < KINDS_DEPTH; k++)
+			stack[k] = locations[(i * (k + 3) + own + k * k) % KINDS_FUNCTIONS];
+		must(pprof_sample(p, stack, KINDS_DEPTH, values, NULL, 0));
+	}
+	must(pprof_encode(p, ret));
+	pprof_free(p);
+}
+
+static struct profile *make_profile(enum profile_kind kind, uint32_t own)
+{
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(1u << 20);
+	char service[32];
+	struct profile *profile;
+
+	snprintf(service, sizeof(service), "service-%u", own);
+	profile = profile_make(kind, service, nsec_wall() - 60 * NSEC_PER_SEC, 'p', 1);
+	encode_profile(kind, own, &bytes);
+	free(profile->pprof);
+	profile->pprof_len = bytes.len;
+	profile->pprof = buf_take(&bytes);
+	return profile;
+}
+
+/* CPU time of a thread of this process; of the server's threads none. */
+static uint64_t task_ns(const char *tid)
+{
+	char path[64], text[64] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.20s/comm", tid);
+	f = fopen(path, "re");
+	if (!f || !fgets(text, sizeof(text), f))
+		exit(1);
+	fclose(f);
+	if (strncmp(text, "MHD", 3) == 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/task/%.20s/schedstat", tid);
+	f = fopen(path, "re");
+	if (!f || !fgets(text, sizeof(text), f))
+		exit(1);
+	fclose(f);
+	return strtoull(text, NULL, 10);
+}
+
+/* CPU time of the loop and of the encoder. */
+static uint64_t cpu_ns(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *task;
+	uint64_t sum = 0;
+
+	if (!tasks)
+		exit(1);
+	while ((task = readdir(tasks)))
+		if (task->d_name[0] != '.')
+			sum += task_ns(task->d_name);
+	closedir(tasks);
+	return sum;
+}
+
+/* The CPU time without the making of the profiles. */
+static uint64_t send_window(struct run *run, size_t n_containers)
+{
+	static const enum profile_kind kinds[] = {PROFILE_CPU, PROFILE_OFF_CPU, PROFILE_GO_HEAP};
+	uint64_t used_ns = 0, before_ns;
+
+	for (uint32_t i = 0; i < n_containers * array_size(kinds); i++) {
+		struct profile *profile = make_profile(kinds[i % array_size(kinds)], i);
+
+		before_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID);
+		export_submit(run->e, profile);
+		used_ns += nsec_read(CLOCK_THREAD_CPUTIME_ID) - before_ns;
+	}
+	before_ns = cpu_ns();
+	export_flush(run->e, LIMIT_NS, on_flushed, run);
+	loop_run(run->loop);
+	return used_ns + cpu_ns() - before_ns;
+}
+
+static void bench_kind(const char *kind, size_t n_containers)
+{
+	static const struct sink_answer ok = {.status = 200};
+	struct run run = {.sink = {on_family, on_value}};
+	struct sink *sink = sink_new(&ok, 1, NULL);
+	const bool folder = strcmp(kind, "file") == 0;
+	char dir[] = "/tmp/bench_export.XXXXXX", spec[128], command[64], *error;
+	const char *destination = spec;
+	struct export_opts opts = {
+		.destinations = &destination, .n_destinations = 1, .queue_bytes = 256ull << 20};
+	uint64_t used_ns, bytes = 0;
+
+	if (!mkdtemp(dir))
+		exit(1);
+	snprintf(spec, sizeof(spec), "%s=%s", kind, folder ? dir : sink_url(sink));
+	must(loop_new(&run.loop));
+	opts.loop = run.loop;
+	must(export_new(&opts, &run.e, &error));
+	used_ns = send_window(&run, n_containers);
+	export_collect(run.e, &run.sink);
+	for (size_t i = 0; i < sink_n_requests(sink); i++)
+		bytes += sink_request(sink, i)->body_len;
+	printf("%-10s %8.1f ms of CPU, %5llu sent in %5zu requests of %9llu bytes, %llu dropped\n",
+	       kind, (double)used_ns / 1e6, (unsigned long long)run.sent, sink_n_requests(sink),
+	       (unsigned long long)bytes, (unsigned long long)run.dropped);
+	export_free(run.e);
+	sink_free(sink);
+	loop_free(run.loop);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	must(system(command)); // NOLINT(cert-env33-c)
+}
+
 int main(int argc, char **argv)
 {
 	size_t n_series = argc > 1 ? strtoul(argv[1], NULL, 10) : 200;
@@ -241,6 +420,11 @@ int main(int argc, char **argv)
 	if (argc > 2 && strcmp(argv[1], "burst") == 0) {
 		bench_burst(strtoul(argv[2], NULL, 10), 0);
 		bench_burst(strtoul(argv[2], NULL, 10), BURST_WINDOW_NS);
+		return 0;
+	}
+	if (argc > 2 && strcmp(argv[1], "kinds") == 0) {
+		for (size_t i = 0; destination_kinds[i]; i++)
+			bench_kind(destination_kinds[i]->name, strtoul(argv[2], NULL, 10));
 		return 0;
 	}
 	for (size_t i = 0; i < array_size(rows); i++)

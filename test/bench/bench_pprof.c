@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The cost of building and writing a profile of a busy series: 5,000 different stacks of 10 to 60
- * frames out of 4,000 functions, with names as long as in C++ and Go programs. The names are
- * synthetic, so real results will differ; calls repeat like in programs (each function calls a few
- * others).
+ * The cost of building and writing a profile of a busy series: 5,000 different stacks (or as many
+ * as the argument says) of 10 to 60 frames out of 4,000 functions, with names as long as in C++ and
+ * Go programs. The names are synthetic, so real results will differ; calls repeat like in programs
+ * (each function calls a few others). Go's encoder then writes the same profile (checkprofile
+ * -encode).
  *
  * wire.h's WIRE_LEVEL was chosen from this table.
  */
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -65,7 +67,7 @@ static uint32_t add_location(struct pprof *p, uint32_t map, uint32_t i)
 	return location;
 }
 
-static struct pprof *build(void)
+static struct pprof *build(size_t n_samples)
 {
 	static const struct pprof_opts opts = {
 		.types = {{"samples", "count"}, {"cpu", "nanoseconds"}},
@@ -74,6 +76,8 @@ static struct pprof *build(void)
 		.period = 10309278,
 		.time_ns = 1700000000000000000,
 		.duration_ns = 60000000000,
+		.max_bytes = PPROF_BYTES_MAX,
+		.max_samples = PPROF_SAMPLES_MAX,
 	};
 	static const struct pprof_mapping mapping = {.start = 0x400000,
 						     .limit = 0x900000,
@@ -87,7 +91,7 @@ static struct pprof *build(void)
 	must(pprof_mapping(p, &mapping, &map), "mapping");
 	for (uint32_t i = 0; i < FUNCTIONS; i++)
 		locations[i] = add_location(p, map, i);
-	while (pprof_tables(p)->n_samples < SAMPLES) {
+	while (pprof_tables(p)->n_samples < n_samples) {
 		uint32_t stack[64], depth = 10 + next(&seed) % 51, at = next(&seed) % 4;
 		int64_t n = 1 + next(&seed) % 3;
 
@@ -148,19 +152,45 @@ static void bench_read(const struct pprof *p)
 	reader_free(rd);
 }
 
-int main(void)
+static long peak_kib(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_maxrss;
+}
+
+/* The memory of our encoder, then all of Go's. */
+static void bench_go(const struct pprof *p)
+{
+	_cleanup_(buf_deinit) struct buf gz = BUF_INIT(64u << 20);
+	char path[] = "/tmp/bench_pprof.XXXXXX", command[128];
+	const long before = peak_kib();
+	int fd = mkstemp(path);
+
+	must(pprof_encode(p, &gz), "encode");
+	printf("  memory to encode %6ld KB with the result\n", peak_kib() - before);
+	fflush(stdout);
+	must(fd < 0 || write(fd, gz.data, gz.len) != (ssize_t)gz.len, "write");
+	close(fd);
+	snprintf(command, sizeof(command), "$(test/tool.sh checkprofile) -encode %d %s", ROUNDS,
+		 path);
+	must(system(command), command); // NOLINT(cert-env33-c)
+	unlink(path);
+}
+
+int main(int argc, char **argv)
 {
 	_cleanup_(pprof_freep) struct pprof *p = NULL;
 	double start = cpu_ms();
-	struct rusage usage;
 
-	p = build();
+	p = build(argc > 1 ? strtoul(argv[1], NULL, 10) : SAMPLES);
 	printf("pprof: %zu samples, %u functions\n  build          %8.2f ms %9zu bytes at most\n",
 	       pprof_tables(p)->n_samples, FUNCTIONS, cpu_ms() - start, pprof_bytes(p));
+	bench_go(p);
 	for (int level = 0; level <= 9; level++)
 		bench_level(p, level);
 	bench_read(p);
-	getrusage(RUSAGE_SELF, &usage);
-	printf("  largest RSS    %8ld KB\n", usage.ru_maxrss);
+	printf("  largest RSS    %8ld KB\n", peak_kib());
 	return 0;
 }

@@ -106,6 +106,7 @@ static const struct sink_answer *sink_take(struct sink *sink, struct MHD_Connect
 		.connect_version = header_dup(connection, "Connect-Protocol-Version"),
 		.authorization = header_dup(connection, "Authorization"),
 		.tenant = header_dup(connection, "X-Scope-OrgID"),
+		.own = header_dup(connection, "X-Own"),
 		.expect = header_dup(connection, "Expect"),
 		.user_agent = header_dup(connection, "User-Agent"),
 		.body_len = body->len,
@@ -320,6 +321,7 @@ static void request_deinit(struct sink_request *request)
 	free(request->connect_version);
 	free(request->authorization);
 	free(request->tenant);
+	free(request->own);
 	free(request->expect);
 	free(request->user_agent);
 	free(request->body);

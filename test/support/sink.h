@@ -46,6 +46,7 @@ struct sink_request {
 	char *connect_version;
 	char *authorization;
 	char *tenant;
+	char *own; /* X-Own, a header of the user's */
 	char *expect;
 	char *user_agent;
 	char *body;

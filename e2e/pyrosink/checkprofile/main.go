@@ -3,7 +3,7 @@
 // Command checkprofile reads pprof files with pprof's own reader, prints what is in them, and checks
 // what is asked for:
 //
-//	checkprofile [-label NAME=VALUE]... [-type TYPE] [-last] [-cum]
+//	checkprofile [-label NAME=VALUE]... [-type TYPE] [-last] [-cum] [-wire]
 //	             [-function REGEXP [-share PERCENT] [-value NUMBER] [-tolerance PERCENT]] PATH...
 //
 // A PATH is a file, or a folder of pyrosink's, which stands for all profiles in it. With -label only
@@ -13,10 +13,17 @@
 // -share is the function's part of the total, and -tolerance then means percentage points; -value is
 // its sum, and -tolerance then is percent of it. Without either the function only has to be there.
 //
+// -encode has Go's encoder write the profile that many times, and prints the CPU time and the allocations of
+// each.
+//
+// -wire compares the size of each file with the size of what Go's encoder makes of the same profile, with
+// the compression of Go's own profiles.
+//
 // Exit status: 0 as asked for, 1 not, 2 wrong usage.
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -25,8 +32,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"sort"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/google/pprof/profile"
 )
@@ -49,6 +59,8 @@ type options struct {
 	sampleType string
 	last       bool
 	cumulative bool
+	wire       bool
+	encode     int
 	function   string
 	share      float64
 	value      float64
@@ -100,20 +112,67 @@ func hasLabels(path string, want labelFlag) (bool, error) {
 	return true, nil
 }
 
-func read(path string) (*profile.Profile, error) {
-	f, err := os.Open(path)
+// wire adds up the sizes of files, and of what Go's encoder makes of them.
+type wire struct{ files, ours, theirs, larger int }
+
+func (w *wire) add(path string, ours int, p *profile.Profile) error {
+	var theirs bytes.Buffer
+	if err := p.Write(&theirs); err != nil {
+		return err
+	}
+	w.files++
+	w.ours += ours
+	w.theirs += theirs.Len()
+	if ours > theirs.Len() {
+		w.larger++
+		fmt.Printf("%s: %d bytes, by Go's encoder %d\n", path, ours, theirs.Len())
+	}
+	return nil
+}
+
+func read(path string, w *wire) (*profile.Profile, error) {
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	p, err := profile.Parse(f)
+	p, err := profile.ParseData(data)
 	if err == nil {
 		err = p.CheckValid()
+	}
+	if err == nil && w != nil {
+		err = w.add(path, len(data), p)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
+}
+
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func encode(p *profile.Profile, rounds int) error {
+	var out bytes.Buffer
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	start := cpuTime()
+	for i := 0; i < rounds; i++ {
+		out.Reset()
+		if err := p.Write(&out); err != nil {
+			return err
+		}
+	}
+	used := cpuTime() - start
+	runtime.ReadMemStats(&after)
+	fmt.Printf("  Go's encoder   %8.2f ms %9d bytes, allocates %d KB\n", used.Seconds()*1000/float64(rounds), out.Len(),
+		(after.TotalAlloc-before.TotalAlloc)/uint64(rounds)/1000)
+	return nil
 }
 
 func hasType(p *profile.Profile, name string) bool {
@@ -126,7 +185,7 @@ func hasType(p *profile.Profile, name string) bool {
 }
 
 // readAll merges what counts.
-func readAll(o *options) (*profile.Profile, int, error) {
+func readAll(o *options, w *wire) (*profile.Profile, int, error) {
 	var list []*profile.Profile
 	paths, err := files(o.paths)
 	if err != nil {
@@ -140,7 +199,7 @@ func readAll(o *options) (*profile.Profile, int, error) {
 		if !counts {
 			continue
 		}
-		p, err := read(path)
+		p, err := read(path, w)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -277,9 +336,22 @@ func check(o *options, r sums) error {
 }
 
 func run(o *options) error {
-	p, n, err := readAll(o)
+	var w *wire
+	if o.wire {
+		w = &wire{}
+	}
+	p, n, err := readAll(o, w)
 	if err != nil {
 		return err
+	}
+	if o.encode > 0 {
+		return encode(p, o.encode)
+	}
+	if w != nil {
+		fmt.Printf("%d files of %d bytes, by Go's encoder %d\n", w.files, w.ours, w.theirs)
+		if w.larger > 0 {
+			return fmt.Errorf("%d files are larger than by Go's encoder", w.larger)
+		}
 	}
 	index := typeIndex(p, o.sampleType)
 	r := sum(p, index)
@@ -296,6 +368,8 @@ func main() {
 	flag.StringVar(&o.sampleType, "type", "", "sample type; the profile's default one without it")
 	flag.BoolVar(&o.last, "last", false, "take the last profile instead of the sum of all")
 	flag.BoolVar(&o.cumulative, "cum", false, "count a function's callees, too")
+	flag.IntVar(&o.encode, "encode", 0, "rounds of Go's encoder")
+	flag.BoolVar(&o.wire, "wire", false, "no file may be larger than by Go's encoder")
 	flag.StringVar(&o.function, "function", "", "name that must be there, as a regular expression for all of it")
 	flag.Float64Var(&o.share, "share", -1, "percent of the total that it must have")
 	flag.Float64Var(&o.value, "value", -1, "sum that it must have")

@@ -486,9 +486,9 @@ static void test_tls(void **state)
 	remove_folder(folder);
 }
 
-/* Starts OpenSSL's server on a free port, for one connection. The server agrees to HTTP/2 if the
- * client offers HTTP/2, but cannot read such a request. */
-static FILE *start_openssl_server(const char *folder, char *ret_url, size_t size)
+/* Starts OpenSSL's server on a free port, for one connection, with more options. It agrees to
+ * HTTP/2 if the client offers it, but cannot read such a request. */
+static FILE *start_openssl_server(const char *folder, const char *more, char *ret_url, size_t size)
 {
 	char line[512];
 	FILE *server;
@@ -496,8 +496,8 @@ static FILE *start_openssl_server(const char *folder, char *ret_url, size_t size
 	snprintf(line, sizeof(line),
 		 "cd %s && printf xxxx > file && exec openssl s_server -accept 127.0.0.1:0 -cert "
 		 "cert.pem "
-		 "-key key.pem -alpn h2,http/1.1 -WWW -naccept 1 </dev/null 2>&1",
-		 folder);
+		 "-key key.pem -alpn %s -WWW -naccept 1 </dev/null 2>&1",
+		 folder, more);
 	server = popen(line, "r");
 	assert_non_null(server);
 	while (fgets(line, sizeof(line), server))
@@ -519,9 +519,50 @@ static void test_stream_version(void **state)
 	FILE *server;
 
 	make_certificate(folder);
-	server = start_openssl_server(folder, url, sizeof(url));
+	server = start_openssl_server(folder, "h2,http/1.1", url, sizeof(url));
 	assert_int_equal(call(f, &request).status, 200);
 	assert_int_equal(pclose(server), 0);
+	remove_folder(folder);
+}
+
+struct client_row {
+	const char *name;
+	bool cert, key;
+	long status;
+};
+
+static const struct client_row client_rows[] = {
+	{"certificate and key in one file", true, false, 200},
+	{"certificate and key in two files", true, true, 200},
+	{"no certificate", false, false, 0},
+};
+
+/* A server that asks for a client's certificate. */
+static void test_client_certificate(void **state)
+{
+	char folder[] = "/tmp/podprof-http-XXXXXX", url[64], both[64], cert[64], key[64], line[256];
+	struct fixture *f = *state;
+
+	make_certificate(folder);
+	snprintf(both, sizeof(both), "%s/both.pem", folder);
+	snprintf(cert, sizeof(cert), "%s/cert.pem", folder);
+	snprintf(key, sizeof(key), "%s/key.pem", folder);
+	snprintf(line, sizeof(line), "cat %s %s > %s", cert, key, both);
+	assert_int_equal(system(line), 0);
+	for (size_t i = 0; i < array_size(client_rows); i++) {
+		const struct client_row *row = &client_rows[i];
+		struct http_request request = {.url = url, .ca_file = cert, .on_body = take};
+		FILE *server;
+
+		row_begin(row->name);
+		server = start_openssl_server(
+			folder, "http/1.1 -Verify 1 -verify_return_error -CAfile cert.pem", url,
+			sizeof(url));
+		request.cert_file = !row->cert ? NULL : row->key ? cert : both;
+		request.key_file = row->key ? key : NULL;
+		assert_int_equal(call(f, &request).status, row->status);
+		(void)pclose(server); /* fails together with the handshake */
+	}
 	remove_folder(folder);
 }
 
@@ -579,6 +620,27 @@ static void test_values(void **state)
 	assert_false(http_value_ok("\xc3\xa4"));
 }
 
+struct header_row {
+	const char *line;
+	bool ok;
+};
+
+static const struct header_row header_rows[] = {
+	{"Name: value", true}, {"n:v", true},	      {"X-Api_Key.2:  a: b ", true},
+	{"", false},	       {"Name", false},	      {"Name:", false},
+	{"Name:   ", false},   {": value", false},    {"Na me: value", false},
+	{"Name : v", false},   {"Name: a\nb", false}, {"Name: \xc3\xa4", false},
+};
+
+static void test_headers(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(header_rows); i++) {
+		row_begin(header_rows[i].line);
+		assert_int_equal(http_header_ok(header_rows[i].line), header_rows[i].ok);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -594,9 +656,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_scheme, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_tls, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stream_version, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_client_certificate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
 		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_headers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

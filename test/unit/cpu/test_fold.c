@@ -116,6 +116,9 @@ static void test_ceiling(void **state)
 	total = n_samples(fold);
 	add_numbered(fold, FOLD_STACKS_MAX, FOLD_FULL);
 	assert_int_equal(n_samples(fold), total);
+	assert_int_equal(fold_totals(fold).n_refused, FOLD_STACKS_MAX + 1);
+	assert_true(fold_totals(fold).refused_value > 0);
+	assert_int_equal(fold_totals(fold).n_truncated, 0);
 	/* known stacks still count, at the same place */
 	add_numbered(fold, 77, 0);
 	assert_int_equal(fold_get(fold, 77).count, 2 * 78);

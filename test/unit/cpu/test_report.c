@@ -176,7 +176,9 @@ struct report_row {
 	const char *types;
 	const char *expected;
 	uint64_t left_out;
-	const char *unnamed[STACKS_MAX]; /* the comments about them, behind the caller's */
+	const char *unnamed[STACKS_MAX]; /* the comments about them, the last */
+	const char *whole;		 /* the comment behind the caller's */
+	uint64_t n_truncated[PARTS_MAX]; /* samples of each part */
 };
 
 static struct fold *make_fold(const struct bench *b, const struct part_row *row)
@@ -233,6 +235,7 @@ static void input_make(struct bench *b, const struct report_row *row, struct inp
 			.labels = part->labels ? &ret->labels[ret->n] : NULL,
 			.off_cpu = part->off_cpu,
 		};
+		fold_truncated((struct fold *)ret->parts[ret->n].fold, row->n_truncated[ret->n]);
 	}
 }
 
@@ -279,6 +282,7 @@ static void check_row(struct bench *b, const struct report_row *row)
 	struct reader *reader;
 	struct input in;
 	const char *why;
+	size_t before;
 
 	row_begin(row->name);
 	input_make(b, row, &in);
@@ -296,10 +300,13 @@ static void check_row(struct bench *b, const struct report_row *row)
 	assert_string_equal((const char *)text.data, row->expected);
 	for (size_t i = 0; i < row->opts.n_comments; i++)
 		assert_string_equal(t->strings[t->comments[i]], row->opts.comments[i]);
-	for (size_t i = row->opts.n_comments; i < t->n_comments; i++)
-		assert_string_equal(t->strings[t->comments[i]],
-				    row->unnamed[i - row->opts.n_comments]);
-	assert_null(row->unnamed[t->n_comments - row->opts.n_comments]);
+	before = row->opts.n_comments + 1;
+	assert_true(t->n_comments >= before);
+	assert_non_null(strstr(t->strings[t->comments[before - 1]],
+			       row->whole ? row->whole : "complete stacks: 100.0 % of "));
+	for (size_t i = before; i < t->n_comments; i++)
+		assert_string_equal(t->strings[t->comments[i]], row->unnamed[i - before]);
+	assert_null(row->unnamed[t->n_comments - before]);
 	reader_free(reader);
 	input_deinit(&in);
 }
@@ -365,6 +372,19 @@ static const struct report_row rows[] = {
 	 {{"pid=7", false, {{"i", 2, 200}}}},
 	 "samples/count page-faults/count period page-faults/count",
 	 .expected = "2 200 cpu_inner pid=7 \n"},
+	{"truncated stacks, and samples that no fold has",
+	 {.kind = CPU_REPORT_TIME, .period = 10, .n_lost = 5, .lost_value = 55},
+	 {{NULL, false, {{"i", 6, 60}}}, {NULL, false, {{"o", 2, 20}}}},
+	 TIME_TYPES,
+	 .expected = "6 60 cpu_inner \n2 20 cpu_outer \n5 55 [over the limit] \n",
+	 .whole = "complete stacks: 62.5 % of 8 samples",
+	 .n_truncated = {1, 2}},
+	{"no room for waits and for CPU time",
+	 {.kind = CPU_REPORT_BOTH, .period = 10, .max_samples = 2},
+	 {{NULL, false, {{"i", 2, 20}, {"o", 1, 10}}}, {NULL, true, {{"o", 3, 5000}}}},
+	 "samples/count cpu/nanoseconds delay/nanoseconds switches/count period cpu/nanoseconds",
+	 .expected = "2 20 0 0 cpu_inner \n1 10 5000 3 [over the limit] \n",
+	 .left_out = 4},
 	{"waits",
 	 {.kind = CPU_REPORT_OFF_CPU, .period = 1},
 	 {{"pid=7", false, {{"i", 2, 5000}}}},
@@ -379,8 +399,8 @@ static const struct report_row rows[] = {
 	 {.kind = CPU_REPORT_TIME, .period = 1, .max_samples = 2},
 	 {{NULL, false, {{"i", 1, 1}, {"o", 1, 1}, {"iO", 5, 5}}}, {NULL, false, {{"a", 3, 3}}}},
 	 TIME_TYPES,
-	 .expected = "1 1 cpu_inner \n1 1 cpu_outer \n",
-	 .left_out = 8,
+	 .expected = "1 1 cpu_inner \n9 9 [over the limit] \n",
+	 .left_out = 9,
 	 .unnamed = {"unnamed 30.0% no_perf_map [anon]"}},
 };
 
@@ -442,8 +462,8 @@ static void test_places(void **state)
 
 static void check_flags(struct bench *b, const char *stack, bool functions)
 {
-	const struct report_row row = {"", TIME,  {{NULL, false, {{stack, 1, 1}}}}, TIME_TYPES, "",
-				       0,  {NULL}};
+	const struct report_row row = {
+		"", TIME, {{NULL, false, {{stack, 1, 1}}}}, TIME_TYPES, .expected = ""};
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(BYTES_MAX);
 	struct cpu_report_stats stats = {0};
 	const struct pprof_tables *t;
@@ -490,7 +510,7 @@ static void test_flags(void **state)
 static void test_runtime_places(void **state)
 {
 	static const struct report_row row = {
-		"", TIME, {{NULL, false, {{"rRrbq", 1, 1}}}}, TIME_TYPES, "", 0, {NULL}};
+		"", TIME, {{NULL, false, {{"rRrbq", 1, 1}}}}, TIME_TYPES, .expected = ""};
 	static const uint32_t lines[] = {12, 13, 0, 31};
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(BYTES_MAX);
 	struct cpu_report_stats stats = {0};

@@ -534,6 +534,13 @@ static void wrong_ca(struct probe_results *f, struct config *c)
 	(void)c;
 }
 
+static void no_file(struct probe_results *f, struct config *c)
+{
+	answer(f, 0, "cannot read /run/key: No such file or directory");
+	f->network.items[0].no_file = true;
+	(void)c;
+}
+
 static void no_answer(struct probe_results *f, struct config *c)
 {
 	answer(f, 0, "");
@@ -813,6 +820,9 @@ static const struct check_row check_rows[] = {
 	{"not Pyroscope", other_server, {{"destination", MISSING, "what is this", "Pyroscope"}}},
 	{"no host", no_host, {{"destination", MISSING, "not resolve", "check the address"}}},
 	{"CA", wrong_ca, {{"destination", MISSING, "self-signed", "ca-file"}}},
+	{"no file",
+	 no_file,
+	 {{"destination", MISSING, "cannot read /run/key", "mount the secret"}}},
 	{"no answer", no_answer, {{"destination", MISSING, "no answer in time", ""}}},
 	{"folder",
 	 no_folder,

@@ -403,7 +403,7 @@ static void no_destinations(void **state)
 	assert_true(network_pending(trial));
 	network_end(trial, &is);
 	assert_true(is.items[0].wrong && is.items[0].done && strstr(is.items[0].why, "influx"));
-	assert_true(is.items[1].done && !is.items[1].status && strstr(is.items[1].why, "token"));
+	assert_true(is.items[1].done && !is.items[1].status && is.items[1].no_file);
 	assert_false(is.items[2].done);
 	assert_true(is.items[3].done && !is.items[3].refused);
 	assert_string_equal(is.items[3].why, "Not a directory");

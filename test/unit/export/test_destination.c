@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -13,6 +14,9 @@
 
 DEFINE_CLEANUP(struct destination *, destination_freep, destination_free);
 
+#define TWO_HEADERS   ",header-file=/h,header-env=HOME"
+#define EIGHT_HEADERS TWO_HEADERS TWO_HEADERS TWO_HEADERS TWO_HEADERS
+
 struct good_row {
 	const char *spec;
 	const char *url;
@@ -20,23 +24,29 @@ struct good_row {
 	const char *user;
 	const char *tenant;
 	const char *ca_file;
+	const char *cert_file;
+	size_t n_headers;
 };
 
 static const struct good_row good_rows[] = {
 	{"pyroscope=http://127.0.0.1:4040", "http://127.0.0.1:4040" PATH, "127.0.0.1:4040", NULL,
-	 NULL, NULL},
+	 NULL, NULL, NULL, 0},
 	{"pyroscope=https://example.org/", "https://example.org" PATH, "example.org", NULL, NULL,
-	 NULL},
+	 NULL, NULL, 0},
 	{"pyroscope=https://example.org/a/b//", "https://example.org/a/b" PATH, "example.org", NULL,
-	 NULL, NULL},
-	{"pyroscope=http://[::1]:4040", "http://[::1]:4040" PATH, "[::1]:4040", NULL, NULL, NULL},
+	 NULL, NULL, NULL, 0},
+	{"pyroscope=http://[::1]:4040", "http://[::1]:4040" PATH, "[::1]:4040", NULL, NULL, NULL,
+	 NULL, 0},
 	{"pyroscope=HTTPS://example.org/x%2Cy", "HTTPS://example.org/x%2Cy" PATH, "example.org",
-	 NULL, NULL, NULL},
-	{"pyroscope=http://h,tenant=a=b", "http://h" PATH, "h", NULL, "a=b", NULL},
+	 NULL, NULL, NULL, NULL, 0},
+	{"pyroscope=http://h,tenant=a=b", "http://h" PATH, "h", NULL, "a=b", NULL, NULL, 0},
 	{"pyroscope=http://h,ca-file=/ca.pem,basic-auth-password-file=/p,basic-auth-user=12345",
-	 "http://h" PATH, "h", "12345", NULL, "/ca.pem"},
+	 "http://h" PATH, "h", "12345", NULL, "/ca.pem", NULL, 0},
 	{"pyroscope=http://h,bearer-token-env=HOME,tenant-env=HOME", "http://h" PATH, "h", NULL,
-	 NULL, NULL},
+	 NULL, NULL, NULL, 0},
+	{"pyroscope=http://h,client-key-file=/k,client-cert-file=/c", "http://h" PATH, "h", NULL,
+	 NULL, NULL, "/c", 0},
+	{"pyroscope=http://h" EIGHT_HEADERS, "http://h" PATH, "h", NULL, NULL, NULL, NULL, 8},
 };
 
 static void assert_same(const char *a, const char *b)
@@ -63,6 +73,8 @@ static void test_good(void **state)
 		assert_same(d->user, row->user);
 		assert_same(d->tenant.value, row->tenant);
 		assert_same(d->ca_file, row->ca_file);
+		assert_same(d->cert_file, row->cert_file);
+		assert_int_equal(d->n_headers, row->n_headers);
 	}
 }
 
@@ -84,6 +96,14 @@ static const struct bad_row bad_rows[] = {
 	{"pyroscope=http://h,bytes=1MiB", "this kind has no bytes; remove bytes"},
 	{"file=out", "the folder is not an absolute path; write it like file=/"},
 	{"file=http://h", "the folder is not an absolute path"},
+	{"pyroscope=http://h" EIGHT_HEADERS ",header-file=/h", "more than 8 headers"},
+	{"pyroscope=http://h,header-env=PODPROF_NOT_SET", "PODPROF_NOT_SET, but it is not set"},
+	{"pyroscope=http://h,header-file=", "header-file has no value"},
+	{"pyroscope=http://h,client-key-file=/k", "add client-cert-file=PATH"},
+	{"pyroscope=http://h,client-cert-file=/a,client-cert-file=/b", "given twice"},
+	{"pyroscope=http://h,server-symbols=yes", "write server-symbols=true"},
+	{"otlp=http://h,server-symbols=true", "this kind has no server-symbols"},
+	{"file=/out,server-symbols=true", "this kind has no server-symbols"},
 	{"file=/out,ca-file=/ca", "this kind has no ca-file; remove ca-file"},
 	{"file=/out,bytes=much", "bytes is not a size; write bytes=256MiB"},
 	{"file=/out,bytes=0", "bytes is not a size"},
@@ -239,6 +259,68 @@ static void test_secret_env(void **state)
 	assert_null(value);
 }
 
+/* Each key with a file that is not there; TMP is one that is. */
+static const char *const file_keys[] = {
+	",basic-auth-user=u,basic-auth-password-file=",
+	",bearer-token-file=",
+	",tenant-file=",
+	",header-env=HOME,header-file=",
+	",ca-file=",
+	",client-cert-file=",
+	",client-cert-file=TMP,client-key-file=",
+};
+
+static void test_files(void **state)
+{
+	char there[] = "/tmp/podprof-file-XXXXXX", missing[64];
+
+	(void)state;
+	close(mkstemp(there));
+	snprintf(missing, sizeof(missing), "%s-not", there);
+	for (size_t i = 0; i < 2 * array_size(file_keys); i++) {
+		const bool is_there = i % 2;
+		const char *key = file_keys[i / 2], *tmp = strstr(key, "TMP");
+		_cleanup_(destination_freep) struct destination *d = NULL;
+		_cleanup_(freep) char *error = NULL;
+		char spec[256];
+		int err = 0;
+
+		row_begin(key);
+		snprintf(spec, sizeof(spec), "pyroscope=http://h%.*s%s%s%s",
+			 (int)(tmp ? tmp - key : (int)strlen(key)), key, tmp ? there : "",
+			 tmp ? tmp + 3 : "", is_there ? there : missing);
+		assert_int_equal(destination_new(spec, &d, &error), 0);
+		if (is_there) {
+			assert_null(destination_unreadable_file(d, &err));
+			continue;
+		}
+		assert_string_equal(destination_unreadable_file(d, &err), missing);
+		assert_int_equal(err, ENOENT);
+	}
+	unlink(there);
+}
+
+static void test_server_symbols(void **state)
+{
+	static const struct {
+		const char *spec;
+		bool on;
+	} specs[] = {{"pyroscope=http://h,server-symbols=true", true},
+		     {"parca=http://h,server-symbols=true", true},
+		     {"parca=http://h,server-symbols=false", false},
+		     {"parca=http://h", false}};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(specs); i++) {
+		_cleanup_(destination_freep) struct destination *d = NULL;
+		_cleanup_(freep) char *error = NULL;
+
+		row_begin(specs[i].spec);
+		assert_int_equal(destination_new(specs[i].spec, &d, &error), 0);
+		assert_int_equal(d->server_symbols, specs[i].on);
+	}
+}
+
 static void test_help(void **state)
 {
 	(void)state;
@@ -292,10 +374,11 @@ static void test_verdicts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),	   cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_secret_file),
-		cmocka_unit_test(test_secret_env), cmocka_unit_test(test_help),
-		cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_good),	       cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_secret_file),
+		cmocka_unit_test(test_secret_env),     cmocka_unit_test(test_help),
+		cmocka_unit_test(test_server_symbols), cmocka_unit_test(test_files),
+		cmocka_unit_test(test_kinds),	       cmocka_unit_test(test_verdicts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

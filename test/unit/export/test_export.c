@@ -16,9 +16,12 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "export/destination.h"
 #include "export/export.h"
 #include "export/outbox.h"
+#include "export/rewrite.h"
 #include "export/store.h"
+#include "pprof/pprof.h"
 #include "push.pb-c.h"
 
 #define QUEUE_BYTES (64ull << 20)
@@ -536,6 +539,82 @@ static void test_token_rotates(void **state)
 	unlink(path);
 }
 
+static void test_own_headers(void **state)
+{
+	static const struct sink_answer ok = {.status = 200};
+	char path[] = "/tmp/podprof-header-XXXXXX", more[128];
+	struct fixture *f = *state;
+
+	close(mkstemp(path));
+	setenv("PODPROF_TEST_HEADER", "X-Scope-OrgID: team", 1);
+	f->sink = sink_new(&ok, 1, NULL);
+	snprintf(more, sizeof(more), ",header-file=%s,header-env=PODPROF_TEST_HEADER", path);
+	write_token(path, "a: b\nc: d\n");
+	assert_int_equal(start(f, more), 0);
+	row_begin("a profile waits while the file has no header");
+	submit(f, 1, 10);
+	loop_until(f->loop, has_failed, f);
+	assert_int_equal(sink_n_requests(f->sink), 0);
+	row_begin("all headers");
+	write_token(path, "X-Own: a: b\n");
+	loop_until(f->loop, all_sent, f);
+	assert_string_equal(sink_request(f->sink, 0)->own, "a: b");
+	assert_string_equal(sink_request(f->sink, 0)->tenant, "team");
+	unlink(path);
+}
+
+/* A CPU profile with a frame that has a placeholder only. */
+static struct profile *make_unnamed(void)
+{
+	static const struct pprof_opts opts = {.types = {{"samples", "count"}},
+					       .n_types = 1,
+					       .period_type = {"cpu", "nanoseconds"}};
+	static const struct pprof_mapping mapping = {.path = "/lib/x.so", .build_id = "abcd"};
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(1u << 20);
+	struct profile *profile = profile_make(PROFILE_CPU, "unnamed", nsec_wall(), 'p', 1);
+	struct pprof_line line = {0};
+	uint32_t map, at;
+	struct pprof *p;
+
+	assert_int_equal(pprof_new(&opts, &p), 0);
+	assert_int_equal(pprof_mapping(p, &mapping, &map), 0);
+	assert_int_equal(pprof_function(p, "x.so+0x12", "", "", 0, &line.function), 0);
+	assert_int_equal(pprof_location(p, map, 0x12, &line, 1, &at), 0);
+	assert_int_equal(pprof_sample(p, &at, 1, (const int64_t[]){1}, NULL, 0), 0);
+	assert_int_equal(pprof_encode(p, &bytes), 0);
+	pprof_free(p);
+	free(profile->pprof);
+	profile->pprof_len = bytes.len;
+	profile->pprof = buf_take(&bytes);
+	return profile;
+}
+
+static void test_server_symbols(void **state)
+{
+	static const struct sink_answer ok = {.status = 200};
+	_cleanup_(buf_deinit) struct buf without = BUF_INIT(1u << 20);
+	struct profile *profile = make_unnamed();
+	_cleanup_(freep) char *with = malloc(profile->pprof_len);
+	const size_t n = profile->pprof_len;
+	struct fixture *f = *state;
+	const struct sink_request *seen;
+
+	assert_non_null(with);
+	memcpy(with, profile->pprof, n);
+	assert_int_equal(
+		rewrite_without_placeholders(
+			&(struct destination_profile){.pprof = with, .pprof_len = n}, &without),
+		0);
+	f->sink = sink_new(&ok, 1, NULL);
+	assert_int_equal(start(f, ",server-symbols=true"), 0);
+	export_submit(f->e, profile);
+	f->submitted++;
+	loop_until(f->loop, all_sent, f);
+	seen = sink_request(f->sink, 0);
+	assert_non_null(memmem(seen->body, seen->body_len, without.data, without.len));
+	assert_null(memmem(seen->body, seen->body_len, with, n));
+}
+
 static void test_too_old(void **state)
 {
 	static const struct sink_answer ok = {.status = 200};
@@ -807,6 +886,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_batches, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_behind, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_token_rotates, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_own_headers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_server_symbols, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_old, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flush_gives_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_several, setup, teardown),

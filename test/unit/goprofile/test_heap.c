@@ -6,10 +6,14 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "pprof/pprof.h"
+#include "pprof/reader.h"
+#include "pprof/tables.h"
 #include "support/allocfail.h"
 #include "support/gofixture.h"
 #include "support/heapoutside.h"
 #include "support/samelines.h"
+#include "version.h"
 
 #define N_VALUES 4
 
@@ -85,10 +89,38 @@ static void windows_add_up(void **state)
 
 /* ---------------------------------------------------------------- ceilings, memory */
 
+static void totals_of(const struct buf *out, int64_t sums[N_VALUES])
+{
+	struct reader *reader;
+	const char *why;
+
+	assert_int_equal(reader_new(out->data, out->len, HEAPOUTSIDE_BYTES_MAX, &reader, &why), 0);
+	for (size_t i = 0; i < N_VALUES; i++)
+		sums[i] = tables_total(reader_tables(reader), i);
+	reader_free(reader);
+}
+
+/* The records without room are the last sample, so the sums are those of the whole profile. */
+static void check_sums(const struct buf *out, size_t n_samples, const int64_t sums[N_VALUES])
+{
+	struct reader *reader;
+	const struct pprof_tables *t;
+	const char *why;
+
+	assert_int_equal(reader_new(out->data, out->len, HEAPOUTSIDE_BYTES_MAX, &reader, &why), 0);
+	t = reader_tables(reader);
+	assert_int_equal(t->n_samples, n_samples);
+	assert_string_equal(t->strings[t->functions[t->n_functions - 1].name], PPROF_REST_NAME);
+	assert_string_equal(t->strings[t->comments[0]], "podprof " PODPROF_VERSION);
+	for (size_t i = 0; i < N_VALUES; i++)
+		assert_int_equal(tables_total(t, i), sums[i]);
+	reader_free(reader);
+}
+
 static void ceilings(void **state)
 {
 	const struct go_profile_report_opts few = {.max_samples = 3};
-	const struct go_profile_report_opts small = {.max_bytes = 2000};
+	const struct go_profile_report_opts small = {.max_bytes = 3000};
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(HEAPOUTSIDE_BYTES_MAX);
 	_cleanup_(buf_deinit) struct buf tiny = BUF_INIT(100);
 	_cleanup_(heapoutside_deinit) struct heapoutside o = HEAPOUTSIDE_INIT;
@@ -96,17 +128,26 @@ static void ceilings(void **state)
 	_cleanup_(freep) char *path = NULL;
 	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
 	struct go_profile_report_stats stats = {0};
+	int64_t sums[N_VALUES] = {0};
 	struct goheap_totals totals;
 
 	(void)state;
 	gofixture_gos(gos);
 	path = gofixture_build("test/fixtures/go/heap", gos[0], "default");
 	heapoutside_start(&o, path, args, "HEAP_RATE=4096");
+	assert_int_equal(
+		heapoutside_read(&o, &heapoutside_cumulative, false, &out, &stats, &totals), 0);
+	totals_of(&out, sums);
+	buf_reset(&out);
 	assert_int_equal(heapoutside_read(&o, &few, false, &out, &stats, &totals), 0);
-	assert_true(stats.n_records >= 3);
+	assert_true(stats.n_records >= 2);
 	assert_true(stats.n_left_out > 0);
+	check_sums(&out, 3, sums);
+	buf_reset(&out);
 	assert_int_equal(heapoutside_read(&o, &small, false, &out, &stats, &totals), 0);
+	assert_int_equal(stats.n_records, 0); /* no room for the names */
 	assert_true(stats.n_left_out > 0);
+	check_sums(&out, 1, sums);
 	assert_int_equal(
 		heapoutside_read(&o, &heapoutside_cumulative, false, &tiny, &stats, &totals),
 		BUF_FULL);

@@ -74,8 +74,8 @@ static void read_bytes(const char *bytes, size_t n, int64_t ret[N_TYPES])
 	assert_int_equal(reader_new(bytes, n, 64u << 20, &reader, &why), 0);
 	t = reader_tables(reader);
 	assert_int_equal(t->n_types, N_TYPES);
-	assert_true(t->n_comments >= 1); /* one comment for each process */
-	assert_non_null(strstr(t->strings[t->comments[0]], "turned sampling on"));
+	assert_int_equal(t->n_comments, 2); /* the version, and one comment for all processes */
+	assert_non_null(strstr(t->strings[t->comments[1]], "turned sampling on"));
 	for (size_t i = 0; i < t->n_samples; i++)
 		check_sample(t, i);
 	for (size_t k = 0; k < N_TYPES; k++)

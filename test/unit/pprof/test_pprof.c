@@ -315,6 +315,89 @@ static void test_ceilings(void **state)
 	assert_int_equal(pprof_tables(p)->n_samples, 3);
 }
 
+/* @max_bytes 0: the default. @n: samples before the rest. */
+struct rest_row {
+	const char *name;
+	size_t max_samples, max_bytes;
+	bool with_rest;
+	int64_t rest[2];
+	size_t n;
+	size_t n_written;
+	int comment; /* the result of one of 800 bytes */
+};
+
+static const struct rest_row rest_rows[] = {
+	{"samples without room", 3, 0, true, {5, 7}, 2, 3, 0},
+	{"nothing without room", 3, 0, true, {0, 0}, 2, 2, 0},
+	{"one value", 3, 0, true, {0, 7}, 2, 3, 0},
+	{"not asked for", 3, 0, false, {5, 7}, 3, 3, 0},
+	{"one sample", 1, 0, true, {5, 7}, 1, 1, 0},
+	{"bytes without room", 1000, 3000, true, {5, 7}, 0, 1, 0},
+	{"bytes without room, not asked for", 1000, 3000, false, {5, 7}, 0, 0, PPROF_FULL},
+	{"too few bytes", 1000, 2 * PPROF_REST_BYTES, true, {5, 7}, 0, 0, PPROF_FULL},
+};
+
+/* Until the profile is full. */
+static size_t fill(struct pprof *p)
+{
+	const int64_t values[] = {1, 2};
+	struct pprof_line line = {0};
+	uint32_t at;
+	char name[64];
+	size_t n = 0;
+
+	for (unsigned int i = 0;; i++) {
+		snprintf(name, sizeof(name), "a function with a number: %u", i);
+		if (pprof_function(p, name, "", "", 0, &line.function) ||
+		    pprof_location(p, 0, 0, &line, 1, &at) ||
+		    pprof_sample(p, &at, 1, values, NULL, 0))
+			return n;
+		n++;
+	}
+}
+
+static void test_rest(void **state)
+{
+	char comment[801];
+
+	(void)state;
+	memset(comment, 'c', 800);
+	comment[800] = '\0';
+	for (size_t i = 0; i < array_size(rest_rows); i++) {
+		const struct rest_row *row = &rest_rows[i];
+		_cleanup_(pprof_freep) struct pprof *p = NULL;
+		_cleanup_(profile_msg_freep) profile_msg *m = NULL;
+		struct pprof_opts opts = cpu_opts;
+		size_t n, n_rest;
+
+		row_begin(row->name);
+		opts.max_samples = row->max_samples;
+		opts.max_bytes = row->max_bytes;
+		opts.with_rest = row->with_rest;
+		p = make(&opts);
+		n = fill(p);
+		if (!row->max_bytes)
+			assert_int_equal(n, row->n);
+		assert_int_equal(pprof_rest(p, row->rest), 0);
+		n_rest = pprof_tables(p)->n_samples - n;
+		assert_int_equal(n_rest, row->n_written - row->n);
+		if (n_rest)
+			assert_memory_equal(pprof_tables(p)->values + 2 * n, row->rest,
+					    sizeof(row->rest));
+		assert_int_equal(pprof_comment(p, comment), row->comment);
+		assert_int_equal(pprof_comment(p, comment), row->comment);
+		assert_int_equal(pprof_tables(p)->n_comments, row->comment ? 0 : 1);
+		if (row->max_bytes)
+			assert_true(pprof_bytes(p) <= row->max_bytes);
+		m = encode(p);
+		assert_int_equal(m->n_sample, n + n_rest);
+		assert_int_equal(m->n_mapping, n_rest);
+		if (n_rest) /* no location without a mapping, no mapping without functions */
+			assert_true(m->location[m->n_location - 1]->mapping_id == 1 &&
+				    m->mapping[0]->has_functions);
+	}
+}
+
 /* The raw bytes stay below the ceiling and below the builder's estimate, and close to both. */
 static void test_bytes(void **state)
 {
@@ -404,6 +487,22 @@ static void fill_for_go(struct pprof *p)
 	assert_int_equal(pprof_comment(p, "made here"), 0);
 }
 
+/* The same profile has the same bytes, also in other memory. */
+static void test_same_bytes(void **state)
+{
+	_cleanup_(pprof_freep) struct pprof *a = make(&cpu_opts), *b = NULL;
+	_cleanup_(buf_deinit) struct buf first = BUF_INIT(1u << 20), second = BUF_INIT(1u << 20);
+
+	(void)state;
+	fill_for_go(a);
+	b = make(&cpu_opts);
+	fill_for_go(b);
+	assert_int_equal(pprof_encode(a, &first), 0);
+	assert_int_equal(pprof_encode(b, &second), 0);
+	assert_int_equal(first.len, second.len);
+	assert_memory_equal(first.data, second.data, first.len);
+}
+
 /* Joins runs of blanks, and drops the extra columns of newer tools. */
 static void append_line(struct buf *b, char *line)
 {
@@ -470,6 +569,7 @@ int main(void)
 		cmocka_unit_test(test_strings),	      cmocka_unit_test(test_wrong_numbers),
 		cmocka_unit_test(test_bad_opts),      cmocka_unit_test(test_ceilings),
 		cmocka_unit_test(test_bytes),	      cmocka_unit_test(test_encode_ceiling),
+		cmocka_unit_test(test_rest),	      cmocka_unit_test(test_same_bytes),
 		cmocka_unit_test(test_go_reads_it),
 	};
 

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A proxy before each server has the fault in DIR/NAME.fault at the time of the request, and appends a line with the
+// fault to DIR/NAME.requests. DIR/NAME.address has the proxy's address. Each request has a name in a header, which the
+// servers of the test store. DIR/lost has a line with the name of each request whose answer got lost: by a fault, or
+// because the sender had waited long enough. The body of such a request is also kept, in DIR/NAME.lost/: the collector
+// does not store the header.
+//
+//	none      the server's answer
+//	slow      the server's answer, after 2 s
+//	down      the connection is closed before the request is read by the server
+//	429, 503  this answer, and the server sees nothing; 429 with Retry-After: 1
+//	413       this answer to a request above 512 KiB, else the server's
+//	garbage   bytes that are not HTTP, and the server sees nothing
+//	lost      the server takes the request, and the connection is closed in place of an answer
+//	cut       the same in the middle of the answer
+//	huge      the server takes the request, and its answer is followed by 1 GB
+//	lying     the server takes the request, and the answer is 503
+type proxy struct {
+	dir, name, url string
+
+	mu sync.Mutex
+	n  int
+}
+
+func appendLine(path, line string) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := fmt.Fprintln(f, line); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// requestHeader has the name of a request.
+const requestHeader = "X-Request"
+
+// Bytes that a server with a small ceiling accepts: more than one profile of the test has.
+const smallRequest = 512 << 10
+
+// answers of the servers are short; a client may stop reading earlier
+const hugeAnswer = 1 << 30
+
+func (p *proxy) path(what string) string { return filepath.Join(p.dir, p.name+"."+what) }
+
+func (p *proxy) fault() string {
+	text, err := os.ReadFile(p.path("fault"))
+	if err != nil {
+		return "none"
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func (p *proxy) next() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.n++
+	return fmt.Sprintf("%s-%d", p.name, p.n)
+}
+
+func (p *proxy) noteLost(name string, body []byte) {
+	appendLine(filepath.Join(p.dir, "lost"), name)
+	if err := os.MkdirAll(p.path("lost"), 0o755); err != nil {
+		log.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.path("lost"), name), body, 0o644); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// forward returns the server's answer.
+func (p *proxy) forward(r *http.Request, body []byte, name string) (*http.Response, []byte, error) {
+	request, err := http.NewRequest(r.Method, p.url+r.URL.RequestURI(), bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	request.Header = r.Header.Clone()
+	request.Header.Set(requestHeader, name)
+	answer, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return answer, text, err
+}
+
+// raw writes bytes in place of an answer and closes the connection.
+func raw(w http.ResponseWriter, text string) {
+	connection, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	io.WriteString(connection, text)
+	connection.Close()
+}
+
+func copyAnswer(w http.ResponseWriter, answer *http.Response, text []byte) {
+	for name, values := range answer.Header {
+		if name != "Content-Length" {
+			w.Header()[name] = values
+		}
+	}
+	w.WriteHeader(answer.StatusCode)
+	w.Write(text)
+}
+
+// lose answers a request that the server has taken.
+func lose(fault string, w http.ResponseWriter, answer *http.Response, text []byte) {
+	switch fault {
+	case "lost":
+		raw(w, "")
+	case "cut":
+		raw(w, fmt.Sprintf("HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n", answer.Status, len(text)+100))
+	case "lying":
+		http.Error(w, "lying", http.StatusServiceUnavailable)
+	case "huge":
+		copyAnswer(w, answer, text)
+		piece := bytes.Repeat([]byte("x"), 1<<20)
+		for sent := 0; sent < hugeAnswer; sent += len(piece) {
+			if _, err := w.Write(piece); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		raw(w, "")
+		return
+	}
+	fault := p.fault()
+	name := p.next()
+	loses := fault == "lost" || fault == "cut" || fault == "lying" || fault == "huge"
+	appendLine(p.path("requests"), fault)
+	switch {
+	case fault == "down":
+		raw(w, "")
+	case fault == "garbage":
+		raw(w, "\x00\x01 no HTTP here\r\n\r\n")
+	case fault == "429":
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many requests", http.StatusTooManyRequests)
+	case fault == "503":
+		http.Error(w, "not now", http.StatusServiceUnavailable)
+	case fault == "413" && len(body) > smallRequest:
+		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+	default:
+		if fault == "slow" {
+			time.Sleep(2 * time.Second)
+		}
+		answer, text, err := p.forward(r, body, name)
+		if err != nil {
+			log.Printf("%s: %v", p.name, err)
+			p.noteLost(name, body) // the server may have taken it
+			raw(w, "")
+			return
+		}
+		loses = loses && answer.StatusCode/100 == 2
+		if loses || r.Context().Err() != nil {
+			p.noteLost(name, body)
+		}
+		if loses {
+			lose(fault, w, answer, text)
+			return
+		}
+		copyAnswer(w, answer, text)
+	}
+}
+
+func proxyMain(args []string) {
+	flags := flag.NewFlagSet("proxy", flag.ExitOnError)
+	dir := flags.String("dir", "", "folder of the faults")
+	flags.Parse(args)
+	for _, server := range flags.Args() {
+		name, url, ok := strings.Cut(server, "=")
+		if !ok {
+			log.Fatal("write NAME=URL")
+		}
+		p := &proxy{dir: *dir, name: name, url: url}
+		listener := listenAt("127.0.0.1:0", p.path("address"))
+		go func() { log.Fatal(http.Serve(listener, p)) }()
+	}
+	select {}
+}

@@ -1,0 +1,3 @@
+module podprof.io/e2e/gopgo
+
+go 1.21.0

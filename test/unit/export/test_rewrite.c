@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <errno.h>
+
+#include "base/buf.h"
+#include "export/destination.h"
+#include "export/rewrite.h"
+#include "pprof/pprof.h"
+#include "pprof/reader.h"
+#include "pprof/tables.h"
+#include "support/allocfail.h"
+
+#define BYTES_MAX (1u << 20)
+
+struct place_row {
+	const char *name; /* of the function; NULL: no line */
+	const char *file;
+	const char *build_id;
+	bool has_functions;
+	bool inlined; /* a second line */
+	bool stays;
+};
+
+static const struct place_row place_rows[] = {
+	{"libx.so+0x12af", "", "abcd", false, false, false},
+	{"a+b.so+0x0", "", "abcd", false, false, false},
+	/* names */
+	{"main", "", "abcd", false, false, true},
+	{"operator+", "", "abcd", false, false, true},
+	{"libx.so+0x12af", "x.c", "abcd", false, false, true},
+	{"libx.so+0x12ag", "", "abcd", false, false, true},
+	{"libx.so+0x", "", "abcd", false, false, true},
+	{"+0x12", "", "abcd", false, false, true},
+	{"libx.so+12", "", "abcd", false, false, true},
+	{"libx.so+0x12", "", "abcd", false, true, true},
+	/* no server can name these */
+	{"libx.so+0x12af", "", "", false, false, true},
+	{"libx.so+0x12af", "", "abcd", true, false, true},
+	{NULL, "", "abcd", false, false, true},
+};
+
+static struct pprof *make(const struct place_row *rows, size_t n)
+{
+	static const struct pprof_opts opts = {.types = {{"samples", "count"}},
+					       .n_types = 1,
+					       .period_type = {"cpu", "nanoseconds"}};
+	struct pprof *p;
+
+	assert_int_equal(pprof_new(&opts, &p), 0);
+	for (size_t i = 0; i < n; i++) {
+		const struct pprof_mapping mapping = {.limit = UINT64_MAX,
+						      .path = "/lib/x.so",
+						      .build_id = rows[i].build_id,
+						      .has_functions = rows[i].has_functions};
+		struct pprof_line lines[2] = {0};
+		const size_t n_lines = !rows[i].name ? 0 : rows[i].inlined ? 2 : 1;
+		const int64_t value = (int64_t)i + 1;
+		uint32_t map, at;
+
+		assert_int_equal(pprof_mapping(p, &mapping, &map), 0);
+		for (size_t k = 0; k < n_lines; k++)
+			assert_int_equal(pprof_function(p, rows[i].name, rows[i].name, rows[i].file,
+							0, &lines[k].function),
+					 0);
+		assert_int_equal(pprof_location(p, map, 0x1000 + i, lines, n_lines, &at), 0);
+		assert_int_equal(pprof_sample(p, &at, 1, &value, NULL, 0), 0);
+	}
+	return p;
+}
+
+static void encode(const struct place_row *rows, size_t n, struct buf *ret)
+{
+	struct pprof *p = make(rows, n);
+
+	assert_int_equal(pprof_encode(p, ret), 0);
+	pprof_free(p);
+}
+
+static void test_places(void **state)
+{
+	_cleanup_(buf_deinit) struct buf before = BUF_INIT(BYTES_MAX), after = BUF_INIT(BYTES_MAX);
+	_cleanup_(reader_freep) struct reader *reader = NULL;
+	const size_t n = array_size(place_rows);
+	const struct pprof_tables *t;
+	const char *why;
+
+	(void)state;
+	encode(place_rows, n, &before);
+	assert_int_equal(
+		rewrite_without_placeholders(&(struct destination_profile){.pprof = before.data,
+									   .pprof_len = before.len},
+					     &after),
+		0);
+	assert_int_equal(reader_new(after.data, after.len, BYTES_MAX, &reader, &why), 0);
+	t = reader_tables(reader);
+	assert_int_equal(t->n_locations, n);
+	assert_int_equal(t->n_samples, n);
+	for (size_t i = 0; i < n; i++) {
+		const struct place_row *row = &place_rows[i];
+		const size_t before_lines = !row->name ? 0 : row->inlined ? 2 : 1;
+
+		row_begin(row->name ? row->name : "no line");
+		assert_int_equal(t->locations[i].address, 0x1000 + i);
+		assert_int_equal(t->locations[i].n_lines, row->stays ? before_lines : 0);
+		assert_true(t->locations[i].mapping);
+		assert_int_equal(t->values[i], i + 1);
+	}
+}
+
+static void test_nothing_to_do(void **state)
+{
+	_cleanup_(buf_deinit) struct buf before = BUF_INIT(BYTES_MAX), after = BUF_INIT(BYTES_MAX);
+	struct destination_profile p;
+
+	(void)state;
+	encode(place_rows + 2, array_size(place_rows) - 2, &before);
+	p = (struct destination_profile){.pprof = before.data, .pprof_len = before.len};
+	assert_int_equal(rewrite_without_placeholders(&p, &after), 0);
+	assert_int_equal(after.len, 0);
+	p.pprof_len /= 2;
+	assert_int_equal(rewrite_without_placeholders(&p, &after), -EBADMSG);
+	assert_int_equal(after.len, 0);
+}
+
+static int rewrite_again(void *ctx)
+{
+	_cleanup_(buf_deinit) struct buf after = BUF_INIT(BYTES_MAX);
+
+	return rewrite_without_placeholders(ctx, &after);
+}
+
+static void test_no_memory(void **state)
+{
+	_cleanup_(buf_deinit) struct buf before = BUF_INIT(BYTES_MAX);
+	struct destination_profile p;
+
+	(void)state;
+	encode(place_rows, 3, &before);
+	p = (struct destination_profile){.pprof = before.data, .pprof_len = before.len};
+	allocfail_each(rewrite_again, &p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_nothing_to_do),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
