@@ -346,7 +346,8 @@ FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,cxx.debug cxx-linked cxx-checked cxx-other cxx-mini debuginfod)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,inline-gcc4 inline-gcc5 inline-clang4 inline-clang5 \
 	inline-gz inline-linked inline.debug inline-dwz \
-	inline-split4 inline-split5 inline-clangsplit4 inline-clangsplit5)
+	inline-split4 inline-split5 inline-clangsplit4 inline-clangsplit5 \
+	inline-package4 inline-package5 inline-clangpackage4 inline-clangpackage5)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,work-O2 work-O3 work-static work-static-pie \
 	cxxwork-O2 cxxwork-O3 cxxwork-static)
 $(FIXTURE_DIR)/plain-pie: FIXTURE_FLAGS := -fPIE -pie
@@ -435,6 +436,14 @@ $(FIXTURE_DIR)/inline-clangsplit%: test/fixtures/elf/inline.cc
 	@mkdir -p $(@D)
 	$(Q)$(CLANG)++ -fPIE -O2 -g -gdwarf-$* -gsplit-dwarf -c -o $@.o $< && \
 		$(CLANG)++ -pie -Wl,--build-id -o $@ $@.o && rm $@.o
+# The functions in a package beside the program, .dwp, between the units of another program.
+$(FIXTURE_DIR)/inline-package4: PACKAGER := dwp
+$(FIXTURE_DIR)/inline-package5: PACKAGER := llvm-dwp
+$(FIXTURE_DIR)/inline-package%: test/fixtures/elf/inline.cc test/fixtures/elf/cxx.cc
+	$(call BUILD_PACKAGE,$(CXX))
+$(FIXTURE_DIR)/inline-clangpackage%: PACKAGER := llvm-dwp
+$(FIXTURE_DIR)/inline-clangpackage%: test/fixtures/elf/inline.cc test/fixtures/elf/cxx.cc
+	$(call BUILD_PACKAGE,$(CLANG)++)
 $(FIXTURE_DIR)/inline-linked: $(FIXTURE_DIR)/inline-gcc4 $(FIXTURE_DIR)/inline.debug
 	$(call say,FIXTURE,$@)
 	$(Q)objcopy --strip-all --add-gnu-debuglink=$(FIXTURE_DIR)/inline.debug $< $@
@@ -461,6 +470,18 @@ $(call say,FIXTURE,$@)
 $(Q)$(if $(filter %.cc,$<),$(CXX),$(CC)) -O1 -g0 -D_GNU_SOURCE -Wl,--build-id $(FIXTURE_FLAGS) -o $@ $<
 endef
 
+# The files that the program names are gone in the end.
+define BUILD_PACKAGE
+$(call say,FIXTURE,$@)
+@mkdir -p $@.d
+$(Q)for i in inline cxx; do \
+	$1 -fPIE -O2 -g -gdwarf-$* -gsplit-dwarf -c -o $@.d/$$i.o test/fixtures/elf/$$i.cc || exit; done
+$(Q)sed 's/main/other/' test/fixtures/elf/inline.cc >$@.d/other.cc && \
+	$1 -fPIE -O2 -g -gdwarf-$* -gsplit-dwarf -c -o $@.d/other.o $@.d/other.cc
+$(Q)$1 -pie -Wl,--build-id -o $@ $@.d/inline.o && \
+	$(PACKAGER) -o $@.dwp $@.d/cxx.dwo $@.d/inline.dwo $@.d/other.dwo && rm -r $@.d
+endef
+
 $(UNIT) $(BPF_TEST): | $(FIXTURES)
 # The process that reads DWARF has the limits of the program, not of the sanitizers.
 $(B)/test/unit/symbolize/test_dwarf: | $(B)/podprof
@@ -482,7 +503,7 @@ $(B)/count/%.o: %.c $(B)/flags | $(GEN_HDR)
 # The counting objects come before the library, which has the rest.
 $(B)/count/libcount.a: $(COUNT_OBJ)
 $(B)/count/libcount.a.members: MEMBERS := $(COUNT_OBJ)
-$(COMPLEXITY): $(addprefix $(B)/obj/test/,complexity/test_complexity.o complexity/count.o support/elfmake.o support/elfworst.o support/jitmake.o) \
+$(COMPLEXITY): $(addprefix $(B)/obj/test/,complexity/test_complexity.o complexity/count.o support/elfmake.o support/elfworst.o support/jitmake.o support/packagemake.o) \
 	$(B)/count/libcount.a $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

@@ -315,15 +315,15 @@ static void add_lines(struct child *c, const struct symbol_line *lines, uint8_t 
 /* Files of split DWARF for the next request. */
 static void add_wanted(struct child *c, const struct dwarflines *lines)
 {
+	uint64_t id;
 	uint32_t unit;
 	char path[PATH_MAX];
 
-	for (size_t i = 0; dwarflines_wanted(lines, i, &unit, path); i++) {
-		const uint16_t n = (uint16_t)strlen(path);
+	for (size_t i = 0; dwarflines_wanted(lines, i, &unit, &id, path); i++) {
+		const uint16_t n = path[0] == '/' ? (uint16_t)strlen(path) : 0;
 
-		if (path[0] != '/')
-			continue;
 		must(buf_append(&c->line_bytes, &unit, sizeof(unit)));
+		must(buf_append(&c->line_bytes, &id, sizeof(id)));
 		must(buf_append(&c->line_bytes, &n, sizeof(n)));
 		must(buf_append(&c->line_bytes, path, n));
 	}

@@ -403,7 +403,8 @@ static const char *string_of(Dwarf_Die *die, unsigned int name)
 	return dwarf_formstring(dwarf_attr(die, name, &attr));
 }
 
-bool dwarflines_wanted(const struct dwarflines *l, size_t i, uint32_t *ret_unit, char *ret_path)
+bool dwarflines_wanted(const struct dwarflines *l, size_t i, uint32_t *ret_unit, uint64_t *ret_id,
+		       char *ret_path)
 {
 	const char *name, *directory;
 	Dwarf_Die die;
@@ -417,6 +418,8 @@ bool dwarflines_wanted(const struct dwarflines *l, size_t i, uint32_t *ret_unit,
 		name = string_of(&die, DW_AT_GNU_dwo_name);
 	directory = string_of(&die, DW_AT_comp_dir);
 	*ret_unit = (uint32_t)l->wanted[i];
+	*ret_id = 0;
+	dwarf_cu_info(die.cu, NULL, NULL, NULL, NULL, ret_id, NULL, NULL);
 	name = name ? name : "";
 	n = name[0] == '/' || !directory ? snprintf(ret_path, PATH_MAX, "%s", name)
 					 : snprintf(ret_path, PATH_MAX, "%s/%s", directory, name);

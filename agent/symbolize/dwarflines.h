@@ -35,9 +35,9 @@ struct dwarflines_split {
 void dwarflines_set_splits(struct dwarflines *lines, const struct dwarflines_split *splits,
 			   size_t n, void (*lend)(int fd));
 /* The @i-th file of split DWARF that has been missed since dwarflines_set_splits(): the number of
- * the unit, and the absolute path, of PATH_MAX bytes. False: no more. */
+ * the unit, the unit's id, and the path, of PATH_MAX bytes. False: no more. */
 bool dwarflines_wanted(const struct dwarflines *lines, size_t i, uint32_t *ret_unit,
-		       char *ret_path);
+		       uint64_t *ret_id, char *ret_path);
 /* NULL is fine. */
 void dwarflines_free(struct dwarflines *lines);
 
