@@ -46,5 +46,7 @@ void dwarflines_free(struct dwarflines *lines);
  * the linker's where there are such. The strings are borrowed until the next call.
  * Returns the number of functions, or -ENOMEM. */
 int dwarflines_find(struct dwarflines *lines, uint64_t vaddr, struct symbol_line *ret);
+/* Parts of units read so far: memory grows with these. */
+size_t dwarflines_reads(const struct dwarflines *lines);
 
 #endif
