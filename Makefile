@@ -341,7 +341,7 @@ ALLOC_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 # ELF files of each kind for tests to read; test/support/fixture.h finds them.
 FIXTURE_DIR := $(B)/test/fixtures
 FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-static \
-	plain-stripped cxx asm zoo-pie zoo-lazy zoo-static \
+	plain-stripped cxx asm bare bare-stripped zoo-pie zoo-lazy zoo-static \
 	short zoo-nocfi zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,cxx.debug cxx-linked cxx-checked cxx-other cxx-mini debuginfod)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,inline-gcc4 inline-gcc5 inline-clang4 inline-clang5 \
@@ -399,6 +399,12 @@ $(FIXTURE_DIR)/zoo-%: test/fixtures/unwind/zoo.c
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/asm: test/fixtures/elf/asm.S
 	$(BUILD_FIXTURE)
+$(FIXTURE_DIR)/bare: FIXTURE_FLAGS := -nostdlib -shared
+$(FIXTURE_DIR)/bare: test/fixtures/elf/bare.S
+	$(BUILD_FIXTURE)
+$(FIXTURE_DIR)/bare-stripped: $(FIXTURE_DIR)/bare
+	$(call say,FIXTURE,$@)
+	$(Q)objcopy --strip-all $< $@
 $(FIXTURE_DIR)/cxx: test/fixtures/elf/cxx.cc
 	$(BUILD_FIXTURE)
 # Stripped, as distributions do it: with a debug file found by build id, by name and checksum, or another

@@ -126,6 +126,50 @@ static void test_programs(void **state)
 	image_unref(cxx);
 }
 
+struct bare_row {
+	const char *name;
+	uint64_t at;	      /* from the first function on */
+	const char *whole;    /* with .symtab */
+	const char *stripped; /* with .dynsym */
+};
+
+/* A part is 64 bytes. NULL: no name. */
+static const struct bare_row bare_rows[] = {
+	{"the end in the unwind table", 63, "covered", "covered"},
+	{"no unwinding, first", 64, "bare", "bare"},
+	{"no unwinding", 65, "bare", NULL},
+	{"no unwinding, last", 127, "bare", NULL},
+	{"a function without a symbol", 128, NULL, NULL},
+	{"the same, last", 191, NULL, NULL},
+	{"no function", 192, NULL, NULL},
+	{"behind a function without a symbol", 256, "later", "later"},
+	{"the same, last", 319, "later", NULL},
+	{"the next symbol", 320, "last", "last"},
+};
+
+/* Symbols without a size (bare.S). */
+static void test_without_size(void **state)
+{
+	struct image *whole = fixture_image("bare"), *stripped = fixture_image("bare-stripped");
+	const uint64_t start = ask_nm(whole->path, "covered");
+
+	for (size_t i = 0; i < array_size(bare_rows); i++) {
+		const struct bare_row *row = &bare_rows[i];
+		struct symbol sym = find(*state, whole, start + row->at);
+
+		row_begin(row->name);
+		assert_int_equal(sym.found, row->whole != NULL);
+		if (row->whole)
+			check_name(&sym, true, row->whole);
+		sym = find(*state, stripped, start + row->at);
+		assert_int_equal(sym.found, row->stripped != NULL);
+		if (row->stripped)
+			check_name(&sym, true, row->stripped);
+	}
+	image_unref(whole);
+	image_unref(stripped);
+}
+
 /* The first half of a program. */
 static struct image *make_cut(const char *path)
 {
@@ -914,6 +958,7 @@ int main(void)
 		TEST(test_out_of_memory), TEST(test_blocked),	    TEST(test_later),
 		TEST(test_batches),	  TEST(test_too_much_work), TEST(test_stop),
 		TEST(test_report_time),	  TEST(test_jitdump),	    TEST(test_kept),
+		TEST(test_without_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
