@@ -396,6 +396,54 @@ static void test_kernel(void **state)
 	image_unref(kernel);
 }
 
+/* The function adds up over its clones; the system name tells these apart. */
+static void test_kernel_clones(void **state)
+{
+	static const char listing[] = "ffffffff81000000 T _text\n"
+				      "ffffffff81000100 t copy.isra.0\n"
+				      "ffffffff81000200 t copy.cold\n"
+				      "ffffffff81000300 T plain\n"
+				      "ffffffffc0000000 t mine.part.0\t[module]\n";
+	static const struct {
+		uint64_t pc;
+		const char *function;
+		const char *system_name;
+	} rows[] = {
+		{0xffffffff81000104, "copy", "copy.isra.0"},
+		{0xffffffff81000204, "copy", "copy.cold"},
+		{0xffffffff81000304, "plain", "plain"},
+		{0xffffffffc0000004, "mine [module]", "mine.part.0 [module]"},
+	};
+	char dir[] = "/tmp/podprof-clones.XXXXXX", path[64];
+	struct symbolizer_opts opts = {.cache_bytes = CACHE_BYTES};
+	struct fixture f = {.proc = ROOT_INIT};
+	struct image *kernel;
+	FILE *file;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/kallsyms", dir);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	fputs(listing, file);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(root_open(dir, &f.proc), 0);
+	opts.proc = &f.proc;
+	assert_int_equal(symbolizer_new(&opts, &f.s), 0);
+	assert_int_equal(image_new(IMAGE_KERNEL, "[kernel.kallsyms]", &kernel), 0);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct symbol sym = find(&f, kernel, rows[i].pc);
+
+		check_name(&sym, true, rows[i].function);
+		assert_string_equal(sym.lines[0].system_name, rows[i].system_name);
+	}
+	image_unref(kernel);
+	symbolizer_free(f.s);
+	root_deinit(&f.proc);
+	unlink(path);
+	rmdir(dir);
+}
+
 static void test_go(void **state)
 {
 	const char *gos[GOFIXTURE_GOS_MAX];
@@ -958,7 +1006,7 @@ int main(void)
 		TEST(test_out_of_memory), TEST(test_blocked),	    TEST(test_later),
 		TEST(test_batches),	  TEST(test_too_much_work), TEST(test_stop),
 		TEST(test_report_time),	  TEST(test_jitdump),	    TEST(test_kept),
-		TEST(test_without_size),
+		TEST(test_without_size),  TEST(test_kernel_clones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
