@@ -575,7 +575,7 @@ $(B)/hostile/goring: $(wildcard test/hostile/goring/*)
 	$(Q)cd test/hostile/goring && CGO_ENABLED=0 ../../go.sh build -ldflags=-checklinkname=0 -o $(abspath $@) .
 
 ##@ Longer
-.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-symbols bench-turns bench-starved e2e e2e-cluster e2e-long e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-entities arm64 check-arm64
+.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-symbols bench-images bench-turns bench-starved e2e e2e-cluster e2e-long e2e-san check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -605,6 +605,10 @@ check-go: $(GO_TESTS) $(GO_MATRIX) $(B)/podprof ## the Go readers and Go's stack
 	$(Q)for v in $(GO_VERSIONS); do \
 		echo "  GO       $$v" && PODPROF_TEST_GO=$$v TEST_SECONDS=900 test/run.sh unit $(GO_TESTS) || exit 1; done
 	$(Q)B=$(B) test/oracle/gostacks.sh $(GO_VERSIONS)
+
+check-symbols: $(B)/podprof ## names and lines of the machine's files against three other programs: FOLDERS, SYMBOLS=--help (minutes)
+	$(Q)PODPROF=$(B)/podprof EU_ADDR2LINE=$$(test/tool.sh eu-addr2line) \
+		test/oracle/symbols.py $(SYMBOLS) $(or $(FOLDERS),/usr/bin /usr/lib/$(shell uname -m)-linux-gnu)
 
 check-go-programs: $(B)/podprof ## heaps of Go programs in Debian's packages, fetched and run (root, minutes)
 	$(Q)B=$(B) test/oracle/goprograms.sh $(or $(SUITES),bookworm trixie sid)
@@ -677,6 +681,9 @@ e2e-san: $(B)/san/podprof $(HOSTILE) ## the same, and the attacks of check-hosti
 bench: all $(BENCH) bench-workloads bench-idle ## measurements: cost, memory, accuracy
 	$(Q)test/run.sh bench $(BENCH)
 	$(Q)$(MAKE) --no-print-directory bench-counts
+
+bench-images: all $(B)/test/bench/bench_symbolize ## names of many files, cold: cost by source and program: FOLDERS
+	$(Q)BUILD=$(B) test/bench/images.py $(IMAGES) $(or $(FOLDERS),/usr)
 
 BENCH_JSON := $(B)/bench
 $(BENCH_JSON):

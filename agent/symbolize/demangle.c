@@ -17,9 +17,11 @@
  * Without another limit, names may have DEMANGLE_REFERENCES_MAX back references.
  *
  * Schemes: Itanium C++ ABI section 5.1; Rust RFC 2603, and the legacy scheme, C++-like with "17h"
- * and 16 hex digits at the end; OCaml, asmcomp/compilenv.ml. Left out are D and Ada (libiberty's
- * readers end the process if memory is short; an Ada name looks like a name of C), Swift and
- *Haskell (libiberty has neither).
+ * and 16 hex digits at the end; OCaml, asmcomp/compilenv.ml. Left out:
+ *
+ *	- D and Ada: libiberty's readers end the process if memory is short, and an Ada name looks
+ *	  like a name of C.
+ *	- Swift and Haskell: libiberty has neither.
  */
 #include "symbolize/demangle.h"
 

@@ -11,8 +11,8 @@
  *	answer   struct dwarfwire_answer, then n_bytes:
  *	         uint32_t n_strings; of each: uint16_t length, bytes
  *	         of each address: uint8_t n_lines; of each: struct dwarfwire_line
- *	         of each file of split DWARF that is wanted: uint32_t unit, uint64_t id, uint16_t
- *length, path
+ *	         of each wanted file of split DWARF: uint32_t unit, uint64_t id,
+ *	           uint16_t length, path
  */
 
 #include <stdbool.h>
