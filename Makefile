@@ -341,12 +341,13 @@ ALLOC_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 # ELF files of each kind for tests to read; test/support/fixture.h finds them.
 FIXTURE_DIR := $(B)/test/fixtures
 FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-static \
-	plain-stripped cxx asm zoo-pie zoo-lazy zoo-static \
+	plain-stripped cxx asm bare bare-stripped zoo-pie zoo-lazy zoo-static \
 	short zoo-nocfi zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,cxx.debug cxx-linked cxx-checked cxx-other cxx-mini debuginfod)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,inline-gcc4 inline-gcc5 inline-clang4 inline-clang5 \
 	inline-gz inline-linked inline.debug inline-dwz \
-	inline-split4 inline-split5 inline-clangsplit4 inline-clangsplit5)
+	inline-split4 inline-split5 inline-clangsplit4 inline-clangsplit5 \
+	inline-package4 inline-package5 inline-clangpackage4 inline-clangpackage5)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,work-O2 work-O3 work-static work-static-pie \
 	cxxwork-O2 cxxwork-O3 cxxwork-static)
 $(FIXTURE_DIR)/plain-pie: FIXTURE_FLAGS := -fPIE -pie
@@ -398,6 +399,12 @@ $(FIXTURE_DIR)/zoo-%: test/fixtures/unwind/zoo.c
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/asm: test/fixtures/elf/asm.S
 	$(BUILD_FIXTURE)
+$(FIXTURE_DIR)/bare: FIXTURE_FLAGS := -nostdlib -shared
+$(FIXTURE_DIR)/bare: test/fixtures/elf/bare.S
+	$(BUILD_FIXTURE)
+$(FIXTURE_DIR)/bare-stripped: $(FIXTURE_DIR)/bare
+	$(call say,FIXTURE,$@)
+	$(Q)objcopy --strip-all $< $@
 $(FIXTURE_DIR)/cxx: test/fixtures/elf/cxx.cc
 	$(BUILD_FIXTURE)
 # Stripped, as distributions do it: with a debug file found by build id, by name and checksum, or another
@@ -435,6 +442,15 @@ $(FIXTURE_DIR)/inline-clangsplit%: test/fixtures/elf/inline.cc
 	@mkdir -p $(@D)
 	$(Q)$(CLANG)++ -fPIE -O2 -g -gdwarf-$* -gsplit-dwarf -c -o $@.o $< && \
 		$(CLANG)++ -pie -Wl,--build-id -o $@ $@.o && rm $@.o
+# The functions in a package beside the program, .dwp, between the units of another program.
+# binutils of later Debians have none; the one of 12 does not read DWARF 5
+$(FIXTURE_DIR)/inline-package4: PACKAGER = $$(command -v dwp || echo llvm-dwp)
+$(FIXTURE_DIR)/inline-package5: PACKAGER := llvm-dwp
+$(FIXTURE_DIR)/inline-package%: test/fixtures/elf/inline.cc test/fixtures/elf/cxx.cc
+	$(call BUILD_PACKAGE,$(CXX))
+$(FIXTURE_DIR)/inline-clangpackage%: PACKAGER := llvm-dwp
+$(FIXTURE_DIR)/inline-clangpackage%: test/fixtures/elf/inline.cc test/fixtures/elf/cxx.cc
+	$(call BUILD_PACKAGE,$(CLANG)++)
 $(FIXTURE_DIR)/inline-linked: $(FIXTURE_DIR)/inline-gcc4 $(FIXTURE_DIR)/inline.debug
 	$(call say,FIXTURE,$@)
 	$(Q)objcopy --strip-all --add-gnu-debuglink=$(FIXTURE_DIR)/inline.debug $< $@
@@ -461,6 +477,18 @@ $(call say,FIXTURE,$@)
 $(Q)$(if $(filter %.cc,$<),$(CXX),$(CC)) -O1 -g0 -D_GNU_SOURCE -Wl,--build-id $(FIXTURE_FLAGS) -o $@ $<
 endef
 
+# The files that the program names are gone in the end.
+define BUILD_PACKAGE
+$(call say,FIXTURE,$@)
+@mkdir -p $@.d
+$(Q)for i in inline cxx; do \
+	$1 -fPIE -O2 -g -gdwarf-$* -gsplit-dwarf -c -o $@.d/$$i.o test/fixtures/elf/$$i.cc || exit; done
+$(Q)sed 's/main/other/' test/fixtures/elf/inline.cc >$@.d/other.cc && \
+	$1 -fPIE -O2 -g -gdwarf-$* -gsplit-dwarf -c -o $@.d/other.o $@.d/other.cc
+$(Q)$1 -pie -Wl,--build-id -o $@ $@.d/inline.o && \
+	$(PACKAGER) -o $@.dwp $@.d/cxx.dwo $@.d/inline.dwo $@.d/other.dwo && rm -r $@.d
+endef
+
 $(UNIT) $(BPF_TEST): | $(FIXTURES)
 # The process that reads DWARF has the limits of the program, not of the sanitizers.
 $(B)/test/unit/symbolize/test_dwarf: | $(B)/podprof
@@ -482,7 +510,7 @@ $(B)/count/%.o: %.c $(B)/flags | $(GEN_HDR)
 # The counting objects come before the library, which has the rest.
 $(B)/count/libcount.a: $(COUNT_OBJ)
 $(B)/count/libcount.a.members: MEMBERS := $(COUNT_OBJ)
-$(COMPLEXITY): $(addprefix $(B)/obj/test/,complexity/test_complexity.o complexity/count.o support/elfmake.o support/elfworst.o support/jitmake.o) \
+$(COMPLEXITY): $(addprefix $(B)/obj/test/,complexity/test_complexity.o complexity/count.o support/elfmake.o support/elfworst.o support/jitmake.o support/packagemake.o) \
 	$(B)/count/libcount.a $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
@@ -548,7 +576,7 @@ $(B)/hostile/goring: $(wildcard test/hostile/goring/*)
 	$(Q)cd test/hostile/goring && CGO_ENABLED=0 ../../go.sh build -ldflags=-checklinkname=0 -o $(abspath $@) .
 
 ##@ Longer
-.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-symbols bench-turns bench-starved e2e e2e-cluster e2e-long e2e-san check-backends check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-entities arm64 check-arm64
+.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-symbols bench-images bench-turns bench-starved e2e e2e-cluster e2e-long e2e-san check-backends check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -578,6 +606,10 @@ check-go: $(GO_TESTS) $(GO_MATRIX) $(B)/podprof ## the Go readers and Go's stack
 	$(Q)for v in $(GO_VERSIONS); do \
 		echo "  GO       $$v" && PODPROF_TEST_GO=$$v TEST_SECONDS=900 test/run.sh unit $(GO_TESTS) || exit 1; done
 	$(Q)B=$(B) test/oracle/gostacks.sh $(GO_VERSIONS)
+
+check-symbols: $(B)/podprof ## names and lines of the machine's files against three other programs: FOLDERS, SYMBOLS=--help (minutes)
+	$(Q)PODPROF=$(B)/podprof EU_ADDR2LINE=$$(test/tool.sh eu-addr2line) \
+		test/oracle/symbols.py $(SYMBOLS) $(or $(FOLDERS),/usr/bin /usr/lib/$(shell uname -m)-linux-gnu)
 
 check-go-programs: $(B)/podprof ## heaps of Go programs in Debian's packages, fetched and run (root, minutes)
 	$(Q)B=$(B) test/oracle/goprograms.sh $(or $(SUITES),bookworm trixie sid)
@@ -654,6 +686,9 @@ e2e-san: $(B)/san/podprof $(HOSTILE) ## the same, and the attacks of check-hosti
 bench: all $(BENCH) bench-workloads bench-idle ## measurements: cost, memory, accuracy
 	$(Q)test/run.sh bench $(BENCH)
 	$(Q)$(MAKE) --no-print-directory bench-counts
+
+bench-images: all $(B)/test/bench/bench_symbolize ## names of many files, cold: cost by source and program: FOLDERS
+	$(Q)BUILD=$(B) test/bench/images.py $(IMAGES) $(or $(FOLDERS),/usr)
 
 BENCH_JSON := $(B)/bench
 $(BENCH_JSON):

@@ -3,7 +3,8 @@
 # Print the path of a program needed by the tests and not installed by Debian; build the program first if necessary.
 # Programs are kept outside the tree, so a clean clone does not build them again.
 #
-#   tool.sh charttool | promtool | pyrosink | checkprofile | backends | collector | relabelcases | helm | etcd | prometheus | debuginfod
+#   tool.sh charttool | promtool | pyrosink | checkprofile | backends | collector | relabelcases | helm | etcd | prometheus | debuginfod |
+#           eu-addr2line
 #   tool.sh kubernetes [PROGRAM...]   the folder with Kubernetes' programs, or only these (minutes, once)
 set -eu
 
@@ -87,8 +88,9 @@ promtool)
 etcd) debian_tool etcd-server etcd ;;
 prometheus) debian_tool prometheus prometheus ;;
 debuginfod) debian_tool debuginfod debuginfod ;; # its libraries: setup.sh
+eu-addr2line) debian_tool elfutils eu-addr2line ;;
 *)
-	echo "usage: test/tool.sh charttool|promtool|pyrosink|checkprofile|backends|collector|relabelcases|helm|etcd|prometheus|debuginfod|kubernetes" >&2
+	echo "usage: test/tool.sh charttool|promtool|pyrosink|checkprofile|backends|collector|relabelcases|helm|etcd|prometheus|debuginfod|eu-addr2line|kubernetes" >&2
 	exit 2
 	;;
 esac

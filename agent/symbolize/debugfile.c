@@ -309,12 +309,12 @@ int debugfile_open_alternate(const struct source_file *of, const struct elffile 
 	return try_roots(&alternate, &none, bytes, ret);
 }
 
-/* Split DWARF below the root of process @pid. */
+/* A file with the section @section, below the root of process @pid. */
 static int try_split(const struct source_file *of, uint64_t pid, const char *path,
-		     struct elffile **ret)
+		     const char *section, struct elffile **ret)
 {
 	_cleanup_(root_deinit) struct root root = ROOT_INIT;
-	struct elffile_section section;
+	struct elffile_section found;
 	struct elffile *file;
 	int fd, r;
 
@@ -327,7 +327,7 @@ static int try_split(const struct source_file *of, uint64_t pid, const char *pat
 	}
 	/* the path is from a process that a file may have taken over: nothing else is given */
 	if (elffile_machine(file) != elffile_machine(of->elf) ||
-	    elffile_section(file, ".debug_info.dwo", &section)) {
+	    elffile_section(file, section, &found)) {
 		elffile_free(file);
 		return DEBUGFILE_OTHER;
 	}
@@ -335,7 +335,8 @@ static int try_split(const struct source_file *of, uint64_t pid, const char *pat
 	return 0;
 }
 
-int debugfile_open_split(const struct source_file *of, const char *path, struct elffile **ret)
+static int open_split(const struct source_file *of, const char *path, const char *section,
+		      struct elffile **ret)
 {
 	const uint64_t pids[] = {of->pid.pid, 1, 0}; /* as try_roots() */
 	int result = DEBUGFILE_ABSENT;
@@ -344,8 +345,35 @@ int debugfile_open_split(const struct source_file *of, const char *path, struct 
 		return DEBUGFILE_ABSENT;
 	for (size_t i = of->pid.pid && !pid_check(of->proc, &of->pid) ? 0 : 1; i < array_size(pids);
 	     i++) {
-		int r = try_split(of, pids[i], path, ret);
+		int r = try_split(of, pids[i], path, section, ret);
 
+		if (r <= 0)
+			return r;
+		if (r == DEBUGFILE_OTHER)
+			result = r;
+	}
+	return result;
+}
+
+int debugfile_open_split(const struct source_file *of, const char *path, struct elffile **ret)
+{
+	return open_split(of, path, ".debug_info.dwo", ret);
+}
+
+int debugfile_open_package(const struct source_file *of, struct elffile **ret)
+{
+	int result = DEBUGFILE_ABSENT;
+
+	if (of->path[0] != '/')
+		return DEBUGFILE_ABSENT;
+	for (size_t i = 0; i < 3; i++) {
+		const char *name = i == 2 ? strrchr(of->path, '/') : of->path;
+		char path[PATH_MAX];
+		int r, n = snprintf(path, sizeof(path), "%s%s.dwp", i ? debug_dir : "", name);
+
+		if (n < 0 || (size_t)n >= sizeof(path))
+			continue;
+		r = open_split(of, path, ".debug_cu_index", ret);
 		if (r <= 0)
 			return r;
 		if (r == DEBUGFILE_OTHER)

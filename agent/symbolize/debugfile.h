@@ -57,4 +57,9 @@ int debugfile_open_alternate(const struct source_file *of, const struct elffile 
  * the same roots. libdw checks that the file belongs to the program. As above. */
 int debugfile_open_split(const struct source_file *of, const char *path, struct elffile **ret);
 
+/* The package of split DWARF, where GDB looks for it, below the same roots: PROGRAM.dwp,
+ * /usr/lib/debug/PROGRAM.dwp, /usr/lib/debug/NAME.dwp. The ids of the units tell whether the
+ * package belongs to the program. As above. */
+int debugfile_open_package(const struct source_file *of, struct elffile **ret);
+
 #endif

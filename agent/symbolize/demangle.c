@@ -17,12 +17,17 @@
  * Without another limit, names may have DEMANGLE_REFERENCES_MAX back references.
  *
  * Schemes: Itanium C++ ABI section 5.1; Rust RFC 2603, and the legacy scheme, C++-like with "17h"
- * and 16 hex digits at the end.
+ * and 16 hex digits at the end; OCaml, asmcomp/compilenv.ml. Left out:
+ *
+ *	- D and Ada: libiberty's readers end the process if memory is short, and an Ada name looks
+ *	  like a name of C.
+ *	- Swift and Haskell: libiberty has neither.
  */
 #include "symbolize/demangle.h"
 
 #include <setjmp.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include <libiberty/demangle.h>
@@ -115,18 +120,121 @@ static bool demangle_cxx(const char *name, char to[DEMANGLE_NAME_MAX])
 	       (cxx_is_reasonable(name) && run(cplus_demangle_v3_callback, name, true, to));
 }
 
+/* The byte with the two hex digits at @digits. */
+static bool hex_byte(const char *digits, uint8_t *ret)
+{
+	uint8_t value = 0;
+
+	for (int i = 0; i < 2; i++) {
+		const char c = digits[i];
+
+		if (c >= '0' && c <= '9')
+			value = (uint8_t)(value * 16 + (c - '0'));
+		else if (c >= 'a' && c <= 'f')
+			value = (uint8_t)(value * 16 + (c - 'a' + 10));
+		else
+			return false;
+	}
+	*ret = value;
+	return true;
+}
+
+/* Modules and the function are apart by "__". Other characters are '$' and two hex digits. */
+static bool demangle_ocaml(const char *name, char to[DEMANGLE_NAME_MAX])
+{
+	const char *in = name + sizeof("caml") - 1;
+	bool is_qualified = false;
+	size_t n = 0;
+
+	if (*in < 'A' || *in > 'Z')
+		return false;
+	while (*in) {
+		char c = *in++;
+
+		if (c == '_' && *in == '_' && in[1]) {
+			in++;
+			c = '.';
+		} else if (c == '$') {
+			uint8_t byte;
+
+			if (!hex_byte(in, &byte) || byte <= ' ' || byte > '~')
+				return false;
+			in += 2;
+			c = (char)byte;
+		}
+		is_qualified |= c == '.';
+		to[n++] = c;
+	}
+	to[n] = '\0';
+	return is_qualified;
+}
+
+/* ---------------------------------------------------------------- clones */
+
+static bool is_clone_word(const char *word, size_t n, bool has_number)
+{
+	static const char *const words[] = {"cold", "localalias", "constprop", "isra",
+					    "llvm", "lto_priv",	  "part"};
+	/* the first two have a number sometimes, the others always */
+	const size_t n_words = has_number ? sizeof(words) / sizeof(words[0]) : 2;
+
+	for (size_t i = 0; i < n_words; i++)
+		if (strlen(words[i]) == n && memcmp(words[i], word, n) == 0)
+			return true;
+	return false;
+}
+
+/* Bytes of @name before ".WORD" or ".WORD.NUMBER", @n without such an end. */
+static size_t cut_clone(const char *name, size_t n)
+{
+	size_t end = n, begin;
+
+	while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9')
+		end--;
+	end = end < n && end > 0 && name[end - 1] == '.' ? end - 1 : n;
+	for (begin = end; begin > 0 && name[begin - 1] != '.';)
+		begin--;
+	return begin > 1 && is_clone_word(name + begin, end - begin, end < n) ? begin - 1 : n;
+}
+
+/* The compilers' ends of a function's name, as in "f.constprop.0.cold". */
+static size_t cut_clones(const char *name)
+{
+	size_t n, cut = strlen(name);
+
+	do {
+		n = cut;
+		cut = cut_clone(name, n);
+	} while (cut < n);
+	return n;
+}
+
+static bool demangle_any(const char *name, char to[DEMANGLE_NAME_MAX])
+{
+	if (strncmp(name, "_R", 2) == 0)
+		return demangle_rust(name, to);
+	if (strncmp(name, "_Z", 2) == 0)
+		return demangle_cxx(name, to);
+	return strncmp(name, "caml", 4) == 0 && demangle_ocaml(name, to);
+}
+
 bool demangle(const char *name, char ret[DEMANGLE_NAME_MAX])
 {
-	char readable[DEMANGLE_NAME_MAX];
-	bool done = false;
+	char plain[DEMANGLE_MANGLED_MAX + 1], readable[DEMANGLE_NAME_MAX];
+	size_t n;
+	bool is_clone;
 
-	if (name[0] != '_' || strnlen(name, DEMANGLE_MANGLED_MAX + 1) > DEMANGLE_MANGLED_MAX)
+	if (strnlen(name, DEMANGLE_MANGLED_MAX + 1) > DEMANGLE_MANGLED_MAX)
 		return false;
-	if (name[1] == 'R')
-		done = demangle_rust(name, readable);
-	else if (name[1] == 'Z')
-		done = demangle_cxx(name, readable);
-	if (done)
+	n = cut_clones(name);
+	is_clone = name[n] != '\0';
+	memcpy(plain, name, n);
+	plain[n] = '\0';
+	if (demangle_any(plain, readable))
 		memcpy(ret, readable, strlen(readable) + 1);
-	return done;
+	else if (is_clone)
+		memcpy(ret, plain, n + 1);
+	else
+		return false;
+	return true;
 }

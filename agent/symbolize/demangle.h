@@ -12,10 +12,10 @@
 /**
  * demangle() - the readable form of a symbol's name
  * @ret: qualified name with template arguments, without parameters and return type; without the
- *       trailing hash of Rust's legacy scheme
+ *       trailing hash of Rust's legacy scheme, and without the compilers' ends of clones, ".cold"
  *
- * Return: whether @name is mangled and was demangled; if not, @ret is not touched. Names that are
- * too long, or would take unreasonable time, are not demangled.
+ * Return: whether @name is mangled or a clone's, and @ret differs; if not, @ret is not touched.
+ * Names that are too long, or would take unreasonable time, are not demangled.
  */
 bool demangle(const char *name, char ret[DEMANGLE_NAME_MAX]);
 

@@ -34,7 +34,7 @@
 #define DWARFCHILD_ADDRESSES_MAX 4096
 /* CPU time, so that a request never meets the limit of a process that has worked for long. */
 #define RETIRE_NS		 (DWARFCHILD_CPU_MAX_S * NSEC_PER_SEC / 2)
-/* Addresses between two looks at the memory in use. */
+/* Addresses between two looks at the memory in use: mallinfo2() goes through all free memory. */
 #define LOOK			 16
 
 struct file {
@@ -249,6 +249,15 @@ static void make_room(struct child *c, struct file *f)
 	malloc_trim(0);
 }
 
+/* Before the first address of a request, and when more was read since the last look. */
+static void watch_memory(struct child *c, struct file *f, size_t i, size_t *reads)
+{
+	if (i && dwarflines_reads(f->lines) == *reads)
+		return;
+	make_room(c, f);
+	*reads = f->lines ? dwarflines_reads(f->lines) : 0;
+}
+
 /* ---------------------------------------------------------------- the answer */
 
 static void must(int r)
@@ -315,15 +324,15 @@ static void add_lines(struct child *c, const struct symbol_line *lines, uint8_t 
 /* Files of split DWARF for the next request. */
 static void add_wanted(struct child *c, const struct dwarflines *lines)
 {
+	uint64_t id;
 	uint32_t unit;
 	char path[PATH_MAX];
 
-	for (size_t i = 0; dwarflines_wanted(lines, i, &unit, path); i++) {
-		const uint16_t n = (uint16_t)strlen(path);
+	for (size_t i = 0; dwarflines_wanted(lines, i, &unit, &id, path); i++) {
+		const uint16_t n = path[0] == '/' ? (uint16_t)strlen(path) : 0;
 
-		if (path[0] != '/')
-			continue;
 		must(buf_append(&c->line_bytes, &unit, sizeof(unit)));
+		must(buf_append(&c->line_bytes, &id, sizeof(id)));
 		must(buf_append(&c->line_bytes, &n, sizeof(n)));
 		must(buf_append(&c->line_bytes, path, n));
 	}
@@ -333,6 +342,7 @@ static enum dwarfwire_status find_all(struct child *c, struct file *f)
 {
 	struct symbol_line lines[SYMBOL_LINES_MAX];
 	enum dwarfwire_status status = DWARFWIRE_OK;
+	size_t reads = 0;
 
 	begin_answer(c);
 	string_id(c, "");
@@ -343,7 +353,7 @@ static enum dwarfwire_status find_all(struct child *c, struct file *f)
 		int n = 0;
 
 		if (i % LOOK == 0)
-			make_room(c, f);
+			watch_memory(c, f, i, &reads);
 		if (open_lines(f))
 			status = DWARFWIRE_NO_DWARF;
 		else if (!is_full)

@@ -61,6 +61,7 @@ struct unit {
 	enum unit_depth depth;
 	bool is_skeleton; /* and @code is not known */
 	bool is_wanted;
+	bool is_used;
 };
 
 struct dwarflines {
@@ -76,6 +77,7 @@ struct dwarflines {
 	void (*lend)(int fd);
 	size_t wanted[DWARFWIRE_SPLITS_MAX]; /* numbers of units */
 	size_t n_wanted;
+	size_t n_read;
 };
 
 /* ---------------------------------------------------------------- ranges */
@@ -89,10 +91,14 @@ static int by_start(const void *a, const void *b)
 	return x->end > y->end ? -1 : x->end < y->end; /* the inner function comes last */
 }
 
+/* Compilers write most tables in order, and qsort() is slow with these. */
 static void sort(struct ranges *ranges)
 {
-	if (ranges->n)
-		qsort(ranges->items, ranges->n, sizeof(*ranges->items), by_start);
+	for (size_t i = 1; i < ranges->n; i++)
+		if (by_start(&ranges->items[i - 1], &ranges->items[i]) > 0) {
+			qsort(ranges->items, ranges->n, sizeof(*ranges->items), by_start);
+			return;
+		}
 }
 
 /* All ranges of @die. Removed code begins at 0 or 1. */
@@ -197,10 +203,11 @@ static int read_functions(struct unit *unit, Dwarf_Die *die, enum unit_depth dep
 	return r;
 }
 
-static int deepen(struct unit *unit, enum unit_depth depth)
+static int deepen(struct dwarflines *l, struct unit *unit, enum unit_depth depth)
 {
 	int r;
 
+	l->n_read++;
 	unit->functions.n = 0;
 	unit->depth = depth;
 	r = read_functions(unit, &unit->code, depth, 0);
@@ -209,15 +216,16 @@ static int deepen(struct unit *unit, enum unit_depth depth)
 }
 
 /* Functions inside of functions are rare, and expensive to look for. */
-static int find_function(struct unit *unit, uint64_t vaddr, const struct range **ret)
+static int find_function(struct dwarflines *l, struct unit *unit, uint64_t vaddr,
+			 const struct range **ret)
 {
 	int r = 0;
 
 	if (unit->depth == UNIT_UNREAD)
-		r = deepen(unit, UNIT_SHALLOW);
+		r = deepen(l, unit, UNIT_SHALLOW);
 	*ret = find_range(&unit->functions, vaddr);
 	if (!r && !*ret && unit->depth == UNIT_SHALLOW) {
-		r = deepen(unit, UNIT_DEEP);
+		r = deepen(l, unit, UNIT_DEEP);
 		*ret = find_range(&unit->functions, vaddr);
 	}
 	return r;
@@ -403,7 +411,8 @@ static const char *string_of(Dwarf_Die *die, unsigned int name)
 	return dwarf_formstring(dwarf_attr(die, name, &attr));
 }
 
-bool dwarflines_wanted(const struct dwarflines *l, size_t i, uint32_t *ret_unit, char *ret_path)
+bool dwarflines_wanted(const struct dwarflines *l, size_t i, uint32_t *ret_unit, uint64_t *ret_id,
+		       char *ret_path)
 {
 	const char *name, *directory;
 	Dwarf_Die die;
@@ -417,6 +426,8 @@ bool dwarflines_wanted(const struct dwarflines *l, size_t i, uint32_t *ret_unit,
 		name = string_of(&die, DW_AT_GNU_dwo_name);
 	directory = string_of(&die, DW_AT_comp_dir);
 	*ret_unit = (uint32_t)l->wanted[i];
+	*ret_id = 0;
+	dwarf_cu_info(die.cu, NULL, NULL, NULL, NULL, ret_id, NULL, NULL);
 	name = name ? name : "";
 	n = name[0] == '/' || !directory ? snprintf(ret_path, PATH_MAX, "%s", name)
 					 : snprintf(ret_path, PATH_MAX, "%s/%s", directory, name);
@@ -435,9 +446,11 @@ int dwarflines_find(struct dwarflines *l, uint64_t vaddr, struct symbol_line *re
 	if (!range)
 		return 0;
 	unit = &l->units[range->index];
+	l->n_read += !unit->is_used; /* the lines */
+	unit->is_used = true;
 	if (unit->is_skeleton)
 		find_split(l, unit, range->index);
-	r = find_function(unit, vaddr, &function);
+	r = find_function(l, unit, vaddr, &function);
 	if (r)
 		return r;
 	memset(ret, 0, SYMBOL_LINES_MAX * sizeof(*ret));
@@ -452,6 +465,11 @@ int dwarflines_find(struct dwarflines *l, uint64_t vaddr, struct symbol_line *re
 	}
 	ret[0].function = ret[0].system_name = "";
 	return ret[0].line ? 1 : 0;
+}
+
+size_t dwarflines_reads(const struct dwarflines *l)
+{
+	return l->n_read;
 }
 
 /* ---------------------------------------------------------------- the file */

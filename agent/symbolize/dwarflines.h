@@ -35,9 +35,9 @@ struct dwarflines_split {
 void dwarflines_set_splits(struct dwarflines *lines, const struct dwarflines_split *splits,
 			   size_t n, void (*lend)(int fd));
 /* The @i-th file of split DWARF that has been missed since dwarflines_set_splits(): the number of
- * the unit, and the absolute path, of PATH_MAX bytes. False: no more. */
+ * the unit, the unit's id, and the path, of PATH_MAX bytes. False: no more. */
 bool dwarflines_wanted(const struct dwarflines *lines, size_t i, uint32_t *ret_unit,
-		       char *ret_path);
+		       uint64_t *ret_id, char *ret_path);
 /* NULL is fine. */
 void dwarflines_free(struct dwarflines *lines);
 
@@ -46,5 +46,7 @@ void dwarflines_free(struct dwarflines *lines);
  * the linker's where there are such. The strings are borrowed until the next call.
  * Returns the number of functions, or -ENOMEM. */
 int dwarflines_find(struct dwarflines *lines, uint64_t vaddr, struct symbol_line *ret);
+/* Parts of units read so far: memory grows with these. */
+size_t dwarflines_reads(const struct dwarflines *lines);
 
 #endif

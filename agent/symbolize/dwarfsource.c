@@ -13,6 +13,7 @@
 #include "elf/elffile.h"
 #include "symbolize/debugfile.h"
 #include "symbolize/demangle.h"
+#include "symbolize/dwarfpackage.h"
 #include "symbolize/dwarfreader.h"
 #include "symbolize/dwarfwire.h"
 #include "symbolize/linecache.h"
@@ -22,6 +23,9 @@
 /* Bytes of a file's answers: 20,000 addresses. Reached: addresses not seen for longest are asked
  * for again. */
 #define DWARFSOURCE_CACHE_MAX  (4u << 20)
+/* Bytes of the units of a package of split DWARF that are copied for a file. Reached: the code of
+ * other units has the functions of the symbol table. */
+#define DWARFSOURCE_UNITS_MAX  (32u << 20)
 /* Bytes as which an open file of split DWARF counts, so that the ceiling of all names is one of
  * these descriptors, too. */
 #define DWARFSOURCE_SPLIT_COST (16u << 10)
@@ -31,6 +35,8 @@
  * @of:      for files of split DWARF
  * @alternate: with parts of the DWARF (DWZ); NULL: none
  * @tried:   units whose file was looked for
+ * @package: of split DWARF; NULL: none, or not looked for
+ * @copied:  bytes of units of the package
  * @file:    owns its descriptors of split DWARF; the tables, which may be large, are not kept
  * @asked:   a request without an answer so far; NULL: none
  * @dead:    the file made the process fail
@@ -41,6 +47,9 @@ struct dwarfsource {
 	struct elffile *alternate;
 	uint32_t tried[DWARFWIRE_SPLITS_MAX];
 	size_t n_tried;
+	struct dwarfpackage *package;
+	bool package_known;
+	size_t copied;
 	struct dwarfreader_file file;
 	struct linecache cache;
 	struct dwarfreader_request *asked;
@@ -57,6 +66,7 @@ static void dwarfsource_free(void *opened)
 	dwarfreader_unref(s->reader);
 	linecache_deinit(&s->cache);
 	elffile_free(s->alternate);
+	dwarfpackage_free(s->package);
 	for (size_t i = 0; i < s->file.n_splits; i++)
 		close(s->file.split_fds[i]);
 	free(s);
@@ -68,7 +78,8 @@ static size_t dwarfsource_bytes(const void *opened)
 {
 	const struct dwarfsource *s = opened;
 
-	return sizeof(*s) + linecache_bytes(&s->cache) + s->file.n_splits * DWARFSOURCE_SPLIT_COST;
+	return sizeof(*s) + linecache_bytes(&s->cache) + s->copied +
+	       s->file.n_splits * DWARFSOURCE_SPLIT_COST;
 }
 
 /* Old compilers compress into .zdebug_info. */
@@ -148,12 +159,56 @@ static int keep_lines(struct dwarfsource *s, uint64_t vaddr, struct symbol_line 
 	return r;
 }
 
-/* Each file is looked for once. 0 or -ENOMEM. */
-static int open_split(struct dwarfsource *s, const struct dwarfwire_wanted *wanted)
+static int open_package(struct dwarfsource *s)
+{
+	struct elffile *file;
+	int r;
+
+	if (s->package_known)
+		return 0;
+	r = debugfile_open_package(&s->of, &file);
+	if (!r) {
+		elffile_charge(file, s->of.elf);
+		r = dwarfpackage_open(file, &s->package);
+		if (r)
+			elffile_free(file);
+	}
+	s->package_known = r >= 0;
+	return r < 0 ? r : 0;
+}
+
+/* 0 with a descriptor of the caller's; 1 if no package has the unit; -ENOMEM. */
+static int copy_unit(struct dwarfsource *s, uint64_t id, int *ret_fd)
+{
+	size_t n;
+	int r = open_package(s);
+
+	if (r || !s->package || !id)
+		return r ? r : 1;
+	r = dwarfpackage_unit(s->package, id, DWARFSOURCE_UNITS_MAX - s->copied, ret_fd, &n);
+	if (!r)
+		s->copied += n;
+	return !r || r == -ENOMEM ? r : 1;
+}
+
+/* The same, of the file @path. */
+static int open_file(struct dwarfsource *s, const char *path, int *ret_fd)
 {
 	_cleanup_(elffile_freep) struct elffile *split = NULL;
+	int r = path[0] ? debugfile_open_split(&s->of, path, &split) : 1;
+
+	if (r)
+		return r;
+	elffile_leave_open(split);
+	*ret_fd = elffile_fd(split);
+	return 0;
+}
+
+/* Each unit is looked for once, first in a package. 0 or -ENOMEM. */
+static int open_split(struct dwarfsource *s, const struct dwarfwire_wanted *wanted)
+{
 	const size_t at = s->file.n_splits;
-	int r;
+	int fd, r;
 
 	if (s->n_tried == array_size(s->tried))
 		return 0;
@@ -161,11 +216,12 @@ static int open_split(struct dwarfsource *s, const struct dwarfwire_wanted *want
 		if (s->tried[i] == wanted->unit)
 			return 0;
 	s->tried[s->n_tried++] = wanted->unit;
-	r = debugfile_open_split(&s->of, wanted->path, &split);
+	r = copy_unit(s, wanted->id, &fd);
+	if (r > 0)
+		r = open_file(s, wanted->path, &fd);
 	if (r)
 		return r < 0 ? r : 0;
-	elffile_leave_open(split);
-	s->file.split_fds[at] = elffile_fd(split);
+	s->file.split_fds[at] = fd;
 	s->file.units[at] = wanted->unit;
 	s->file.n_splits++;
 	return 0;

@@ -107,6 +107,6 @@ int dwarfwire_next(struct dwarfwire_reader *reader, struct symbol_line *ret, siz
 
 bool dwarfwire_wanted(struct dwarfwire_reader *reader, struct dwarfwire_wanted *ret)
 {
-	return cursor_u32(&reader->left, &ret->unit) && read_string(reader, &ret->path) == 0 &&
-	       ret->path[0] == '/';
+	return cursor_u32(&reader->left, &ret->unit) && cursor_u64(&reader->left, &ret->id) &&
+	       read_string(reader, &ret->path) == 0 && (!ret->path[0] || ret->path[0] == '/');
 }

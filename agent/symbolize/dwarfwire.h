@@ -11,7 +11,8 @@
  *	answer   struct dwarfwire_answer, then n_bytes:
  *	         uint32_t n_strings; of each: uint16_t length, bytes
  *	         of each address: uint8_t n_lines; of each: struct dwarfwire_line
- *	         of each file of split DWARF that is wanted: uint32_t unit, uint16_t length, path
+ *	         of each wanted file of split DWARF: uint32_t unit, uint64_t id,
+ *	           uint16_t length, path
  */
 
 #include <stdbool.h>
@@ -27,7 +28,7 @@ struct symbol_line;
 #define DWARFWIRE_FILES_MAX   2
 /* Files of split DWARF (.dwo) for one file, each of a compile unit with sampled addresses. Reached:
  * the code of other units has the functions of the symbol table. */
-#define DWARFWIRE_SPLITS_MAX  64
+#define DWARFWIRE_SPLITS_MAX  128
 #define DWARFWIRE_DESCRIPTORS (DWARFWIRE_FILES_MAX + DWARFWIRE_SPLITS_MAX)
 /* Bytes of an answer: 1,024 addresses of 5 functions take 200 KB. Reached: the names of the other
  * addresses come from other sources. */
@@ -98,7 +99,8 @@ int dwarfwire_next(struct dwarfwire_reader *reader, struct symbol_line *ret, siz
 /* A file of split DWARF that the process needs for a compile unit. */
 struct dwarfwire_wanted {
 	uint32_t unit;
-	const char *path; /* absolute */
+	uint64_t id;	  /* of the unit in a package */
+	const char *path; /* absolute; or "": only a package may have the unit */
 };
 /* After the last address: the next wanted file; the path lives as long as the reader. False: none,
  * or malformed. */

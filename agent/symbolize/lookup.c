@@ -428,16 +428,47 @@ struct file_names *lookup_take_names(struct lookup *l)
 	return take_ptr(l->names);
 }
 
-/* Addresses that need a better source. *@indexes has room for all. */
-static size_t unnamed(const struct lookup *l, size_t *indexes, uint64_t *vaddrs)
+/* An address of the lookup. */
+struct place {
+	uint64_t vaddr;
+	size_t index;
+};
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
+}
+
+/* Neighbours in the code are neighbours in most tables, so sorted addresses read a file's blocks
+ * once. *@ret lives as long as the lookup. 0 or -ENOMEM. */
+static int sort_places(struct lookup *l, struct place **ret)
+{
+	struct place *places;
+
+	if (arena_array(&l->memory, l->n, sizeof(*places), &places))
+		return -ENOMEM;
+	for (size_t i = 0; i < l->n; i++)
+		places[i] = (struct place){l->vaddrs[i], i};
+	qsort(places, l->n, sizeof(*places), by_vaddr);
+	*ret = places;
+	return 0;
+}
+
+/* The addresses among @places that need a better source. *@indexes has room for all. */
+static size_t unnamed(const struct lookup *l, const struct place *places, size_t *indexes,
+		      uint64_t *vaddrs)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
-		if (l->answers[i].is_kept || (l->answers[i].n && !l->answers[i].rename))
+		const struct symbol_lines *lines = &l->answers[places[i].index];
+
+		if (lines->is_kept || (lines->n && !lines->rename))
 			continue;
-		indexes[n] = i;
-		vaddrs[n++] = l->vaddrs[i];
+		indexes[n] = places[i].index;
+		vaddrs[n++] = places[i].vaddr;
 	}
 	return n;
 }
@@ -449,9 +480,10 @@ static bool is_final(const struct opened *o, uint64_t vaddr)
 }
 
 /* False when the budget has ended. */
-static bool ask_source(struct lookup *l, const struct opened *o, size_t *indexes, uint64_t *vaddrs)
+static bool ask_source(struct lookup *l, const struct opened *o, const struct place *places,
+		       size_t *indexes, uint64_t *vaddrs)
 {
-	size_t n = unnamed(l, indexes, vaddrs);
+	size_t n = unnamed(l, places, indexes, vaddrs);
 
 	if (n && o->source->prepare)
 		l->result = o->source->prepare(o->data, vaddrs, n);
@@ -543,10 +575,13 @@ static int keep_answers(struct lookup *l)
 static void find_all(struct lookup *l)
 {
 	struct file_names *names = l->names;
+	struct place *places;
 	uint64_t *vaddrs;
 	size_t *indexes;
 
-	l->result = arena_array(&l->memory, l->n, sizeof(*vaddrs), &vaddrs);
+	l->result = sort_places(l, &places);
+	if (!l->result)
+		l->result = arena_array(&l->memory, l->n, sizeof(*vaddrs), &vaddrs);
 	if (!l->result)
 		l->result = arena_array(&l->memory, l->n, sizeof(*indexes), &indexes);
 	if (l->result) {
@@ -560,7 +595,7 @@ static void find_all(struct lookup *l)
 			 LOOKUP_CPU_NS + l->n * LOOKUP_ADDRESS_CPU_NS, &l->stop);
 	for (size_t i = 0; i < names->n && !l->result; i++)
 		if (names->items[i].state == SOURCE_OPENED &&
-		    !ask_source(l, &names->items[i], indexes, vaddrs))
+		    !ask_source(l, &names->items[i], places, indexes, vaddrs))
 			break;
 	drop_nameless(l);
 	if (!names->work.end && !l->result)

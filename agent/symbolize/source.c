@@ -148,15 +148,23 @@ static int symtab_source_open(const struct source_file *file, void **ret)
 }
 
 /* The linker does not give hand-written assembly a size, unless its author did. Such a symbol ends
- * with the function in the unwind table. Where only the table's neighbours are known, the symbol
- * names the first byte. */
+ * with the function in the unwind table. Assembly without unwinding information, as musl's memcpy,
+ * ends before the next function of that table, if the symbol table has all functions. Otherwise a
+ * function without a symbol may lie between, so the symbol names the first byte. */
 static bool is_within(const struct table *t, const struct symtab_symbol *symbol, uint64_t vaddr)
 {
 	struct ehrange range;
+	uint64_t start;
+	int r;
 
 	if (symbol->size || !t->functions || symbol->vaddr == vaddr)
 		return true;
-	return ehindex_find(t->functions, vaddr, &range) == 0 && symbol->vaddr >= range.start;
+	if (ehindex_find(t->functions, vaddr, &range) == 0)
+		return symbol->vaddr >= range.start;
+	if (!symbol->from_symtab)
+		return false;
+	r = ehindex_start(t->functions, vaddr, &start);
+	return r == ELFFILE_ABSENT || (!r && start < symbol->vaddr);
 }
 
 static int table_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)

@@ -34,6 +34,7 @@
 #include "base/utf8.h"
 #include "base/work_budget.h"
 #include "symbolize/debuginfod.h"
+#include "symbolize/demangle.h"
 #include "symbolize/dwarfreader.h"
 #include "symbolize/ksyms.h"
 #include "symbolize/lookup.h"
@@ -468,6 +469,22 @@ void symbolizer_ahead(struct symbolizer *s)
 		(void)load_kernel(s);
 }
 
+/* "NAME" or "NAME [MODULE]" without the ends of clones, and of Rust in readable form. */
+static const char *readable_in_kernel(struct symbolizer *s, const char *name)
+{
+	char mangled[DEMANGLE_NAME_MAX], readable[DEMANGLE_NAME_MAX], text[2 * DEMANGLE_NAME_MAX];
+	const size_t n = strcspn(name, " ");
+
+	if (n >= sizeof(mangled))
+		return name;
+	memcpy(mangled, name, n);
+	mangled[n] = '\0';
+	if (!demangle(mangled, readable))
+		return name;
+	snprintf(text, sizeof(text), "%s%s", readable, name + n);
+	return intern(s, text);
+}
+
 static int find_in_kernel(struct symbolizer *s, uint64_t pc, struct symbol *sym)
 {
 	const char *name = "[kernel]";
@@ -482,7 +499,7 @@ static int find_in_kernel(struct symbolizer *s, uint64_t pc, struct symbol *sym)
 		found = s->kernel && ksyms_find(s->kernel, pc, &name, &start) == 0;
 	}
 	name = intern(s, name);
-	set_name(sym, name, name,
+	set_name(sym, readable_in_kernel(s, name), name,
 		 found		    ? SYMBOL_NAMED
 		 : s->kernel_hidden ? SYMBOL_KERNEL_HIDDEN
 				    : SYMBOL_NOT_IN_KERNEL);

@@ -486,6 +486,7 @@ static bool best_name(const struct symtab *t, size_t end, uint64_t vaddr, enum s
 		memcpy(ret->name, name, strlen(name) + 1);
 		ret->vaddr = e->vaddr;
 		ret->size = e->size;
+		ret->from_symtab = e->table == TABLE_SYMTAB;
 		best = e;
 	}
 	return best != NULL;

@@ -7,6 +7,7 @@
  * read on request.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,7 +28,8 @@ enum symtab_outcome {
 struct symtab_symbol {
 	char name[SYMTAB_NAME_MAX]; /* the name in the file, without a version */
 	uint64_t vaddr;
-	uint64_t size; /* 0 if the file does not say */
+	uint64_t size;	  /* 0 if the file does not say */
+	bool from_symtab; /* the table of all functions, not only of those for other files */
 };
 
 /* @file is borrowed; look-ups are charged to the same budget. 0, SYMTAB_ABSENT, SYMTAB_ABANDONED,

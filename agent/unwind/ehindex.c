@@ -233,7 +233,8 @@ size_t ehindex_bytes(const struct ehindex *x)
 	return sizeof(*x) + x->blocks.n_bytes + x->own_cap * sizeof(*x->own);
 }
 
-int ehindex_find(struct ehindex *x, uint64_t vaddr, struct ehrange *ret)
+/* The last pair that starts at or before @vaddr. */
+static int last_pair(struct ehindex *x, uint64_t vaddr, struct pair *ret)
 {
 	uint64_t low = 0, high = x->n;
 	struct pair pair;
@@ -250,8 +251,24 @@ int ehindex_find(struct ehindex *x, uint64_t vaddr, struct ehrange *ret)
 	}
 	if (!r && !low)
 		r = ELFFILE_ABSENT;
+	return r ? r : read_pair(x, low - 1, ret);
+}
+
+int ehindex_start(struct ehindex *x, uint64_t vaddr, uint64_t *ret)
+{
+	struct pair pair;
+	int r = last_pair(x, vaddr, &pair);
+
 	if (!r)
-		r = read_pair(x, low - 1, &pair);
+		*ret = pair.start;
+	return r <= 0 ? r : ELFFILE_ABSENT;
+}
+
+int ehindex_find(struct ehindex *x, uint64_t vaddr, struct ehrange *ret)
+{
+	struct pair pair;
+	int r = last_pair(x, vaddr, &pair);
+
 	if (!r)
 		r = read_fde(x, pair.fde, ret);
 	if (!r && (vaddr < ret->start || vaddr >= ret->end))

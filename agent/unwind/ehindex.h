@@ -27,5 +27,7 @@ size_t ehindex_bytes(const struct ehindex *x);
 /* The FDE's range around @vaddr. 0; ELFFILE_ABSENT if no FDE has @vaddr, or it is malformed;
  * -errno. */
 int ehindex_find(struct ehindex *x, uint64_t vaddr, struct ehrange *ret);
+/* The start of the last range that starts at or before @vaddr. 0; ELFFILE_ABSENT; -errno. */
+int ehindex_start(struct ehindex *x, uint64_t vaddr, uint64_t *ret);
 
 #endif

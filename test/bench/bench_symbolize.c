@@ -2,6 +2,11 @@
 /*
  * The cost of names: loading and querying the symbol tables of a few large files (if present on
  * this machine, plus the arguments), the kernel's table, and the step from a pc to an image.
+ *
+ *	bench_symbolize --list PODPROF
+ *
+ * reads lines "FILE VADDR..." and prints the functions in the form of addr2line -a -i -f, for
+ * symbolizers.py. DWARF is read by a process of PODPROF.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,14 +20,18 @@
 #include "base/root.h"
 #include "procmap/address_space.h"
 #include "symbolize/demangle.h"
+#include "symbolize/dwarfreader.h"
 #include "symbolize/ksyms.h"
 #include "symbolize/symbolizer.h"
 #include "symbolize/symtab.h"
 
-#define LOOKUPS 200000
+#define LOOKUPS		   200000
 /* Addresses of an image in a usual profile, and reports with the same ones. */
-#define PLACES	1024
-#define REPORTS 200
+#define PLACES		   1024
+#define REPORTS		   200
+/* --list: addresses of a line, and what the agent keeps of symbols by default. */
+#define LIST_ADDRESSES_MAX 65536
+#define LIST_CACHE_BYTES   (16u << 20)
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -202,6 +211,65 @@ static void bench_address_space(const struct root *proc)
 	address_space_cache_free(cache);
 }
 
+static int print_symbol(void *ctx, size_t i, const struct symbol *symbol)
+{
+	const uint64_t *vaddrs = ctx;
+
+	printf("0x%" PRIx64 "\n", vaddrs[i]);
+	for (size_t k = 0; k < symbol->n_lines; k++) {
+		const struct symbol_line *line = &symbol->lines[k];
+
+		printf("%s\n%s:%u\n", symbol->found ? line->function : "??",
+		       line->file[0] ? line->file : "??", line->line);
+	}
+	return 0;
+}
+
+/* "FILE VADDR...", in hex. */
+static int list_file(struct symbolizer *s, char *line)
+{
+	static uint64_t vaddrs[LIST_ADDRESSES_MAX];
+	char *rest = NULL, *word = strtok_r(line, " \n", &rest);
+	const char *path = word;
+	struct image *image;
+	size_t n = 0;
+	int elf, r, fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return -1;
+	r = image_new_file(fd, path, &image, &elf);
+	if (r) {
+		close(fd);
+		return r;
+	}
+	while ((word = strtok_r(NULL, " \n", &rest)) && n < array_size(vaddrs))
+		vaddrs[n++] = strtoull(word, NULL, 16);
+	r = symbolizer_find_all(s, image, vaddrs, n, print_symbol, vaddrs);
+	symbolizer_release(s);
+	image_unref(image);
+	return r;
+}
+
+static int list(const char *program)
+{
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	const struct dwarfreader_opts dwarf = {.program = program};
+	struct symbolizer_opts opts = {
+		.proc = &proc, .cache_bytes = LIST_CACHE_BYTES, .guarded = true, .dwarf = &dwarf};
+	struct symbolizer *s;
+	char *line = NULL;
+	size_t cap = 0;
+	int r = 0;
+
+	if (root_open("/proc", &proc) || symbolizer_new(&opts, &s))
+		return 1;
+	while (!r && getline(&line, &cap, stdin) > 0)
+		r = list_file(s, line);
+	free(line);
+	symbolizer_free(s);
+	return r != 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const paths[] = {
@@ -213,6 +281,8 @@ int main(int argc, char **argv)
 	};
 	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
 
+	if (argc == 3 && strcmp(argv[1], "--list") == 0)
+		return list(argv[2]);
 	for (size_t i = 0; i < array_size(paths); i++)
 		bench_file(paths[i]);
 	for (int i = 1; i < argc; i++)

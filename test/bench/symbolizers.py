@@ -36,21 +36,30 @@ def code_of(path):
     sys.exit(f"{path}: no .text")
 
 
+# A process has the peak of the process that it is forked from, so a small one is between.
+BETWEEN = """
+import os, sys
+pid = os.fork()
+if pid == 0:
+    os.execvp(sys.argv[2], sys.argv[2:])
+_, status, used = os.wait4(pid, 0)
+with open(sys.argv[1], "w") as out:
+    print(status, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, file=out)
+"""
+
+
 def run(command, stdin=None):
     """(output, CPU seconds, peak MiB)."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as text:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as text, tempfile.NamedTemporaryFile("r") as used:
         text.write((stdin or "").encode())
         text.seek(0)
-        pid = os.fork()
-        if pid == 0:
-            os.dup2(text.fileno(), 0)
-            os.dup2(out.fileno(), 1)
-            os.execvp(command[0], command)
-        _, status, used = os.wait4(pid, 0)
-        if status:
+        between = [sys.executable, "-S", "-E", "-c", BETWEEN, used.name]
+        subprocess.run(between + command, stdin=text, stdout=out, stderr=subprocess.DEVNULL, check=True)
+        status, cpu, peak = used.read().split()
+        if status != "0":
             sys.exit(f"{command[0]}: exit status {status}")
         out.seek(0)
-        return out.read().decode(errors="replace"), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+        return out.read().decode(errors="replace"), float(cpu), float(peak)
 
 
 def without_types(name):

@@ -27,6 +27,7 @@
 #include "profile.pb-c.h"
 #include "support/elfworst.h"
 #include "support/jitmake.h"
+#include "support/packagemake.h"
 #include "elf/elffile.h"
 #include "elf/elfinflate.h"
 #include "elf/elfsym.h"
@@ -42,6 +43,7 @@
 #include "runtimes/v8_places.h"
 #include "runtimes/v8_ways.h"
 #include "symbolize/demangle.h"
+#include "symbolize/dwarfpackage.h"
 #include "symbolize/jitdump.h"
 #include "symbolize/lookup.h"
 #include "symbolize/perf_map.h"
@@ -871,6 +873,59 @@ static uint64_t corefile_mappings_of(size_t n)
 
 /* ---------------------------------------------------------------- */
 
+/* ---------------------------------------------------------------- packages of split DWARF */
+
+/* Offsets of @step bytes from each other, the last one first; a string ends every @length bytes. */
+static uint64_t run_package(size_t n, size_t step, size_t length)
+{
+	uint32_t *offs = calloc(n, sizeof(*offs));
+	char *strings = malloc(n * step);
+	struct dwarfpackage *package;
+	struct packagemake p;
+	struct elffile *file;
+	uint64_t before;
+	size_t n_bytes;
+	int fd;
+
+	assert_true(offs && strings);
+	memset(strings, 'x', n * step);
+	for (size_t i = 0; i < n; i++)
+		offs[i] = (uint32_t)((n - 1 - i) * step);
+	for (size_t i = length; i < n * step; i += length)
+		strings[i] = '\0';
+	packagemake_init(&p, 2, offs, n, strings, n * step);
+	packagemake_finish(&p);
+	assert_int_equal(elffile_open_memory(p.elf.data, p.elf.n, &file), 0);
+	assert_int_equal(dwarfpackage_open(file, &package), 0);
+	before = count_now();
+	assert_int_equal(dwarfpackage_unit(package, PACKAGEMAKE_ID, UINT32_MAX, &fd, &n_bytes), 0);
+	before = count_now() - before;
+	close(fd);
+	dwarfpackage_free(package);
+	packagemake_deinit(&p);
+	free(offs);
+	free(strings);
+	return before;
+}
+
+/* Each string ends the one before. */
+static uint64_t package_tails(size_t n)
+{
+	return run_package(n, 1, SIZE_MAX / 2);
+}
+
+/* No two strings in one read. */
+static uint64_t package_far(size_t n)
+{
+	return run_package(n, 3000, 3000);
+}
+
+/* Each is cut, and read again. */
+static uint64_t package_long(size_t n)
+{
+	return run_package(n, 40000, SIZE_MAX / 2);
+}
+
 /* ---------------------------------------------------------------- perf maps */
 
 static uint64_t run_perf_map(struct buf *text)
@@ -1063,6 +1118,9 @@ static uint64_t javascript_ways(size_t n)
 }
 
 static const struct input inputs[] = {
+	{"dwarfpackage: strings inside of strings", package_tails, 256},
+	{"dwarfpackage: strings far from each other", package_far, 256},
+	{"dwarfpackage: long strings", package_long, 32},
 	{"perf_map: functions inside functions", perf_map_nested, 4096},
 	{"perf_map: functions over functions", perf_map_growing, 4096},
 	{"perf_map: functions backwards", perf_map_backwards, 4096},

@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	linecache_init(&cache, CACHE_BYTES);
 	keep(&reader, &cache);
 	while (dwarfwire_wanted(&reader, &wanted))
-		if (wanted.path[0] != '/')
+		if (wanted.path[0] && wanted.path[0] != '/')
 			abort();
 	linecache_deinit(&cache);
 	dwarfwire_reader_deinit(&reader);

@@ -126,6 +126,50 @@ static void test_programs(void **state)
 	image_unref(cxx);
 }
 
+struct bare_row {
+	const char *name;
+	uint64_t at;	      /* from the first function on */
+	const char *whole;    /* with .symtab */
+	const char *stripped; /* with .dynsym */
+};
+
+/* A part is 64 bytes. NULL: no name. */
+static const struct bare_row bare_rows[] = {
+	{"the end in the unwind table", 63, "covered", "covered"},
+	{"no unwinding, first", 64, "bare", "bare"},
+	{"no unwinding", 65, "bare", NULL},
+	{"no unwinding, last", 127, "bare", NULL},
+	{"a function without a symbol", 128, NULL, NULL},
+	{"the same, last", 191, NULL, NULL},
+	{"no function", 192, NULL, NULL},
+	{"behind a function without a symbol", 256, "later", "later"},
+	{"the same, last", 319, "later", NULL},
+	{"the next symbol", 320, "last", "last"},
+};
+
+/* Symbols without a size (bare.S). */
+static void test_without_size(void **state)
+{
+	struct image *whole = fixture_image("bare"), *stripped = fixture_image("bare-stripped");
+	const uint64_t start = ask_nm(whole->path, "covered");
+
+	for (size_t i = 0; i < array_size(bare_rows); i++) {
+		const struct bare_row *row = &bare_rows[i];
+		struct symbol sym = find(*state, whole, start + row->at);
+
+		row_begin(row->name);
+		assert_int_equal(sym.found, row->whole != NULL);
+		if (row->whole)
+			check_name(&sym, true, row->whole);
+		sym = find(*state, stripped, start + row->at);
+		assert_int_equal(sym.found, row->stripped != NULL);
+		if (row->stripped)
+			check_name(&sym, true, row->stripped);
+	}
+	image_unref(whole);
+	image_unref(stripped);
+}
+
 /* The first half of a program. */
 static struct image *make_cut(const char *path)
 {
@@ -350,6 +394,54 @@ static void test_kernel(void **state)
 	check_name(&sym, false, "[kernel]");
 	assert_int_equal(sym.missing, pc ? SYMBOL_NOT_IN_KERNEL : SYMBOL_KERNEL_HIDDEN);
 	image_unref(kernel);
+}
+
+/* The function adds up over its clones; the system name tells these apart. */
+static void test_kernel_clones(void **state)
+{
+	static const char listing[] = "ffffffff81000000 T _text\n"
+				      "ffffffff81000100 t copy.isra.0\n"
+				      "ffffffff81000200 t copy.cold\n"
+				      "ffffffff81000300 T plain\n"
+				      "ffffffffc0000000 t mine.part.0\t[module]\n";
+	static const struct {
+		uint64_t pc;
+		const char *function;
+		const char *system_name;
+	} rows[] = {
+		{0xffffffff81000104, "copy", "copy.isra.0"},
+		{0xffffffff81000204, "copy", "copy.cold"},
+		{0xffffffff81000304, "plain", "plain"},
+		{0xffffffffc0000004, "mine [module]", "mine.part.0 [module]"},
+	};
+	char dir[] = "/tmp/podprof-clones.XXXXXX", path[64];
+	struct symbolizer_opts opts = {.cache_bytes = CACHE_BYTES};
+	struct fixture f = {.proc = ROOT_INIT};
+	struct image *kernel;
+	FILE *file;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/kallsyms", dir);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	fputs(listing, file);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(root_open(dir, &f.proc), 0);
+	opts.proc = &f.proc;
+	assert_int_equal(symbolizer_new(&opts, &f.s), 0);
+	assert_int_equal(image_new(IMAGE_KERNEL, "[kernel.kallsyms]", &kernel), 0);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct symbol sym = find(&f, kernel, rows[i].pc);
+
+		check_name(&sym, true, rows[i].function);
+		assert_string_equal(sym.lines[0].system_name, rows[i].system_name);
+	}
+	image_unref(kernel);
+	symbolizer_free(f.s);
+	root_deinit(&f.proc);
+	unlink(path);
+	rmdir(dir);
 }
 
 static void test_go(void **state)
@@ -737,7 +829,7 @@ static void test_too_much_work(void **state)
 
 	for (size_t i = 0; i < array_size(greeds); i++) {
 		const bool part = greeds[i] == GREED_PART;
-		const uint64_t vaddrs[] = {2, 100, 4};
+		const uint64_t vaddrs[] = {2, 100, 102};
 		struct symbolizer *s = greedy_symbolizer(*state, greeds[i]);
 		struct image *again = fixture_image("plain-pie"), *other = fixture_image("cxx");
 		struct symbol sym;
@@ -915,6 +1007,7 @@ int main(void)
 		TEST(test_out_of_memory), TEST(test_blocked),	    TEST(test_later),
 		TEST(test_batches),	  TEST(test_too_much_work), TEST(test_stop),
 		TEST(test_report_time),	  TEST(test_jitdump),	    TEST(test_kept),
+		TEST(test_without_size),  TEST(test_kernel_clones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

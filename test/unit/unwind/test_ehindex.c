@@ -69,7 +69,10 @@ static bool is_in_one(const struct truth *truth, uint64_t vaddr)
 static void check_range(struct ehindex *x, const struct ehrange *want, uint64_t vaddr)
 {
 	struct ehrange got;
+	uint64_t start;
 
+	assert_int_equal(ehindex_start(x, vaddr, &start), 0);
+	assert_int_equal(start, want->start);
 	assert_int_equal(ehindex_find(x, vaddr, &got), 0);
 	assert_int_equal(got.start, want->start);
 	assert_int_equal(got.end, want->end);
@@ -82,6 +85,7 @@ static void check_file(const char *path, size_t n_min)
 	struct ehrange range;
 	struct ehindex *x;
 	size_t n_gaps = 0;
+	uint64_t start;
 
 	row_begin(path);
 	ask_readelf(path, &truth);
@@ -101,6 +105,7 @@ static void check_file(const char *path, size_t n_min)
 		assert_int_equal(ehindex_find(x, truth.items[i].end, &range), ELFFILE_ABSENT);
 	}
 	assert_int_equal(ehindex_find(x, 0, &range), ELFFILE_ABSENT);
+	assert_int_equal(ehindex_start(x, 0, &start), ELFFILE_ABSENT);
 	assert_int_equal(ehindex_find(x, UINT64_MAX, &range), ELFFILE_ABSENT);
 	print_message("%zu functions, %zu gaps, %zu bytes\n", truth.n, n_gaps, ehindex_bytes(x));
 	ehindex_free(x);
