@@ -142,6 +142,7 @@ static const struct field_name field_names[] = {
 	{HOTSPOT_BLOB_RELOCATION_BYTES, "CodeBlob", "_relocation_size", false},
 	{HOTSPOT_DESC_PC, "PcDesc", "_pc_offset", false},
 	{HOTSPOT_DESC_SCOPE, "PcDesc", "_scope_decode_offset", false},
+	{HOTSPOT_ENTRY_PARENT, "ContinuationEntry", "_parent", false}, /* from 27 on */
 	{HOTSPOT_METHOD_CONST, "Method", "_constMethod", false},
 	{HOTSPOT_CONST_CONSTANTS, "ConstMethod", "_constants", false},
 	{HOTSPOT_CONST_BYTES_ALL, "ConstMethod", "_constMethod_size", false},
@@ -160,10 +161,9 @@ static const struct field_name field_names[] = {
 };
 
 static const char *const type_names[HOTSPOT_TYPE_MAX] = {
-	[HOTSPOT_BLOCK] = "HeapBlock",
-	[HOTSPOT_CONST] = "ConstMethod",
-	[HOTSPOT_POOL] = "ConstantPool",
-	[HOTSPOT_DESC] = "PcDesc",
+	[HOTSPOT_BLOCK] = "HeapBlock",	       [HOTSPOT_CONST] = "ConstMethod",
+	[HOTSPOT_POOL] = "ConstantPool",       [HOTSPOT_DESC] = "PcDesc",
+	[HOTSPOT_ENTRY] = "ContinuationEntry",
 };
 
 /* Fields without which names are right, if poorer. */
@@ -172,7 +172,7 @@ static bool is_optional(enum hotspot_field field)
 	return field == HOTSPOT_POOL_SOURCE || field == HOTSPOT_CLASS_SOURCE ||
 	       field == HOTSPOT_BLOB_CODE || field == HOTSPOT_BLOB_DISTANCE ||
 	       field == HOTSPOT_SECURITY || (field >= HOTSPOT_HEAPS && field <= HOTSPOT_HIGH) ||
-	       (field >= HOTSPOT_BLOB_STUBS && field <= HOTSPOT_DESC_SCOPE);
+	       (field >= HOTSPOT_BLOB_STUBS && field <= HOTSPOT_ENTRY_PARENT);
 }
 
 /* One table: its entries, and two names of each. */

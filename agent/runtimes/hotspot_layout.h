@@ -105,6 +105,7 @@ enum hotspot_field {
 	HOTSPOT_BLOB_RELOCATION_BYTES, /* ... so many bytes */
 	HOTSPOT_DESC_PC,	       /* PcDesc: int, as is the next */
 	HOTSPOT_DESC_SCOPE,
+	HOTSPOT_ENTRY_PARENT, /* of ContinuationEntry */
 	HOTSPOT_METHOD_CONST,
 	HOTSPOT_CONST_CONSTANTS,
 	HOTSPOT_CONST_BYTES_ALL, /* int: with the bytecodes, in words */
@@ -128,6 +129,7 @@ enum hotspot_type {
 	HOTSPOT_CONST, /* ConstMethod: the bytecodes follow */
 	HOTSPOT_POOL,  /* ConstantPool: the entries follow */
 	HOTSPOT_DESC,  /* PcDesc; 0: not known */
+	HOTSPOT_ENTRY, /* ContinuationEntry; 0: not known, in 21 to 24, or without */
 	HOTSPOT_TYPE_MAX,
 };
 

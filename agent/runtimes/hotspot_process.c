@@ -134,6 +134,25 @@ static bool take_offsets(const struct hotspot_layout *layout, struct hotspot_pro
 	return true;
 }
 
+/* The frame of Continuation.enterSpecial() has a ContinuationEntry. Three words behind the parent
+ * are the two numbers. The description has the parent from 27 on; it is first before 26. False if
+ * the offsets do not fit the walker's reads. */
+static bool take_entry(const struct hotspot_target *target, struct hotspot_process *p)
+{
+	const struct hotspot_layout *layout = &target->layout;
+	const uint64_t described = layout->bytes[HOTSPOT_ENTRY];
+	const uint64_t bytes = described ? described : 56;
+	uint64_t parent = target->version[0] < 26 ? 0 : 8;
+
+	if (layout->known[HOTSPOT_ENTRY_PARENT])
+		parent = layout->fields[HOTSPOT_ENTRY_PARENT];
+	if (!is_word(parent) || bytes > HOTSPOT_ENTRY_BYTES || parent + 32 > bytes)
+		return false;
+	p->entry_bytes = (uint16_t)((bytes + 15) & ~15ull);
+	p->entry_args = (uint16_t)(parent + 24);
+	return true;
+}
+
 /* ---------------------------------------------------------------- code heaps */
 
 static int read_heap(struct memory *m, const uint64_t *f, uint64_t at, struct hotspot_heap *ret,
@@ -378,7 +397,7 @@ int hotspot_process_attach(struct memory *m, struct hotspot_target *ret)
 	struct hotspot_process p = {0};
 	int r = read_version(m, layout, ret->version);
 
-	if (!r && !take_offsets(layout, &p))
+	if (!r && (!take_offsets(layout, &p) || !take_entry(ret, &p)))
 		return HOTSPOT_VERSION;
 	if (!r)
 		r = read_heaps(m, layout, &p);

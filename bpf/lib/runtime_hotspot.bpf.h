@@ -59,11 +59,15 @@ enum {
 #define HOTSPOT_FP_KEPT	   4
 /* Words above its place that are searched for a return address: all registers of a call. */
 #define HOTSPOT_PUSHED	   64
+/* Words of stack arguments below a ContinuationEntry; Java code has as many only with 40
+ * parameters. */
+#define HOTSPOT_ARGS	   32
 /* Bytes of the map in one read. Twice the largest step back, and a power of two. */
 #define HOTSPOT_MAP_BYTES  512
 /* Bytes from the entry of a stub to any place in it. The largest are those of ciphers. */
 #define HOTSPOT_STUB_BYTES 16384
 
+_Static_assert((HOTSPOT_ARGS + 2) * 8 + HOTSPOT_ENTRY_BYTES <= WINDOW_BYTES, "an entry fits");
 _Static_assert(HOTSPOT_BLOB_BYTES <= WINDOW_BYTES, "a blob fits");
 
 /* ---------------------------------------------------------------- reading */
@@ -168,25 +172,49 @@ WALK_INLINE __u64 hotspot_has_fp(const struct walk_ctx *c, const struct hotspot_
 	       hotspot_returns(c, p);
 }
 
-/* In a stub with some words pushed, or with a frame pointer. Or at the barrier, below the frame of
- * Continuation.enterSpecial(). */
-WALK_INLINE __u32 hotspot_in_stub(const struct walk_ctx *c, const struct hotspot_process *p,
-				  __u64 is_barrier)
+/* In a stub with some words pushed, or with a frame pointer. */
+WALK_INLINE __u32 hotspot_in_stub(const struct walk_ctx *c, const struct hotspot_process *p)
 {
 	struct walk *w = c->w;
-	__u64 is_return;
 
-	c->w->aside.of_runtime[HOTSPOT_WORD] = is_barrier;
-	WALK_FENCE();
-	hotspot_search(c, p, w->sp);
-	WALK_FENCE();
-	if (!w->ra)
+	if (hotspot_has_fp(c, p))
 		return plan_by_fp(w);
-	is_barrier = c->w->aside.of_runtime[HOTSPOT_WORD];
-	is_return = is_barrier ? hotspot_is_return(c, p) : hotspot_returns(c, p);
-	if (!is_return)
+	WALK_FENCE();
+	hotspot_search(c, p, w->sp + 8);
+	WALK_FENCE();
+	if (w->ra && hotspot_returns(c, p))
+		return plan_by_sp(w, w->ra_at + 8 - w->sp, 0);
+	return plan_by_fp(w);
+}
+
+/*
+ * At the barrier. The ContinuationEntry in the frame of Continuation.enterSpecial() is above the
+ * stack arguments of the frame that returns, if there are any. It has their number, which tells
+ * where it is.
+ */
+WALK_INLINE __u32 hotspot_out_of_barrier(const struct walk_ctx *c, const struct hotspot_process *p)
+{
+	const __u64 args = p->entry_args / 8, ra = p->entry_bytes / 8 + 1;
+	const __u64 *words = c->win->words;
+	struct walk *w = c->w;
+
+	w->ra_at = w->ra = 0;
+	if (window_fill(c->space, c->win, &w->place, w->sp))
 		return plan_by_fp(w);
-	return plan_by_sp(w, w->ra_at + 8 - w->sp, is_barrier * (w->ra_at - 8));
+	WALK_FENCE();
+	for (__u64 i = 0; i < HOTSPOT_ARGS; i += 2) {
+		__u64 numbers = words[(i + args) & (WINDOW_WORDS - 1)];
+		__u64 word = words[(i + ra) & (WINDOW_WORDS - 1)];
+		__u64 found = plan_zero(w->ra) & plan_between(numbers & 0xffffffff, 0, 2) &
+			      plan_between(i - (numbers >> 32), 0, 4) & hotspot_in_code(p, word);
+
+		w->ra += found * word;
+		w->ra_at += found * (w->place.at + (i + ra) * 8);
+	}
+	WALK_FENCE();
+	if (!w->ra || w->ra_at + 8 - w->place.at > w->place.bytes || !hotspot_is_return(c, p))
+		return plan_by_fp(w);
+	return plan_by_sp(w, w->ra_at + 8 - w->sp, w->ra_at - 8);
 }
 
 /* Code that makes no frame of a known size. */
@@ -202,7 +230,8 @@ WALK_INLINE __u32 hotspot_unsized(const struct walk_ctx *c, const struct hotspot
 	if (!plan_interrupted(w)) {
 		if (!hotspot_is_barrier(code[0]))
 			return plan_by_fp(w);
-		return hotspot_in_stub(c, p, 1);
+		WALK_FENCE();
+		return hotspot_out_of_barrier(c, p);
 	}
 	if ((code[0] & 0xffffff) == 0xec8b48) /* mov %rsp,%rbp */
 		return plan_by_sp(w, 16, w->sp);
@@ -213,9 +242,7 @@ WALK_INLINE __u32 hotspot_unsized(const struct walk_ctx *c, const struct hotspot
 	if (hotspot_in_code(p, w->ra))
 		return plan_by_sp(w, 8, 0);
 	WALK_FENCE();
-	if (hotspot_has_fp(c, p))
-		return plan_by_fp(w);
-	return hotspot_in_stub(c, p, 0);
+	return hotspot_in_stub(c, p);
 }
 
 /*

@@ -34,9 +34,10 @@
  * code further from the beginning of its block is "[java: not understood]". */
 #define HOTSPOT_HOPS_MAX      40
 
-/* Bytes that the walker reads of a blob and of a ConstMethod. Offsets beyond are refused by the
- * agent. */
+/* Bytes that the walker reads of a blob, a ContinuationEntry and a ConstMethod. Offsets beyond are
+ * refused by the agent. */
 #define HOTSPOT_BLOB_BYTES  512
+#define HOTSPOT_ENTRY_BYTES 128
 #define HOTSPOT_CONST_BYTES 64
 
 struct hotspot_heap {
@@ -67,10 +68,12 @@ struct hotspot_process {
 	__u16 const_names;     /* the eight bytes with the indices; a multiple of 8 */
 	__u16 const_code;      /* the bytecodes */
 	__u16 frame_bcp; /* of an interpreted frame: from the next bytecode to the frame pointer */
+	__u16 entry_bytes; /* of a ContinuationEntry: below the saved frame pointer */
+	__u16 entry_args;  /* in it, two ints: flags, words of arguments below it */
 	__u8 complete_is_short;
 	__u8 code_is_distance;
-	__u8 pad[2];
+	__u8 pad[6];
 };
-_Static_assert(sizeof(struct hotspot_process) == 176, "value of the map of HotSpot processes");
+_Static_assert(sizeof(struct hotspot_process) == 184, "value of the map of HotSpot processes");
 
 #endif

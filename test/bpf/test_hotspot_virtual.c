@@ -152,9 +152,9 @@ static bool is_right(struct bench *b, const char *const *names, size_t n, uint64
 	return starts(names[at], ENTER) && is_chain(names, n, first, true);
 }
 
-static void show(const char *const *names, size_t n)
+static void show(uint32_t end, const char *const *names, size_t n)
 {
-	print_message("odd:");
+	print_message("end %u:", end);
 	for (size_t i = 0; i < n; i++)
 		print_message(" %s;", *names[i] ? names[i] : "-");
 	print_message("\n");
@@ -176,9 +176,10 @@ static void take(void *ctx, const struct sample *sample)
 		b->n += sample->count;
 		if (sample->end != SAMPLE_END_COMPLETE) {
 			b->cut += sample->count;
+			show(sample->end, names, n);
 		} else if (!is_right(b, names, n, sample->count)) {
 			b->odd += sample->count;
-			show(names, n);
+			show(sample->end, names, n);
 		}
 	}
 	cpu_stack_deinit(&stack);
