@@ -213,7 +213,8 @@ static int read_names(const struct reading *r, const struct method *method, stru
 		at[i] &= ~1ull; /* a mark of the pool */
 	if (!result)
 		result = read_symbols(r, at, n, texts);
-	hotspot_name(texts[CLASS], texts[NAME], texts[SIGNATURE], ret->name, sizeof(ret->name));
+	hotspot_name(texts[CLASS], texts[NAME], texts[SIGNATURE], texts[SOURCE], ret->name,
+		     sizeof(ret->name));
 	hotspot_file(texts[CLASS], texts[SOURCE], ret->file, sizeof(ret->file));
 	return result;
 }
