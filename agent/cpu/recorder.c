@@ -381,7 +381,7 @@ void recorder_free(struct recorder *r)
 
 size_t recorder_missing(const struct recorder *r)
 {
-	return cpu_sampler_pending(r->sampler);
+	return cpu_sampler_pending(r->sampler) + cpu_sampler_reading(r->sampler);
 }
 
 uint64_t recorder_drains(const struct recorder *r)

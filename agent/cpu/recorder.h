@@ -82,7 +82,8 @@ int recorder_add_child(struct recorder *r, pid_t pid);
  * RECORDER_AMBIGUOUS, RECORDER_NO_CGROUPS, -errno. */
 int recorder_add_container(struct recorder *r, const char *id);
 
-/* Number of tables that the stacks so far lack and that are still to come. */
+/* Number of tables, and of reads of language runtimes, that the stacks so far lack and that are
+ * still to come. */
 size_t recorder_missing(const struct recorder *r);
 /* Number of drains so far: with each, all earlier samples are known. */
 uint64_t recorder_drains(const struct recorder *r);

@@ -787,6 +787,11 @@ size_t cpu_sampler_pending(const struct cpu_sampler *s)
 	       (s->publisher ? unwind_publisher_pending(s->publisher) : 0);
 }
 
+size_t cpu_sampler_reading(const struct cpu_sampler *s)
+{
+	return runtimes_pending(s->runtimes);
+}
+
 size_t cpu_sampler_opening(const struct cpu_sampler *s)
 {
 	return address_space_cache_opening(s->spaces);

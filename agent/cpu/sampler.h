@@ -112,6 +112,8 @@ void cpu_sampler_child(struct cpu_sampler *s, const struct pid_id *child);
 /* Number of requested unwind tables not yet made, of files not yet opened, and of walks of runtimes
  * not yet loaded. */
 size_t cpu_sampler_pending(const struct cpu_sampler *s);
+/* Number of tasks with the threads of language runtimes: processes and names to read. */
+size_t cpu_sampler_reading(const struct cpu_sampler *s);
 /* Number of files not yet opened. */
 size_t cpu_sampler_opening(const struct cpu_sampler *s);
 /* Waits a limited time for these files and settles the frames. For tests. */

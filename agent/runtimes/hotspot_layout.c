@@ -3,7 +3,7 @@
  * An entry of gHotSpotVMStructs has pointers to the names of a type and a field, and the offset of
  * the field or the address of a static one. The last entry has no name. An entry of gHotSpotVMTypes
  * has the type's name and size. Fields have moved between types and changed names; the rows below
- * have the names since JDK 11.
+ * have the names since JDK 8.
  */
 #include "runtimes/hotspot_layout.h"
 
@@ -100,6 +100,7 @@ struct field_name {
 /* The first row of a field in the process's tables counts. */
 static const struct field_name field_names[] = {
 	{HOTSPOT_HEAPS, "CodeCache", "_heaps", true},
+	{HOTSPOT_HEAP, "CodeCache", "_heap", true}, /* to 8 */
 	{HOTSPOT_LOW, "CodeCache", "_low_bound", true},
 	{HOTSPOT_HIGH, "CodeCache", "_high_bound", true},
 	{HOTSPOT_TEMPLATES, "AbstractInterpreter", "_code", true},
@@ -141,6 +142,7 @@ static const struct field_name field_names[] = {
 	{HOTSPOT_BLOB_RELOCATION_BYTES, "CodeBlob", "_relocation_size", false},
 	{HOTSPOT_DESC_PC, "PcDesc", "_pc_offset", false},
 	{HOTSPOT_DESC_SCOPE, "PcDesc", "_scope_decode_offset", false},
+	{HOTSPOT_ENTRY_PARENT, "ContinuationEntry", "_parent", false}, /* from 27 on */
 	{HOTSPOT_METHOD_CONST, "Method", "_constMethod", false},
 	{HOTSPOT_CONST_CONSTANTS, "ConstMethod", "_constants", false},
 	{HOTSPOT_CONST_BYTES_ALL, "ConstMethod", "_constMethod_size", false},
@@ -159,10 +161,9 @@ static const struct field_name field_names[] = {
 };
 
 static const char *const type_names[HOTSPOT_TYPE_MAX] = {
-	[HOTSPOT_BLOCK] = "HeapBlock",
-	[HOTSPOT_CONST] = "ConstMethod",
-	[HOTSPOT_POOL] = "ConstantPool",
-	[HOTSPOT_DESC] = "PcDesc",
+	[HOTSPOT_BLOCK] = "HeapBlock",	       [HOTSPOT_CONST] = "ConstMethod",
+	[HOTSPOT_POOL] = "ConstantPool",       [HOTSPOT_DESC] = "PcDesc",
+	[HOTSPOT_ENTRY] = "ContinuationEntry",
 };
 
 /* Fields without which names are right, if poorer. */
@@ -170,7 +171,8 @@ static bool is_optional(enum hotspot_field field)
 {
 	return field == HOTSPOT_POOL_SOURCE || field == HOTSPOT_CLASS_SOURCE ||
 	       field == HOTSPOT_BLOB_CODE || field == HOTSPOT_BLOB_DISTANCE ||
-	       (field >= HOTSPOT_BLOB_STUBS && field <= HOTSPOT_DESC_SCOPE);
+	       field == HOTSPOT_SECURITY || (field >= HOTSPOT_HEAPS && field <= HOTSPOT_HIGH) ||
+	       (field >= HOTSPOT_BLOB_STUBS && field <= HOTSPOT_ENTRY_PARENT);
 }
 
 /* A table: the entries, and two names of each entry. */
@@ -338,7 +340,10 @@ static bool is_whole(const struct hotspot_layout *layout)
 	for (int i = 0; i < HOTSPOT_FIELD_MAX; i++)
 		if (!layout->known[i] && !is_optional((enum hotspot_field)i))
 			return false;
-	return layout->bytes[HOTSPOT_BLOCK] && layout->bytes[HOTSPOT_CONST] &&
+	return (layout->known[HOTSPOT_HEAP] ||
+		(layout->known[HOTSPOT_HEAPS] && layout->known[HOTSPOT_LOW] &&
+		 layout->known[HOTSPOT_HIGH])) &&
+	       layout->bytes[HOTSPOT_BLOCK] && layout->bytes[HOTSPOT_CONST] &&
 	       layout->bytes[HOTSPOT_POOL] &&
 	       (layout->known[HOTSPOT_BLOB_CODE] || layout->known[HOTSPOT_BLOB_DISTANCE]);
 }

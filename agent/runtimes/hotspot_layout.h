@@ -20,7 +20,7 @@ struct memory;
 enum hotspot_outcome {
 	HOTSPOT_OK = 0,
 	HOTSPOT_ABSENT,	    /* no HotSpot */
-	HOTSPOT_VERSION,    /* a release without something that the walker needs: before 11 */
+	HOTSPOT_VERSION,    /* a release without something that the walker needs */
 	HOTSPOT_MACHINE,    /* not supported */
 	HOTSPOT_MALFORMED,  /* the file's tables, or its budget of work has ended */
 	HOTSPOT_NOT_READY,  /* the virtual machine has no code yet */
@@ -64,7 +64,8 @@ int hotspot_image_probe(const struct elffile *ef, struct hotspot_image *ret);
 
 /* Fields of the virtual machine: offsets in their structures, or addresses of static ones. */
 enum hotspot_field {
-	HOTSPOT_HEAPS,	    /* static: pointer to the array of code heaps */
+	HOTSPOT_HEAPS,	    /* static: pointer to the array of code heaps ... */
+	HOTSPOT_HEAP,	    /* ... or to the only heap, in 8 */
 	HOTSPOT_LOW,	    /* static: pointer to the first byte of code */
 	HOTSPOT_HIGH,	    /* static: ... behind the last */
 	HOTSPOT_TEMPLATES,  /* static: pointer to the interpreter's queue of stubs */
@@ -104,6 +105,7 @@ enum hotspot_field {
 	HOTSPOT_BLOB_RELOCATION_BYTES, /* ... so many bytes */
 	HOTSPOT_DESC_PC,	       /* PcDesc: int, as is the next */
 	HOTSPOT_DESC_SCOPE,
+	HOTSPOT_ENTRY_PARENT, /* of ContinuationEntry */
 	HOTSPOT_METHOD_CONST,
 	HOTSPOT_CONST_CONSTANTS,
 	HOTSPOT_CONST_BYTES_ALL, /* int: with the bytecodes, in words */
@@ -127,6 +129,7 @@ enum hotspot_type {
 	HOTSPOT_CONST, /* ConstMethod: the bytecodes follow */
 	HOTSPOT_POOL,  /* ConstantPool: the entries follow */
 	HOTSPOT_DESC,  /* PcDesc; 0: not known */
+	HOTSPOT_ENTRY, /* ContinuationEntry; 0: not known, in 21 to 24, or without */
 	HOTSPOT_TYPE_MAX,
 };
 

@@ -23,6 +23,9 @@
 #define CHECK_FACTOR	0x9e3779b97f4a7c15ull
 /* The ConstMethod has a line table: a flag in all releases. */
 #define FLAG_LINES	1
+/* The name of the return barrier, and the instruction there: mov m(%r15),%rsp. */
+#define FROZEN_NAME	"(frozen frames)"
+#define FROZEN_CODE	"\x49\x8b\xa7"
 /* Bytes of a ConstMethod. Reached: the function has no lines. */
 #define CONST_BYTES_MAX (16u << 20)
 
@@ -210,7 +213,8 @@ static int read_names(const struct reading *r, const struct method *method, stru
 		at[i] &= ~1ull; /* a mark of the pool */
 	if (!result)
 		result = read_symbols(r, at, n, texts);
-	hotspot_name(texts[CLASS], texts[NAME], texts[SIGNATURE], ret->name, sizeof(ret->name));
+	hotspot_name(texts[CLASS], texts[NAME], texts[SIGNATURE], texts[SOURCE], ret->name,
+		     sizeof(ret->name));
 	hotspot_file(texts[CLASS], texts[SOURCE], ret->file, sizeof(ret->file));
 	return result;
 }
@@ -254,6 +258,21 @@ static int read_scope(const struct reading *r, const struct hotspot_scope *scope
 
 /* ---------------------------------------------------------------- frames */
 
+/* The name of a blob that is no method. At the return barrier, frames of a virtual thread are in
+ * the heap of objects instead of on the stack. */
+static int name_blob(const struct reading *r, char ret_text[BLOB_NAME_BYTES])
+{
+	uint8_t code[sizeof(FROZEN_CODE) - 1];
+	int result;
+
+	/* the address looked up is one before the return address */
+	result = hotspot_outcome_of_memory(
+		memory_read(r->m, r->object + r->place + 1, code, sizeof(code)));
+	if (!result && memcmp(code, FROZEN_CODE, sizeof(code)) == 0)
+		memcpy(ret_text, FROZEN_NAME, sizeof(FROZEN_NAME));
+	return result;
+}
+
 /* The methods of a frame; none of a blob that is no method, whose name is in *@ret_text. */
 static int find_scopes(const struct reading *r, const struct origin *origin,
 		       struct hotspot_scopes *ret, char ret_text[BLOB_NAME_BYTES])
@@ -268,8 +287,10 @@ static int find_scopes(const struct reading *r, const struct origin *origin,
 	result = hotspot_outcome_of_memory(
 		memory_read(r->m, origin->key[0], ret_text, BLOB_NAME_BYTES));
 	ret_text[BLOB_NAME_BYTES - 1] = 0;
-	if (result || (strcmp(ret_text, "nmethod") != 0 && strcmp(ret_text, "native nmethod") != 0))
+	if (result)
 		return result;
+	if (strcmp(ret_text, "nmethod") != 0 && strcmp(ret_text, "native nmethod") != 0)
+		return name_blob(r, ret_text);
 	return hotspot_scopes_read(r->m, r->target, &origin->tables, origin->key[1],
 				   r->object + r->place, ret);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * CodeCache::_heaps is an array of pointers to code heaps: three, or one of all code in small
- * configurations. HotSpot reserves the memory at once, and a heap never moves. The interpreter is
- * one blob of the first heap, generated before the first Java code runs.
+ * configurations; 8 has the single heap CodeCache::_heap. HotSpot reserves the memory at once, and a
+ * heap never moves. The interpreter is one blob of the first heap, generated before the first Java
+ * code runs.
  */
 #include "runtimes/hotspot_process.h"
 
@@ -54,13 +55,24 @@ static int read_int(struct memory *m, uint64_t at, uint32_t *ret)
 	return hotspot_outcome_of_memory(memory_read(m, at, ret, sizeof(*ret)));
 }
 
-static int read_version(struct memory *m, const uint64_t *fields, uint32_t *ret)
+/* In 8, the virtual machine has a number of its own, 25, and the minor number is the update's. */
+static int read_version(struct memory *m, const struct hotspot_layout *layout, uint32_t *ret)
 {
-	int r = read_int(m, fields[HOTSPOT_MAJOR], &ret[0]);
+	const uint64_t *f = layout->fields;
 
-	if (!r)
-		r = read_int(m, fields[HOTSPOT_MINOR], &ret[1]);
-	return r ? r : read_int(m, fields[HOTSPOT_SECURITY], &ret[2]);
+	if (layout->known[HOTSPOT_HEAP]) {
+		ret[0] = 8;
+		return read_int(m, f[HOTSPOT_MINOR], &ret[2]);
+	}
+	if (!layout->known[HOTSPOT_SECURITY])
+		return HOTSPOT_VERSION;
+	for (int i = 0; i < 3; i++) {
+		int r = read_int(m, f[HOTSPOT_MAJOR + i], &ret[i]);
+
+		if (r)
+			return r;
+	}
+	return 0;
 }
 
 /* ---------------------------------------------------------------- offsets */
@@ -118,6 +130,27 @@ static bool take_offsets(const struct hotspot_layout *layout, struct hotspot_pro
 	p->const_code = (uint16_t)layout->bytes[HOTSPOT_CONST];
 	p->code_is_distance = is_distance;
 	p->complete_is_short = layout->is_short[HOTSPOT_BLOB_COMPLETE];
+	/* from 9 on, the class is in a slot between */
+	p->frame_bcp = layout->known[HOTSPOT_HEAP] ? 56 : 64;
+	return true;
+}
+
+/* The frame of Continuation.enterSpecial() has a ContinuationEntry. Three words behind the parent
+ * are the two numbers. The description has the parent from 27 on; it is first before 26. False if
+ * the offsets do not fit the walker's reads. */
+static bool take_entry(const struct hotspot_target *target, struct hotspot_process *p)
+{
+	const struct hotspot_layout *layout = &target->layout;
+	const uint64_t described = layout->bytes[HOTSPOT_ENTRY];
+	const uint64_t bytes = described ? described : 56;
+	uint64_t parent = target->version[0] < 26 ? 0 : 8;
+
+	if (layout->known[HOTSPOT_ENTRY_PARENT])
+		parent = layout->fields[HOTSPOT_ENTRY_PARENT];
+	if (!is_word(parent) || bytes > HOTSPOT_ENTRY_BYTES || parent + 32 > bytes)
+		return false;
+	p->entry_bytes = (uint16_t)((bytes + 15) & ~15ull);
+	p->entry_args = (uint16_t)(parent + 24);
 	return true;
 }
 
@@ -151,12 +184,20 @@ static bool is_heap(const struct hotspot_process *p, size_t n, const struct hots
 	       heap->low % MEMORY_PAGE_BYTES == 0 && heap->segments && !overlaps(p, n, heap);
 }
 
-static int read_heaps(struct memory *m, const uint64_t *f, struct hotspot_process *p)
+/* The addresses of the heaps, and the bounds of all code; unknown with the only heap of 8. */
+static int list_heaps(struct memory *m, const struct hotspot_layout *layout,
+		      uint64_t heaps[HOTSPOT_HEAPS_MAX], uint32_t *ret_n, struct hotspot_process *p)
 {
-	uint64_t array, heaps[HOTSPOT_HEAPS_MAX];
-	uint32_t n = 0, shift = 0, first = 0;
-	int r = read_word(m, f[HOTSPOT_HEAPS], &array);
+	const uint64_t *f = layout->fields;
+	uint64_t array = 0;
+	int r;
 
+	if (layout->known[HOTSPOT_HEAP]) {
+		*ret_n = 1;
+		r = read_word(m, f[HOTSPOT_HEAP], &heaps[0]);
+		return !r && !heaps[0] ? HOTSPOT_NOT_READY : r;
+	}
+	r = read_word(m, f[HOTSPOT_HEAPS], &array);
 	if (!r)
 		r = read_word(m, f[HOTSPOT_LOW], &p->low);
 	if (!r)
@@ -164,24 +205,37 @@ static int read_heaps(struct memory *m, const uint64_t *f, struct hotspot_proces
 	if (!r && (!array || p->limit <= p->low))
 		return HOTSPOT_NOT_READY;
 	if (!r)
-		r = read_int(m, array + f[HOTSPOT_ARRAY_N], &n);
-	if (!r && !n)
+		r = read_int(m, array + f[HOTSPOT_ARRAY_N], ret_n);
+	if (!r && !*ret_n)
 		return HOTSPOT_NOT_READY;
-	if (!r && (n > HOTSPOT_HEAPS_MAX || p->limit - p->low > CODE_BYTES_MAX))
+	if (!r && *ret_n > HOTSPOT_HEAPS_MAX)
 		return HOTSPOT_ODD;
 	if (!r)
 		r = read_word(m, array + f[HOTSPOT_ARRAY_DATA], &array);
-	if (!r)
-		r = hotspot_outcome_of_memory(memory_read(m, array, heaps, n * sizeof(*heaps)));
+	return r ? r
+		 : hotspot_outcome_of_memory(memory_read(m, array, heaps, *ret_n * sizeof(*heaps)));
+}
+
+static int read_heaps(struct memory *m, const struct hotspot_layout *layout,
+		      struct hotspot_process *p)
+{
+	uint64_t heaps[HOTSPOT_HEAPS_MAX];
+	uint32_t n = 0, shift = 0, first = 0;
+	int r = list_heaps(m, layout, heaps, &n, p);
+
 	for (uint32_t i = 0; !r && i < n; i++) {
-		r = read_heap(m, f, heaps[i], &p->heaps[i], &shift);
+		r = read_heap(m, layout->fields, heaps[i], &p->heaps[i], &shift);
+		if (!r && layout->known[HOTSPOT_HEAP]) {
+			p->low = p->heaps[0].low;
+			p->limit = p->heaps[0].limit;
+		}
 		first = i ? first : shift;
 		if (!r &&
 		    (!is_heap(p, i, &p->heaps[i]) || shift != first || shift < 4 || shift > 16))
 			return HOTSPOT_ODD;
 	}
 	p->segment_shift = (uint16_t)shift;
-	return r;
+	return !r && p->limit - p->low > CODE_BYTES_MAX ? HOTSPOT_ODD : r;
 }
 
 /* ---------------------------------------------------------------- proof */
@@ -342,12 +396,12 @@ int hotspot_process_attach(struct memory *m, struct hotspot_target *ret)
 {
 	const struct hotspot_layout *layout = &ret->layout;
 	struct hotspot_process p = {0};
-	int r = read_version(m, layout->fields, ret->version);
+	int r = read_version(m, layout, ret->version);
 
-	if (!r && !take_offsets(layout, &p))
+	if (!r && (!take_offsets(layout, &p) || !take_entry(ret, &p)))
 		return HOTSPOT_VERSION;
 	if (!r)
-		r = read_heaps(m, layout->fields, &p);
+		r = read_heaps(m, layout, &p);
 	if (!r)
 		r = read_interpreter(m, layout->fields, &p);
 	if (!r)

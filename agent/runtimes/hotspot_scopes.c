@@ -5,8 +5,9 @@
  * outermost; the index of the method among the code's pointers, from 1 on; the bytecode plus one, 0
  * for the entry of the method. A compiler writes callers before callees, so the distances decrease.
  *
- * Up to 22, the tables are in the code's block. From 23 on, descriptions and scopes are in memory
- * of their own ("immutable data"), and from 25 on, the pointers too ("mutable data").
+ * Up to 22, the tables are in the code's block (8 has offsets, later ones a pointer). From 23 on,
+ * descriptions and scopes are in memory of their own ("immutable data"), and from 25 on, the
+ * pointers too ("mutable data").
  */
 #include "runtimes/hotspot_scopes.h"
 
@@ -118,7 +119,7 @@ int hotspot_tables_read(struct memory *m, const struct hotspot_target *target, u
 	} else {
 		t.descs = blob + w.descs_off;
 		t.descs_limit = blob + w.descs_end;
-		t.scopes = w.scopes;
+		t.scopes = known[HOTSPOT_BLOB_SCOPES] ? w.scopes : blob + w.scopes_off;
 		t.scopes_limit = t.descs;
 	}
 	if (known[HOTSPOT_BLOB_MUTABLE])

@@ -16,8 +16,17 @@
  * and the next bytecode. At the entry of an interpreted method the frame is not made yet: the
  * return address is on top of the stack, the method in rbx, the caller's sp in r13.
  *
+ * Code may push words below its whole frame: registers around a call of the virtual machine,
+ * arguments of a stub. All callers of sized code are in the heaps. So if there is no address of
+ * code in the return address's place, the next one above is it.
+ *
  * A blob with frames of size 0 has code for many purposes: stubs, adapters. Its code either leaves
- * the return address on top of the stack, or keeps a frame pointer.
+ * the return address on top of the stack, or pushes some registers onto it, or keeps a frame
+ * pointer. The call before the return address proves the address: its target is near.
+ *
+ * A virtual thread's outer frames may be in the heap of objects ("frozen"). The return address of
+ * the outermost frame on the stack is then a stub, the return barrier, and the frame of
+ * Continuation.enterSpecial() is next on the stack.
  */
 
 #include "lib/runtime_plan.bpf.h"
@@ -33,6 +42,7 @@ enum {
 	HOTSPOT_SEGMENT,
 	HOTSPOT_CODE, /* the blob's code; of an interpreted frame the ConstMethod */
 	HOTSPOT_WORD,
+	HOTSPOT_MAP = HOTSPOT_CODE, /* the segment of the first byte read of the map */
 };
 
 /* Numbers of registers in unwind tables. */
@@ -42,13 +52,22 @@ enum {
 /* Words of an interpreted frame, from the frame pointer on. */
 #define HOTSPOT_SENDER_SP (-8)
 #define HOTSPOT_METHOD	  (-24)
-#define HOTSPOT_BCP	  (-64)
 
 /* Bytes of code that are searched for the end of the prologue. */
-#define HOTSPOT_PROLOGUE 32
+#define HOTSPOT_PROLOGUE   32
 /* Beside the bytes of a frame, which are a multiple of 8. */
-#define HOTSPOT_FP_KEPT	 4
+#define HOTSPOT_FP_KEPT	   4
+/* Words above its place that are searched for a return address: all registers of a call. */
+#define HOTSPOT_PUSHED	   64
+/* Words of stack arguments below a ContinuationEntry; Java code has as many only with 40
+ * parameters. */
+#define HOTSPOT_ARGS	   32
+/* Bytes of the map in one read. Twice the largest step back, and a power of two. */
+#define HOTSPOT_MAP_BYTES  512
+/* Bytes from the entry of a stub to any place in it. The largest are those of ciphers. */
+#define HOTSPOT_STUB_BYTES 16384
 
+_Static_assert((HOTSPOT_ARGS + 2) * 8 + HOTSPOT_ENTRY_BYTES <= WINDOW_BYTES, "an entry fits");
 _Static_assert(HOTSPOT_BLOB_BYTES <= WINDOW_BYTES, "a blob fits");
 
 /* ---------------------------------------------------------------- reading */
@@ -71,20 +90,159 @@ WALK_INLINE int hotspot_plausible(__u64 address)
 
 /* ---------------------------------------------------------------- plans */
 
+/* The address of the first word at or above @at that is an address of code, into w->ra_at, and the
+ * word into w->ra; 0 if there is none. */
+WALK_INLINE void hotspot_search(const struct walk_ctx *c, const struct hotspot_process *p, __u64 at)
+{
+	struct walk *w = c->w;
+
+	w->ra_at = w->ra = 0;
+	if ((at & 7) || window_fill_some(c->space, c->win, &w->place, at, HOTSPOT_PUSHED * 8))
+		return;
+	WALK_FENCE();
+	for (__u32 i = 0; i < HOTSPOT_PUSHED; i++) {
+		__u64 word = c->win->words[i];
+		__u64 found = hotspot_in_code(p, word) & plan_zero(w->ra) &
+			      plan_between(i * 8, 0, w->place.bytes);
+
+		w->ra += found * word;
+		w->ra_at += found * (w->place.at + i * 8);
+	}
+}
+
+/* 1 if the two words before a return address end with a call of code near @pc, at or before @pc:
+ *
+ *	call n, or mov $n,%r10; call *%r10
+ */
+WALK_INLINE __u64 hotspot_calls(const __u64 *before, __u64 ra, __u64 pc)
+{
+	const __u64 direct = plan_zero((before[1] >> 24 & 0xff) ^ 0xe8);
+	const __u64 by_register = plan_zero(before[1] >> 40 ^ 0xd2ff41);
+	const __u64 to = ra + (__s64)(__s32)(before[1] >> 32);
+	const __u64 at = before[0] >> 40 | before[1] << 24;
+
+	return (direct & plan_between(pc - to, 0, HOTSPOT_STUB_BYTES)) |
+	       (by_register & plan_between(pc - at, 0, HOTSPOT_STUB_BYTES));
+}
+
+/* 1 if w->ra is the return address of a call of the stub at w->pc. */
+WALK_INLINE __u64 hotspot_returns(const struct walk_ctx *c, const struct hotspot_process *p)
+{
+	struct walk *w = c->w;
+
+	if (!hotspot_in_code(p, w->ra) || window_read(c->space, plan_words(c), 16, w->ra - 16))
+		return 0;
+	return hotspot_calls(plan_words(c), w->ra, w->pc);
+}
+
+/* At the return barrier, which begins with mov m(%r15),%rsp. */
+WALK_INLINE __u64 hotspot_is_barrier(__u64 code)
+{
+	return plan_zero((code & 0xffffff) ^ 0xa78b49);
+}
+
+/* 1 if the eight bytes before a return address end with a call. */
+WALK_INLINE __u64 hotspot_is_call(__u64 before)
+{
+	return plan_zero((before >> 24 & 0xff) ^ 0xe8) |     /* n */
+	       plan_zero((before >> 48 & 0xf8ff) ^ 0xd0ff) | /* *%rax */
+	       plan_zero((before >> 40 & 0xf8ff) ^ 0x50ff) | /* *m8(%rax) */
+	       plan_zero((before >> 16 & 0xf8ff) ^ 0x90ff);  /* *m32(%rax) */
+}
+
+/* Whether w->ra is an address to return to: behind a call, in the interpreter, or the barrier. */
+WALK_INLINE __u64 hotspot_is_return(const struct walk_ctx *c, const struct hotspot_process *p)
+{
+	struct walk *w = c->w;
+	__u64 *code = plan_words(c);
+
+	if (window_read(c->space, code, 16, w->ra - 8))
+		return 0;
+	return plan_between(w->ra, p->interpreter, p->interpreter_limit) |
+	       hotspot_is_call(code[0]) | hotspot_is_barrier(code[1]);
+}
+
+/* The frame pointer's frame has made a call of the stub at w->pc. */
+WALK_INLINE __u64 hotspot_has_fp(const struct walk_ctx *c, const struct hotspot_process *p)
+{
+	struct walk *w = c->w;
+
+	return plan_between(w->fp, w->sp, w->sp + 4096) &&
+	       !window_word(c->space, c->win, &w->place, w->fp + 8, &w->ra) &&
+	       hotspot_returns(c, p);
+}
+
+/* In a stub with some words pushed, or with a frame pointer. */
+WALK_INLINE __u32 hotspot_in_stub(const struct walk_ctx *c, const struct hotspot_process *p)
+{
+	struct walk *w = c->w;
+
+	if (hotspot_has_fp(c, p))
+		return plan_by_fp(w);
+	WALK_FENCE();
+	hotspot_search(c, p, w->sp + 8);
+	WALK_FENCE();
+	if (w->ra && hotspot_returns(c, p))
+		return plan_by_sp(w, w->ra_at + 8 - w->sp, 0);
+	return plan_by_fp(w);
+}
+
+/*
+ * At the barrier. The ContinuationEntry in the frame of Continuation.enterSpecial() is above the
+ * stack arguments of the frame that returns, if there are any. It has their number, which tells
+ * where it is.
+ */
+WALK_INLINE __u32 hotspot_out_of_barrier(const struct walk_ctx *c, const struct hotspot_process *p)
+{
+	const __u64 args = p->entry_args / 8, ra = p->entry_bytes / 8 + 1;
+	const __u64 *words = c->win->words;
+	struct walk *w = c->w;
+
+	w->ra_at = w->ra = 0;
+	if (window_fill(c->space, c->win, &w->place, w->sp))
+		return plan_by_fp(w);
+	WALK_FENCE();
+	for (__u64 i = 0; i < HOTSPOT_ARGS; i += 2) {
+		__u64 numbers = words[(i + args) & (WINDOW_WORDS - 1)];
+		__u64 word = words[(i + ra) & (WINDOW_WORDS - 1)];
+		__u64 found = plan_zero(w->ra) & plan_between(numbers & 0xffffffff, 0, 2) &
+			      plan_between(i - (numbers >> 32), 0, 4) & hotspot_in_code(p, word);
+
+		w->ra += found * word;
+		w->ra_at += found * (w->place.at + (i + ra) * 8);
+	}
+	WALK_FENCE();
+	if (!w->ra || w->ra_at + 8 - w->place.at > w->place.bytes || !hotspot_is_return(c, p))
+		return plan_by_fp(w);
+	return plan_by_sp(w, w->ra_at + 8 - w->sp, w->ra_at - 8);
+}
+
 /* Code that makes no frame of a known size. */
 WALK_INLINE __u32 hotspot_unsized(const struct walk_ctx *c, const struct hotspot_process *p)
 {
 	struct walk *w = c->w;
+	__u64 *code = plan_words(c);
 
-	if (!plan_interrupted(w))
-		return plan_by_fp(w);
+	if (window_read(c->space, code, 8, w->pc)) {
+		w->cause = SAMPLE_END_UNREADABLE;
+		return SAMPLE_END_UNREADABLE;
+	}
+	if (!plan_interrupted(w)) {
+		if (!hotspot_is_barrier(code[0]))
+			return plan_by_fp(w);
+		WALK_FENCE();
+		return hotspot_out_of_barrier(c, p);
+	}
+	if ((code[0] & 0xffffff) == 0xec8b48) /* mov %rsp,%rbp */
+		return plan_by_sp(w, 16, w->sp);
 	if (window_word(c->space, c->win, &w->place, w->sp, &w->ra)) {
 		w->cause = SAMPLE_END_UNREADABLE;
 		return SAMPLE_END_UNREADABLE;
 	}
 	if (hotspot_in_code(p, w->ra))
 		return plan_by_sp(w, 8, 0);
-	return plan_by_fp(w);
+	WALK_FENCE();
+	return hotspot_in_stub(c, p);
 }
 
 /*
@@ -150,20 +308,23 @@ WALK_INLINE __u64 hotspot_in_copy(__u64 code)
 	return plan_zero((code & 0xff3fff) ^ 0x24048f);
 }
 
-/* 1 in code that has pushed a word below its frame of @words words, as C2's comparison of strings
- * does: the word below the caller's sp is no return address then, and the next one is. Callers of
- * compiled code are Java code or a stub. */
+/* The words that code has pushed below its frame of @words words. */
 WALK_INLINE __u64 hotspot_pushed(const struct walk_ctx *c, __u64 words)
 {
 	const struct hotspot_process *p = hotspot_process_of(c);
 	struct walk *w = c->w;
-	__u64 pushed = 0;
 
-	if (p && !window_word(c->space, c->win, &w->place, w->sp + words * 8 - 8, &w->ra))
-		pushed = 1 - hotspot_in_code(p, w->ra);
-	if (pushed && !window_word(c->space, c->win, &w->place, w->sp + words * 8, &w->ra))
-		return hotspot_in_code(p, w->ra);
-	return 0;
+	/* the lower word first: the window begins there */
+	if (!p || window_word(c->space, c->win, &w->place, w->sp + words * 8 - 16, &w->ra) ||
+	    window_word(c->space, c->win, &w->place, w->sp + words * 8 - 8, &w->ra) ||
+	    hotspot_in_code(p, w->ra))
+		return 0;
+	WALK_FENCE();
+	hotspot_search(c, p, w->sp + words * 8);
+	WALK_FENCE();
+	if (!w->ra || !hotspot_is_return(c, p))
+		return 0;
+	return (w->ra_at - (w->sp + words * 8 - 8)) / 8;
 }
 
 /* Compiled code, with frames of @words words, whole from @complete on. */
@@ -179,11 +340,11 @@ WALK_INLINE __u32 hotspot_sized(const struct walk_ctx *c, __u64 words, __u64 com
 		} else if (!window_read(c->space, code, 16, w->pc)) {
 			bytes = hotspot_in_epilogue(code[0], code[1]);
 			words += hotspot_in_copy(code[0]);
-			if (!bytes) {
-				WALK_FENCE();
-				words += hotspot_pushed(c, words);
-			}
 		}
+		WALK_FENCE();
+	}
+	if (!bytes) {
+		words += hotspot_pushed(c, words);
 		WALK_FENCE();
 	}
 	if (!bytes)
@@ -193,11 +354,28 @@ WALK_INLINE __u32 hotspot_sized(const struct walk_ctx *c, __u64 words, __u64 com
 
 /* ---------------------------------------------------------------- compiled code */
 
+/* The byte of the map for the segment under way. Not 0 if unreadable. */
+WALK_INLINE int hotspot_map_byte(const struct walk_ctx *c, __u64 *ret)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+	__u64 off = mine[HOTSPOT_SEGMENT] - mine[HOTSPOT_MAP];
+
+	if (off >= HOTSPOT_MAP_BYTES) {
+		off = mine[HOTSPOT_SEGMENT] % HOTSPOT_MAP_BYTES;
+		mine[HOTSPOT_MAP] = mine[HOTSPOT_SEGMENT] - off;
+		if (window_read(c->space, plan_words(c), HOTSPOT_MAP_BYTES,
+				mine[HOTSPOT_SEGMENTS] + mine[HOTSPOT_MAP]))
+			return -1;
+		WALK_FENCE();
+	}
+	*ret = hotspot_object(c, off) & 0xff;
+	return 0;
+}
+
 /* The blob of @pc into PLAN_FIRST. Not 0 if the map does not lead to one. */
 WALK_INLINE int hotspot_find(const struct walk_ctx *c, const struct hotspot_process *p, __u64 pc)
 {
 	__u64 *mine = c->w->aside.of_runtime;
-	__u64 *byte = plan_words(c);
 
 	mine[HOTSPOT_BASE] = mine[HOTSPOT_SEGMENTS] = 0;
 	for (int i = 0; i < HOTSPOT_HEAPS_MAX; i++) {
@@ -210,12 +388,13 @@ WALK_INLINE int hotspot_find(const struct walk_ctx *c, const struct hotspot_proc
 		return -1;
 	WALK_FENCE();
 	mine[HOTSPOT_SEGMENT] = (pc - mine[HOTSPOT_BASE]) >> (p->segment_shift & 31);
+	mine[HOTSPOT_MAP] = mine[HOTSPOT_SEGMENT] + 1; /* nothing read */
 	for (int i = 0; i < HOTSPOT_HOPS_MAX; i++) {
 		__u64 back;
 
-		if (window_read(c->space, byte, 1, mine[HOTSPOT_SEGMENTS] + mine[HOTSPOT_SEGMENT]))
+		WALK_FENCE();
+		if (hotspot_map_byte(c, &back))
 			return -1;
-		back = byte[0] & 0xff;
 		if (!back) {
 			c->w->aside.of_frame[PLAN_FIRST] =
 				mine[HOTSPOT_BASE] +
@@ -226,7 +405,6 @@ WALK_INLINE int hotspot_find(const struct walk_ctx *c, const struct hotspot_proc
 		if (back == 0xff || back > mine[HOTSPOT_SEGMENT])
 			return -1;
 		mine[HOTSPOT_SEGMENT] -= back;
-		WALK_FENCE();
 	}
 	return -1;
 }
@@ -335,7 +513,7 @@ WALK_INLINE __u32 hotspot_interpreted(const struct walk_ctx *c, const struct hot
 			return hotspot_entered(c, p);
 	}
 	WALK_FENCE();
-	if (window_word(c->space, c->win, &w->place, w->fp + HOTSPOT_BCP, &mine[HOTSPOT_WORD]) ||
+	if (window_word(c->space, c->win, &w->place, w->fp - p->frame_bcp, &mine[HOTSPOT_WORD]) ||
 	    window_word(c->space, c->win, &w->place, w->fp + HOTSPOT_METHOD, &method) ||
 	    window_word(c->space, c->win, &w->place, w->fp + HOTSPOT_SENDER_SP, &w->cfa)) {
 		plan_set(c, PLAN_BROKEN, w->fp, FRAME_REASON_UNREADABLE);

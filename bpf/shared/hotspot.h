@@ -29,13 +29,15 @@
 #define HOTSPOT_PROCESSES_MAX 4096
 /* Code heaps of a process; HotSpot has up to 3. Reached: `odd`, native frames only. */
 #define HOTSPOT_HEAPS_MAX     4
-/* Reads of the segment map for one frame: a step back is 254 segments of 128 bytes. Reached: code
- * further from the beginning of its block is "[java: not understood]". */
-#define HOTSPOT_HOPS_MAX      10
+/* Steps back in the segment map for one frame: a step is 254 segments of 128 bytes at most, and
+ * each free block that was joined to the block before it adds one. A server has up to 18. Reached:
+ * code further from the beginning of its block is "[java: not understood]". */
+#define HOTSPOT_HOPS_MAX      40
 
-/* Bytes that the walker reads of a blob and of a ConstMethod. Offsets beyond are refused by the
- * agent. */
+/* Bytes that the walker reads of a blob, a ContinuationEntry and a ConstMethod. Offsets beyond are
+ * refused by the agent. */
 #define HOTSPOT_BLOB_BYTES  512
+#define HOTSPOT_ENTRY_BYTES 128
 #define HOTSPOT_CONST_BYTES 64
 
 struct hotspot_heap {
@@ -65,10 +67,13 @@ struct hotspot_process {
 	__u16 const_constants; /* pointer to the constant pool */
 	__u16 const_names;     /* the eight bytes with the indices; a multiple of 8 */
 	__u16 const_code;      /* the bytecodes */
+	__u16 frame_bcp; /* of an interpreted frame: from the next bytecode to the frame pointer */
+	__u16 entry_bytes; /* of a ContinuationEntry: below the saved frame pointer */
+	__u16 entry_args;  /* in it, two ints: flags, words of arguments below it */
 	__u8 complete_is_short;
 	__u8 code_is_distance;
-	__u8 pad[4];
+	__u8 pad[6];
 };
-_Static_assert(sizeof(struct hotspot_process) == 176, "value of the map of HotSpot processes");
+_Static_assert(sizeof(struct hotspot_process) == 184, "value of the map of HotSpot processes");
 
 #endif

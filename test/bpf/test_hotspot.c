@@ -31,6 +31,8 @@
 #define INLINING    "-XX:CompileCommand=quiet", "-XX:CompileCommand=inline,Recursion*.*"
 /* Debug information for all addresses. */
 #define ALL_PLACES  "-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"
+/* 8 has one, and no option. */
+#define ONE_HEAP    "-XX:+IgnoreUnrecognizedVMOptions", "-XX:-SegmentedCodeCache"
 #define ONLY_C1	    "-XX:TieredStopAtLevel=1"
 #define ONLY_C2	    "-XX:-TieredCompilation"
 
@@ -50,7 +52,7 @@ static const struct mode modes[] = {
 	{"C2", {ONLY_C2, NO_INLINING}, "burn", false, false},
 	{"C2 calls", {ONLY_C2, NO_INLINING}, "calls", false, false},
 	{"all", {NO_INLINING}, "calls", false, false},
-	{"one heap", {NO_INLINING, "-XX:-SegmentedCodeCache"}, "calls", false, false},
+	{"one heap", {NO_INLINING, ONE_HEAP}, "calls", false, false},
 	{"inlined by C1", {ONLY_C1, INLINING}, "burn", true, false},
 	{"inlined by C1, calls", {ONLY_C1, INLINING}, "calls", true, false},
 	{"inlined by C2", {ONLY_C2, INLINING}, "burn", true, false},

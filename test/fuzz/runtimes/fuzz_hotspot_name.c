@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		at += strlen(texts[i]) + 1;
 		at = at < size ? at : size;
 	}
-	hotspot_name(texts[0], texts[1], texts[2], result, n);
+	hotspot_name(texts[0], texts[1], texts[2], texts[3], result, n);
 	if (strlen(result) >= n)
 		abort();
 	hotspot_file(texts[0], texts[3], result, n);

@@ -451,9 +451,24 @@ static void names(void **state)
 		{"A", "<init>", "()V", "A.java", "A.<init>()", "A.java"},
 		{"A", "f", "(BCDFIJSZ[[I[La/B;)J", "",
 		 "A.f(byte, char, double, float, int, long, short, boolean, int[][], B[])", ""},
-		{"a/A$$Lambda$14/0x0000000800c03000", "run", "()V", "A.java",
-		 "a.A$$Lambda$14.run()", "a/A.java"},
+		{"a/A$$Lambda$14/0x0000000800c03000", "run", "()V", "A.java", "a.A$$Lambda.run()",
+		 "a/A.java"},
 		{"a/A$$Lambda+0x0000000800c03000", "run", "()V", "", "a.A$$Lambda.run()", ""},
+		{"jdk/proxy2/$Proxy65", "f", "()V", "", "jdk.proxy2.$Proxy.f()", ""},
+		{"a/GeneratedMethodAccessor7", "invoke", "()V", "",
+		 "a.GeneratedMethodAccessor.invoke()", ""},
+		{"a/$Proxy", "f", "()V", "", "a.$Proxy.f()", ""},
+		{"a/A$1", "f", "()V", "", "a.A$1.f()", ""},
+		{"a/$colon$colon", "$plus$plus$colon", "()V", "List.scala", "a.::.++:()",
+		 "a/List.scala"},
+		{"a/A", "x_$eq", "()V", "A.scala", "a.A.x_=()", "a/A.scala"},
+		{"a/A$", "$anonfun$attempt$1", "()V", "A.scala", "a.A$.$anonfun$attempt$1()",
+		 "a/A.scala"},
+		{"a/A", "$plus", "()V", "A.java", "a.A.$plus()", "a/A.java"},
+		{"my_ns/core$swap_BANG_", "invoke", "()V", "core.clj", "my-ns.core$swap!.invoke()",
+		 "my_ns/core.clj"},
+		{"my_ns/core$do_it_QMARK_", "invoke", "()V", "core.cljc",
+		 "my-ns.core$do-it?.invoke()", "my_ns/core.cljc"},
 		{"a/Size0x10", "run", "()V", "", "a.Size0x10.run()", ""},
 		{"A", "f", "", "", "A.f", ""},
 		{"A", "f", "(", "", "A.f(...)", ""},
@@ -465,13 +480,13 @@ static void names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < array_size(name_rows); i++) {
-		hotspot_name(name_rows[i].class, name_rows[i].method, name_rows[i].signature, got,
-			     sizeof(got));
+		hotspot_name(name_rows[i].class, name_rows[i].method, name_rows[i].signature,
+			     name_rows[i].source, got, sizeof(got));
 		assert_string_equal(got, name_rows[i].name);
 		hotspot_file(name_rows[i].class, name_rows[i].source, got, sizeof(got));
 		assert_string_equal(got, name_rows[i].file);
 	}
-	hotspot_name("java/util/HashMap", "put", "(II)V", got, 8);
+	hotspot_name("java/util/HashMap", "put", "(II)V", "", got, 8);
 	assert_string_equal(got, "java.ut");
 }
 
