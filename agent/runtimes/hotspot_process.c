@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * CodeCache::_heaps is an array of pointers to code heaps: three, or one of all code in small
- * configurations; 8 has the single heap CodeCache::_heap. HotSpot reserves the memory at once, and a
- * heap never moves. The interpreter is one blob of the first heap, generated before the first Java
- * code runs.
+ * configurations; 8 has the single heap CodeCache::_heap. HotSpot reserves the memory at once, and
+ * a heap never moves. The interpreter is one blob of the first heap, generated before the first
+ * Java code runs.
  */
 #include "runtimes/hotspot_process.h"
 
