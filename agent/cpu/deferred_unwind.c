@@ -229,7 +229,7 @@ static enum deferred_outcome deliver(struct deferred_unwind *du, const struct de
 		sample->count = stack->count;
 		sample->total = stack->total_ns;
 	}
-	du->opts.fn(du->opts.ctx, dump->kind, sample);
+	du->opts.fn(du->opts.ctx, dump->kind, sample, dump->time_ns);
 	return DEFERRED_WALKED;
 }
 
@@ -331,7 +331,7 @@ static bool come_back(struct deferred_unwind *du, const struct sample *sample)
 		(void)sample_set_user(&whole, off_cpu->words, off_cpu->n,
 				      off_cpu->n_rows); /* it was one */
 		address_space_cache_between(du->opts.spaces, off_cpu->time_ns, off_cpu->time_ns);
-		du->opts.fn(du->opts.ctx, STACK_DUMP_OFFCPU, &whole);
+		du->opts.fn(du->opts.ctx, STACK_DUMP_OFFCPU, &whole, off_cpu->time_ns);
 		forget_off_cpu(du, off_cpu);
 		return true;
 	}
