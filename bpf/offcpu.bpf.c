@@ -242,6 +242,8 @@ int offcpu_switch(__u64 *args)
 		stack_user(s);
 	if (stack_dump_before(s))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP);
+	if (stack_dump_names(s))
+		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP_PYTHON);
 	if (s->walk.runtime)
 		bpf_tail_call(args, &offcpu_programs, s->walk.runtime);
 	bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
@@ -323,19 +325,37 @@ int offcpu_dump(__u64 *args)
 	return offcpu_dumped(args, s, stack_dump_out(c, s, stat));
 }
 
-/* Continues offcpu_dump with an excerpt of Python's frames. */
+/* Continues offcpu_dump with an excerpt of Python's frames, or makes one before the walk. */
 SEC("tp_btf/sched_switch")
 int offcpu_dump_python(__u64 *args)
 {
 	struct stack_room *room = stack_room(&offcpu_rooms);
 	struct stack_dump_record *c = offcpu_dump_record();
 	struct stack *s = offcpu_stack();
+	int more = 1, is_out;
 
 	if (!s || !room || !c)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (excerpt_part(c, s, room))
+	if (s->names && !s->walk.program)
+		more = excerpt_begin_names(c, s);
+	if (more && excerpt_part(c, s, room))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP_PYTHON);
-	return offcpu_dumped(args, s, excerpt_out(c, s));
+	s->walk.program = 0;
+	if (!s->names) {
+		is_out = excerpt_out(c, s);
+		more = s->names;
+	} else {
+		is_out = s->dumped != 0;
+		more = excerpt_names_out(c, s);
+	}
+	if (more)
+		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP_PYTHON);
+	if (!s->dumped) { /* before the walk */
+		excerpt_end_names(s);
+		if (s->walk.runtime)
+			bpf_tail_call(args, &offcpu_programs, FRAME_RUNTIME_PYTHON);
+	}
+	return offcpu_dumped(args, s, is_out);
 }
 
 /* The walk. */

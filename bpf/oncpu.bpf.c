@@ -95,6 +95,8 @@ int oncpu_sample(struct regs_event *ctx)
 		stack_user(s);
 	if (stack_dump_before(s))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP);
+	if (stack_dump_names(s))
+		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP_PYTHON);
 	/* Falls through to the native walk if the runtime's is not loaded. */
 	if (s->walk.runtime)
 		bpf_tail_call(ctx, &oncpu_programs, s->walk.runtime);
@@ -158,7 +160,7 @@ int oncpu_dump(struct regs_event *ctx)
 	return oncpu_dumped(ctx, s, stack_dump_out(c, s, stat));
 }
 
-/* Continues oncpu_dump with an excerpt of Python's frames. */
+/* Continues oncpu_dump with an excerpt of Python's frames, or makes one before the walk. */
 SEC("perf_event")
 int oncpu_dump_python(struct regs_event *ctx)
 {
@@ -166,12 +168,30 @@ int oncpu_dump_python(struct regs_event *ctx)
 	struct stack_dump_record *c = oncpu_dump_record();
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
+	int more = 1, is_out;
 
 	if (!s || !room || !c)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (excerpt_part(c, s, room))
+	if (s->names && !s->walk.program)
+		more = excerpt_begin_names(c, s);
+	if (more && excerpt_part(c, s, room))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP_PYTHON);
-	return oncpu_dumped(ctx, s, excerpt_out(c, s));
+	s->walk.program = 0;
+	if (!s->names) {
+		is_out = excerpt_out(c, s);
+		more = s->names;
+	} else {
+		is_out = s->dumped != 0;
+		more = excerpt_names_out(c, s);
+	}
+	if (more)
+		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP_PYTHON);
+	if (!s->dumped) { /* before the walk */
+		excerpt_end_names(s);
+		if (s->walk.runtime)
+			bpf_tail_call(ctx, &oncpu_programs, FRAME_RUNTIME_PYTHON);
+	}
+	return oncpu_dumped(ctx, s, is_out);
 }
 
 /* The walk. No tail call is here: some kernels do not allow it beside the loop's function. */

@@ -166,6 +166,10 @@ static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct
 	stack->waits = 0;
 	stack->opens = stack->opened = false;
 	r = address_space_cache_get(du->opts.spaces, &who, &space);
+	if (!r && dump->kind == STACK_DUMP_NAMES) {
+		unwind_publisher_names(du->opts.publisher, dump, space);
+		return UNWIND_PUBLISHER_OK;
+	}
 	if (!r)
 		r = unwind_publisher_walk(du->opts.publisher, dump, space, ret, &stack->waits);
 	if (r < 0)
@@ -246,7 +250,7 @@ static bool pass_on(struct deferred_unwind *du, struct deferred_stack *stack,
 		return false;
 	if (r < 0) {
 		du->outcomes[DEFERRED_LOST]++;
-	} else {
+	} else if (dump.kind != STACK_DUMP_NAMES) {
 		enum deferred_outcome outcome = deliver(du, stack, &dump, &sample);
 
 		if (outcome == DEFERRED_WALKED && r == UNWIND_PUBLISHER_WAITS)

@@ -237,6 +237,7 @@ void stack_dumps_collect(void *stack_dumps, struct metric_sink *sink)
 							 "Stack dumps by outcome.", NULL};
 	static const char *const names[STACK_DUMP_STAT_MAX] = {
 		[STACK_DUMP_TAKEN] = "ok",
+		[STACK_DUMP_NAMED] = "names",
 		[STACK_DUMP_OVER_CPU] = "rate_limited",
 		[STACK_DUMP_OVER_PROCESS] = "rate_limited_process",
 		[STACK_DUMP_UNREADABLE] = "unreadable",

@@ -11,7 +11,7 @@
 #include "procmap/memory.h"
 #include "shared/stack_dump.h"
 
-/* Parts of an excerpt: as many heads as fit. Never reached. */
+/* Parts of an excerpt: as many heads as fit. Reached: cannot happen. */
 #define EXCERPT_PARTS_MAX (STACK_DUMP_EXCERPT_BYTES / sizeof(struct stack_dump_part))
 
 /**

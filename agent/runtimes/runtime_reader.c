@@ -960,6 +960,7 @@ const void *runtime_reader_excerpt(void *reader, const struct address_space_who 
 	uint64_t words[2], at = 0;
 	struct process *p;
 	struct excerpt e;
+	size_t n_wanted;
 
 	if (!r->kind->excerpt_next)
 		return NULL;
@@ -969,10 +970,13 @@ const void *runtime_reader_excerpt(void *reader, const struct address_space_who 
 	if (r->name_bytes > READER_NAMES_BYTES)
 		forget_functions(r);
 	excerpt_init(&e, bytes, n, r->kind->excerpt_memory);
+	n_wanted = p->n_wanted;
 	while (r->kind->excerpt_next(p->target, bytes, n, &at, words))
 		copy_function(r, p, &e, words);
 	if (!p->n_wanted)
 		unqueue(r, p);
+	if (p->n_wanted < n_wanted)
+		r->host.named(r->host.ctx, p->pid.pid);
 	return r->kind->record(p->target);
 }
 

@@ -246,6 +246,15 @@ static bool want_missing(struct unwind_publisher *u, const struct dumpwalk_stack
 	return coming;
 }
 
+void unwind_publisher_names(struct unwind_publisher *u, const struct stack_dump *dump,
+			    const struct address_space *space)
+{
+	const struct address_space_who who = who_of(&dump->sample);
+
+	(void)runtimes_excerpt(u->opts.runtimes, dump->runtime, &who, space, dump->excerpt,
+			       dump->n_excerpt);
+}
+
 /* The runtime's part of the dump: the names in its excerpt, and the step for the walk. A dump
  * without excerpt tells which program it is of, so that the next one has an excerpt. */
 static void take_runtime(struct unwind_publisher *u, const struct stack_dump *dump,

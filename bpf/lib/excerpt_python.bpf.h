@@ -132,15 +132,19 @@ static __always_inline void excerpt_table(struct stack_dump_record *c, const str
 /* ---------------------------------------------------------------- frames */
 
 /* Whether no excerpt has the code object, and there is room for a usual one. Marks it. */
-static __always_inline int excerpt_is_new(const struct stack *s, __u64 code, __u64 check)
+static __always_inline int excerpt_is_new(struct stack *s, __u64 code, __u64 check)
 {
 	__u64 hash =
 		walk_hash(walk_hash(python_seen_epoch, s->key.start_boottime_ns), code) ^ check;
 	__u32 slot = (__u32)(hash >> 32) % EXCERPT_SEEN;
 	volatile __u64 *seen = bpf_map_lookup_elem(&python_seen, &slot);
 
-	if (!seen || *seen == hash || s->walk.go > EXCERPT_MEMORY_BYTES - EXCERPT_CODE_BYTES)
+	if (!seen || *seen == hash)
 		return 0;
+	if (s->walk.go > EXCERPT_MEMORY_BYTES - EXCERPT_CODE_BYTES) {
+		s->walk.cause = 1; /* for another excerpt */
+		return 0;
+	}
 	*seen = hash;
 	return 1;
 }
@@ -255,9 +259,9 @@ static __always_inline int excerpt_thread(struct stack_dump_record *c, const str
 /* ---------------------------------------------------------------- the excerpt */
 
 /* Frames of one program, and the number of such programs in a row: the verifier checks each frame
- * anew. bpf_loop() would check one, but off-CPU dumps go on with a tail call, which some kernels do
- * not allow beside the loop's function. */
-#define EXCERPT_PART_FRAMES 8
+ * anew. A walk in parts has the tail calls that are left. bpf_loop() would check one, but off-CPU
+ * dumps go on with a tail call, which some kernels do not allow beside the loop's function. */
+#define EXCERPT_PART_FRAMES 16
 #define EXCERPT_PARTS	    (PYTHON_EXCERPT_FRAMES / EXCERPT_PART_FRAMES)
 
 /* Whether the filled record is of a program with CPython: then the excerpt's program goes on. */
@@ -273,6 +277,7 @@ static __always_inline int excerpt_begin(struct stack_dump_record *c, struct pyt
 {
 	s->python = exe->process;
 	s->walk.go = 0;
+	s->walk.cause = 0;
 	s->walk.fp_at = 0;
 	__builtin_memset(&s->walk.aside, 0, sizeof(s->walk.aside));
 	/* the frames there are read without the window */
@@ -281,6 +286,27 @@ static __always_inline int excerpt_begin(struct stack_dump_record *c, struct pyt
 	if (excerpt_thread(c, exe, s, walk))
 		return 0;
 	c->head.runtime = FRAME_RUNTIME_PYTHON;
+	return 1;
+}
+
+/* Excerpts without a stack in a row. */
+#define EXCERPT_NAMES 4
+
+/* An excerpt without a stack. False above a limit. */
+static __always_inline int excerpt_begin_names(struct stack_dump_record *c, struct stack *s)
+{
+	const __u64 now_ns = bpf_ktime_get_boot_ns();
+
+	s->names += 1;
+	s->walk.program = 0;
+	c->head.runtime = FRAME_RUNTIME_NONE;
+	s->walk.go = 0; /* nothing to send */
+	if (stack_dump_permit(s->key.tgid, now_ns) != STACK_DUMP_TAKEN)
+		return 0;
+	stack_dump_describe(c, s, STACK_DUMP_NAMES, now_ns);
+	c->head.key.stack_hash = 0;
+	c->head.head.n_kernel = 0;
+	c->head.n_bytes = 0;
 	return 1;
 }
 
@@ -301,14 +327,44 @@ static __always_inline int excerpt_part(struct stack_dump_record *c, struct stac
 	return i == EXCERPT_PART_FRAMES && s->walk.program < EXCERPT_PARTS;
 }
 
-/* stack_dump_out() of the record with its excerpt. */
+/* Send the names, if there are any. True if there are more: for the same program again. */
+static __always_inline int excerpt_names_out(struct stack_dump_record *c, struct stack *s)
+{
+	__u32 stat = STACK_DUMP_NAMED;
+	__u64 *count;
+
+	if (!c->head.runtime || !s->walk.go)
+		return 0;
+	if (stack_dump_send(c) != STACK_DUMP_TAKEN) {
+		python_seen_epoch += 1;
+		stat = STACK_DUMP_RING_FULL;
+	}
+	count = bpf_map_lookup_elem(&stack_dump_stats, &stat);
+	if (count)
+		*count += 1;
+	return stat == STACK_DUMP_NAMED && s->walk.cause && s->names < EXCERPT_NAMES;
+}
+
+/* Prepare the walk again. */
+static __always_inline void excerpt_end_names(struct stack *s)
+{
+	s->names = 0;
+	s->walk.program = 0;
+	s->walk.place.bytes = 0;
+	stack_begin_runtime(s, FRAME_RUNTIME_PYTHON);
+}
+
+/* stack_dump_out() of the record with its excerpt. Further names follow in excerpts without a
+ * stack. */
 static __always_inline int excerpt_out(struct stack_dump_record *c, struct stack *s)
 {
 	s->walk.program = 0; /* of a walk that follows */
-	if (stack_dump_out(c, s, STACK_DUMP_TAKEN))
-		return 1;
-	python_seen_epoch += 1;
-	return 0;
+	if (!stack_dump_out(c, s, STACK_DUMP_TAKEN)) {
+		python_seen_epoch += 1;
+		return 0;
+	}
+	s->names = c->head.runtime && s->walk.cause;
+	return 1;
 }
 
 #endif

@@ -72,29 +72,31 @@ static __always_inline void stack_dump_exe(struct exe_key *ret)
 	ret->generation = BPF_CORE_READ(inode, i_generation);
 }
 
-/* Whether the names of the process may be gone before the agent reads them, and a dump can have
- * them: Python's. */
-static __always_inline int stack_dump_young(const struct stack *s)
-{
-	struct exe_key exe = {0};
-
-	if (s->walk.runtime != FRAME_RUNTIME_PYTHON ||
-	    bpf_ktime_get_boot_ns() - s->key.start_boottime_ns >= PYTHON_YOUNG_NS)
-		return 0;
-	stack_dump_exe(&exe);
-	return bpf_map_lookup_elem(&python_exes, &exe) != NULL;
-}
-
 /* Whether to dump the stack before the walk, or after. */
 static __always_inline int stack_dump_before(const struct stack *s)
 {
 	return cfg.dumps_per_second && s->walk.end == WALK_ON &&
-	       ((s->walk.flags & SAMPLE_FLAG_NO_PROCESS) || stack_dump_young(s));
+	       (s->walk.flags & SAMPLE_FLAG_NO_PROCESS);
 }
 
 static __always_inline int stack_dump_after(const struct stack *s)
 {
 	return cfg.dumps_per_second && !s->dumped && (s->walk.flags & SAMPLE_FLAG_AWAITS);
+}
+
+/* Whether the names of the process may be gone before the agent reads them, and an excerpt can have
+ * them: Python's. The excerpt's program then goes on to the walk. */
+static __always_inline int stack_dump_names(struct stack *s)
+{
+	struct exe_key exe = {0};
+
+	if (!cfg.dumps_per_second || s->walk.end != WALK_ON ||
+	    s->walk.runtime != FRAME_RUNTIME_PYTHON ||
+	    bpf_ktime_get_boot_ns() - s->key.start_boottime_ns >= PYTHON_YOUNG_NS)
+		return 0;
+	stack_dump_exe(&exe);
+	s->names = bpf_map_lookup_elem(&python_exes, &exe) != NULL;
+	return s->names;
 }
 
 /* Whether the budget of this second permits another dump. */

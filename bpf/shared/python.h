@@ -83,9 +83,9 @@ _Static_assert(sizeof(struct python_process) == 168, "value of the map of Python
 #define PYTHON_STATES_MAX     4
 /* Frames in an excerpt. Reached: the others are `[python: unreadable]`. */
 #define PYTHON_EXCERPT_FRAMES 96
-/* Nanoseconds that a process with CPython has dumps with excerpts, although the walker knows it:
- * the names of a process that ends before the agent reads them are in the dumps. */
-#define PYTHON_YOUNG_NS	      2000000000ull
+/* Nanoseconds that a process with CPython has excerpts beside its walks: the names of a process
+ * that ends before the agent reads them are there. */
+#define PYTHON_YOUNG_NS	      5000000000ull
 
 struct python_exe {
 	struct python_process process;	    /* without loops and tstate_at */

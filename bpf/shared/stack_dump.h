@@ -50,6 +50,8 @@ struct exe_key {
 enum stack_dump_kind {
 	STACK_DUMP_ONCPU,
 	STACK_DUMP_OFFCPU,
+	STACK_DUMP_NAMES, /* no sample and no stack: an excerpt alone, beside a walk in the kernel
+			   */
 	STACK_DUMP_KIND_MAX,
 };
 
@@ -94,6 +96,7 @@ stack_dump_next_part(const __u8 *bytes, __u64 n, __u64 *at)
 /* Outcomes of the attempts. */
 enum stack_dump_stat {
 	STACK_DUMP_TAKEN,
+	STACK_DUMP_NAMED,	 /* STACK_DUMP_NAMES */
 	STACK_DUMP_OVER_CPU,	 /* the CPU's limit of this second is reached */
 	STACK_DUMP_OVER_PROCESS, /* the process's limit is reached */
 	STACK_DUMP_UNREADABLE,	 /* nothing at the stack pointer */
