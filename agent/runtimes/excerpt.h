@@ -15,15 +15,13 @@
 #define EXCERPT_PARTS_MAX (STACK_DUMP_EXCERPT_BYTES / sizeof(struct stack_dump_part))
 
 /**
- * struct excerpt - parts, borrowed
+ * struct excerpt - parts by address, borrowed
  * @memory: reads succeed inside of a part
- * @last:   the part found last
  */
 struct excerpt {
 	struct memory memory;
 	const struct stack_dump_part *parts[EXCERPT_PARTS_MAX];
 	size_t n;
-	size_t last;
 };
 
 /* @ret has the parts of the kind @what in the @n bytes, aligned to 8, up to a malformed one. */
