@@ -17,6 +17,7 @@
 #include "lib/stack.bpf.h"
 #include "lib/event_sampler.bpf.h"
 #include "lib/stack_dump.bpf.h"
+#include "lib/excerpt_python.bpf.h"
 #include "lib/cgroup_sampling.bpf.h"
 #include "lib/pid_filter.bpf.h"
 #include "shared/offcpu.h"
@@ -241,6 +242,8 @@ int offcpu_switch(__u64 *args)
 		stack_user(s);
 	if (stack_dump_before(s))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP);
+	if (stack_dump_names(s))
+		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP_PYTHON);
 	if (s->walk.runtime)
 		bpf_tail_call(args, &offcpu_programs, s->walk.runtime);
 	bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
@@ -267,32 +270,92 @@ static __always_inline __u64 offcpu_dump_id(void)
 	return ((__u64)bpf_get_prandom_u32() << 32 | (__u32)bpf_ktime_get_ns()) | 1;
 }
 
+static __always_inline struct stack_dump_record *offcpu_dump_record(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&offcpu_dump_scratch, &zero);
+}
+
+/* As oncpu_dump_fill(). */
+static __always_inline __u32 offcpu_dump_fill(struct task_struct *prev, struct stack_dump_record *c,
+					      struct stack *s, struct window *win)
+{
+	s->dump_id = offcpu_dump_id();
+	if (!stack_saved_regs(prev, s))
+		return STACK_DUMP_UNREADABLE;
+	return stack_dump_fill(c, win, s, STACK_DUMP_OFFCPU);
+}
+
 static __always_inline void offcpu_dump_out(struct task_struct *prev, struct stack *s,
 					    struct window *win)
 {
-	__u32 zero = 0;
-	struct stack_dump_record *c = bpf_map_lookup_elem(&offcpu_dump_scratch, &zero);
+	struct stack_dump_record *c = offcpu_dump_record();
 
-	s->dump_id = offcpu_dump_id();
-	/* The registers again: the walk may have left those of a signal frame. */
-	if (!c || !stack_saved_regs(prev, s) || !stack_dump_out(c, win, s, STACK_DUMP_OFFCPU))
+	if (!c || !stack_dump_out(c, s, offcpu_dump_fill(prev, c, s, win)))
 		s->dump_id = 0;
 }
 
-/* Copy the stack for a walk by the agent. The kernel walks it too, by frame pointers, as the
- * fallback for a lost dump. */
-SEC("tp_btf/sched_switch")
-int offcpu_dump(__u64 *args)
+/* After the last part of a dump: the kernel walks the stack too, by frame pointers, as the fallback
+ * for a lost dump. */
+static __always_inline int offcpu_dumped(__u64 *args, struct stack *s, int is_out)
 {
-	struct stack_room *room = stack_room(&offcpu_rooms);
-	struct stack *s = offcpu_stack();
-
-	if (!s || !room)
-		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	offcpu_dump_out((struct task_struct *)args[1], s, &room->window);
+	if (!is_out)
+		s->dump_id = 0;
 	if (s->walk.end == WALK_ON)
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
 	return offcpu_walked(s, args);
+}
+
+/* Copy the stack for a walk by the agent. */
+SEC("tp_btf/sched_switch")
+int offcpu_dump(__u64 *args)
+{
+	struct task_struct *prev = (struct task_struct *)args[1];
+	struct stack_room *room = stack_room(&offcpu_rooms);
+	struct stack_dump_record *c = offcpu_dump_record();
+	struct stack *s = offcpu_stack();
+	__u32 stat;
+
+	if (!s || !room || !c)
+		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
+	stat = offcpu_dump_fill(prev, c, s, &room->window);
+	if (stat == STACK_DUMP_TAKEN && excerpt_wanted(c, s))
+		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP_PYTHON);
+	return offcpu_dumped(args, s, stack_dump_out(c, s, stat));
+}
+
+/* Continues offcpu_dump with an excerpt of Python's frames, or makes one before the walk. */
+SEC("tp_btf/sched_switch")
+int offcpu_dump_python(__u64 *args)
+{
+	struct stack_room *room = stack_room(&offcpu_rooms);
+	struct stack_dump_record *c = offcpu_dump_record();
+	struct stack *s = offcpu_stack();
+	int more = 1, is_out;
+
+	if (!s || !room || !c)
+		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
+	if (s->names && !s->walk.program)
+		more = excerpt_begin_names(c, s);
+	if (more && excerpt_part(c, s, room))
+		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP_PYTHON);
+	s->walk.program = 0;
+	if (!s->names) {
+		is_out = excerpt_out(c, s);
+		more = s->names;
+	} else {
+		is_out = s->dumped != 0;
+		more = excerpt_names_out(c, s);
+	}
+	if (more)
+		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP_PYTHON);
+	if (!s->dumped) { /* before the walk */
+		excerpt_end_names(s);
+		if (s->walk.runtime)
+			bpf_tail_call(args, &offcpu_programs, FRAME_RUNTIME_PYTHON);
+	}
+	return offcpu_dumped(args, s, is_out);
 }
 
 /* The walk. */

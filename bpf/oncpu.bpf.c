@@ -5,6 +5,7 @@
  * busy loop costs user space as much as a single sample.
  */
 #include "lib/cgroup_sampling.bpf.h"
+#include "lib/excerpt_python.bpf.h"
 #include "lib/pid_filter.bpf.h"
 #include "lib/stack.bpf.h"
 #include "lib/stack_dump.bpf.h"
@@ -94,6 +95,8 @@ int oncpu_sample(struct regs_event *ctx)
 		stack_user(s);
 	if (stack_dump_before(s))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP);
+	if (stack_dump_names(s))
+		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP_PYTHON);
 	/* Falls through to the native walk if the runtime's is not loaded. */
 	if (s->walk.runtime)
 		bpf_tail_call(ctx, &oncpu_programs, s->walk.runtime);
@@ -101,36 +104,94 @@ int oncpu_sample(struct regs_event *ctx)
 	return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
 
-/* Copy the stack for the agent. True on success. The registers again: the walk may have left those
- * of a signal frame. */
+static __always_inline struct stack_dump_record *oncpu_dump_record(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&oncpu_dump_scratch, &zero);
+}
+
+/* Copy the stack for the agent into the record. STACK_DUMP_TAKEN: it is filled. The registers
+ * again: the walk may have left those of a signal frame. */
+static __always_inline __u32 oncpu_dump_fill(struct regs_event *ctx, struct stack_dump_record *c,
+					     struct stack *s, struct window *win)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+	if (!oncpu_regs(ctx, task, s))
+		return STACK_DUMP_UNREADABLE;
+	stack_comm(task, s);
+	return stack_dump_fill(c, win, s, STACK_DUMP_ONCPU);
+}
+
+/* Copy the stack for the agent. True on success. */
 static __always_inline int oncpu_dump_out(struct regs_event *ctx, struct stack *s,
 					  struct window *win)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	__u32 zero = 0;
-	struct stack_dump_record *c = bpf_map_lookup_elem(&oncpu_dump_scratch, &zero);
+	struct stack_dump_record *c = oncpu_dump_record();
 
-	if (!c || !oncpu_regs(ctx, task, s))
-		return 0;
-	stack_comm(task, s);
-	return stack_dump_out(c, win, s, STACK_DUMP_ONCPU);
+	return c && stack_dump_out(c, s, oncpu_dump_fill(ctx, c, s, win));
 }
 
-/* Copy the stack for a walk by the agent. If the copy fails, the kernel walks the stack. */
-SEC("perf_event")
-int oncpu_dump(struct regs_event *ctx)
+/* After the last part of a dump: if it has failed, the kernel walks the stack. */
+static __always_inline int oncpu_dumped(struct regs_event *ctx, struct stack *s, int is_out)
 {
-	__u32 zero = 0;
-	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
-	struct stack_room *room = stack_room(&oncpu_rooms);
-
-	if (!s || !room)
-		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (oncpu_dump_out(ctx, s, &room->window))
+	if (is_out)
 		return oncpu_done(SAMPLE_STAT_DUMPED);
 	if (s->walk.end == WALK_ON)
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_WALK);
 	return oncpu_done(oncpu_add(s));
+}
+
+/* Copy the stack for a walk by the agent. */
+SEC("perf_event")
+int oncpu_dump(struct regs_event *ctx)
+{
+	struct stack_room *room = stack_room(&oncpu_rooms);
+	struct stack_dump_record *c = oncpu_dump_record();
+	__u32 zero = 0, stat;
+	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
+
+	if (!s || !room || !c)
+		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
+	stat = oncpu_dump_fill(ctx, c, s, &room->window);
+	if (stat == STACK_DUMP_TAKEN && excerpt_wanted(c, s))
+		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP_PYTHON);
+	return oncpu_dumped(ctx, s, stack_dump_out(c, s, stat));
+}
+
+/* Continues oncpu_dump with an excerpt of Python's frames, or makes one before the walk. */
+SEC("perf_event")
+int oncpu_dump_python(struct regs_event *ctx)
+{
+	struct stack_room *room = stack_room(&oncpu_rooms);
+	struct stack_dump_record *c = oncpu_dump_record();
+	__u32 zero = 0;
+	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
+	int more = 1, is_out;
+
+	if (!s || !room || !c)
+		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
+	if (s->names && !s->walk.program)
+		more = excerpt_begin_names(c, s);
+	if (more && excerpt_part(c, s, room))
+		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP_PYTHON);
+	s->walk.program = 0;
+	if (!s->names) {
+		is_out = excerpt_out(c, s);
+		more = s->names;
+	} else {
+		is_out = s->dumped != 0;
+		more = excerpt_names_out(c, s);
+	}
+	if (more)
+		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP_PYTHON);
+	if (!s->dumped) { /* before the walk */
+		excerpt_end_names(s);
+		if (s->walk.runtime)
+			bpf_tail_call(ctx, &oncpu_programs, FRAME_RUNTIME_PYTHON);
+	}
+	return oncpu_dumped(ctx, s, is_out);
 }
 
 /* The walk. No tail call is here: some kernels do not allow it beside the loop's function. */

@@ -166,6 +166,10 @@ static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct
 	stack->waits = 0;
 	stack->opens = stack->opened = false;
 	r = address_space_cache_get(du->opts.spaces, &who, &space);
+	if (!r && dump->kind == STACK_DUMP_NAMES) {
+		unwind_publisher_names(du->opts.publisher, dump, space);
+		return UNWIND_PUBLISHER_OK;
+	}
 	if (!r)
 		r = unwind_publisher_walk(du->opts.publisher, dump, space, ret, &stack->waits);
 	if (r < 0)
@@ -229,7 +233,7 @@ static enum deferred_outcome deliver(struct deferred_unwind *du, const struct de
 		sample->count = stack->count;
 		sample->total = stack->total_ns;
 	}
-	du->opts.fn(du->opts.ctx, dump->kind, sample);
+	du->opts.fn(du->opts.ctx, dump->kind, sample, dump->time_ns);
 	return DEFERRED_WALKED;
 }
 
@@ -246,7 +250,7 @@ static bool pass_on(struct deferred_unwind *du, struct deferred_stack *stack,
 		return false;
 	if (r < 0) {
 		du->outcomes[DEFERRED_LOST]++;
-	} else {
+	} else if (dump.kind != STACK_DUMP_NAMES) {
 		enum deferred_outcome outcome = deliver(du, stack, &dump, &sample);
 
 		if (outcome == DEFERRED_WALKED && r == UNWIND_PUBLISHER_WAITS)
@@ -331,7 +335,7 @@ static bool come_back(struct deferred_unwind *du, const struct sample *sample)
 		(void)sample_set_user(&whole, off_cpu->words, off_cpu->n,
 				      off_cpu->n_rows); /* it was one */
 		address_space_cache_between(du->opts.spaces, off_cpu->time_ns, off_cpu->time_ns);
-		du->opts.fn(du->opts.ctx, STACK_DUMP_OFFCPU, &whole);
+		du->opts.fn(du->opts.ctx, STACK_DUMP_OFFCPU, &whole, off_cpu->time_ns);
 		forget_off_cpu(du, off_cpu);
 		return true;
 	}

@@ -40,14 +40,15 @@ struct unwind_publisher;
 /**
  * struct deferred_unwind_opts - borrowed until deferred_unwind_free()
  * @discovery: finds the owners of samples
- * @fn: receives the samples, with their kind
+ * @fn: receives the samples, with their kind and the time (boot clock) of the dump
  */
 struct deferred_unwind_opts {
 	struct bpfobj_stack_dumps maps;
 	struct address_space_cache *spaces;
 	struct unwind_publisher *publisher;
 	struct discovery *discovery;
-	void (*fn)(void *ctx, enum stack_dump_kind kind, const struct sample *sample);
+	void (*fn)(void *ctx, enum stack_dump_kind kind, const struct sample *sample,
+		   uint64_t time_ns);
 	void *ctx;
 };
 

@@ -271,6 +271,20 @@ static int start_hotplug(struct cpu_sampler *s)
 	return r;
 }
 
+/* Whether a thread reads names of the sample's frames, or will. */
+static bool lacks_names(const struct cpu_sampler *s, const struct sample *sample,
+			const struct address_space_who *who)
+{
+	struct frame_record frame;
+	bool lacks = false;
+	size_t at = 0;
+
+	while (sample_user_next(sample, &at, &frame))
+		if (frame.kind != FRAME_NATIVE) /* all, for a batch */
+			lacks = runtimes_wants(s->runtimes, who, &frame) || lacks;
+	return lacks;
+}
+
 /* Whether a thread reads the mappings that the sample needs, or names of its frames. */
 static bool must_wait(struct cpu_sampler *s, const struct sample *sample,
 		      const struct address_space_who *who)
@@ -291,9 +305,7 @@ static bool must_wait(struct cpu_sampler *s, const struct sample *sample,
 		if (frame.kind == FRAME_NATIVE)
 			reading = reading ||
 				  address_space_seek(s->spaces, space, frame.words[0] - (at > 1));
-		else /* all, for a batch */
-			reading = runtimes_wants(s->runtimes, who, &frame) || reading;
-	return reading;
+	return lacks_names(s, sample, who) || reading;
 }
 
 static void deliver(struct cpu_sampler *s, const struct sample *sample, bool off_cpu)
@@ -413,6 +425,7 @@ static void on_drained(void *ctx, int fd, uint32_t events)
 		tick(s);
 	if (s->offcpu)
 		(void)take_samples(s, offcpu_stacks(s->offcpu), on_wait);
+	runtimes_flush(s->runtimes); /* for stack dumps, too */
 	more = has_samples(s);
 	if (more)
 		drain_again(s->drain);
@@ -420,15 +433,22 @@ static void on_drained(void *ctx, int fd, uint32_t events)
 					 (s->deferred && deferred_unwind_pending(s->deferred)));
 }
 
-static void on_deferred(void *ctx, enum stack_dump_kind kind, const struct sample *sample)
+/* Its mappings are known. */
+static void on_deferred(void *ctx, enum stack_dump_kind kind, const struct sample *sample,
+			uint64_t time_ns)
 {
+	const struct sample_time taken = {time_ns, time_ns};
 	struct cpu_sampler *s = ctx;
+	const struct address_space_who who = who_of(s, sample);
+	const bool off_cpu = kind == STACK_DUMP_OFFCPU;
 
-	if (kind == STACK_DUMP_OFFCPU)
+	if (off_cpu)
 		offcpu_walked(s->offcpu, sample);
 	else
 		oncpu_walked(s->oncpu, sample);
-	deliver(s, sample, kind == STACK_DUMP_OFFCPU);
+	if (!lacks_names(s, sample, &who) ||
+	    !waiting_samples_add(s->waiting, sample, who.owner, off_cpu, &taken))
+		deliver(s, sample, off_cpu);
 }
 
 static void on_table(void *ctx, uint16_t exe)
@@ -437,6 +457,7 @@ static void on_table(void *ctx, uint16_t exe)
 
 	if (s->deferred)
 		deferred_unwind_ready(s->deferred, exe);
+	runtimes_flush(s->runtimes);
 }
 
 /* Called after each batch of the threads: the loop delivers the stacks. */
@@ -472,9 +493,9 @@ static void on_opened_timer(void *ctx)
 	struct cpu_sampler *s = ctx;
 
 	waiting_samples_retry(s->waiting, false);
-	runtimes_flush(s->runtimes);
 	if (s->deferred)
 		deferred_unwind_retry(s->deferred);
+	runtimes_flush(s->runtimes);
 }
 
 static void wait_for_files(struct cpu_sampler *s, uint64_t end_ns)
@@ -522,7 +543,8 @@ static void finish_deferred(struct cpu_sampler *s)
 			break;
 	}
 	deferred_unwind_flush(s->deferred);
-	wait_for_files(s, end_ns);
+	runtimes_flush(s->runtimes);
+	wait_for_mappings(s, end_ns);
 }
 
 static void stop_drain(struct cpu_sampler *s)

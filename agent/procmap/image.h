@@ -102,6 +102,7 @@ struct frame;
  * @checked_ns: of IMAGE_FILE, atomic: boot clock, when the file was last seen unchanged; 0: never
  * @no_runtimes: of IMAGE_FILE: bits by enum frame_runtime: this runtime is not in the file; 0: not
  *            known. The loop's
+ * @has_runtimes: likewise: it is
  * @opening:  NULL, except for a file that is opened on another thread. Such an image has a path and
  *            no file, its frames' vaddr is the pc, and frame_settle() finds the image of the file
  *
@@ -128,6 +129,7 @@ struct image {
 	unsigned int n_slow;	/* atomic */
 	uint64_t checked_ns;
 	uint32_t no_runtimes;
+	uint32_t has_runtimes;
 	struct image_opening *opening;
 	int refs;
 };

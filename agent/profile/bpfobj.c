@@ -42,8 +42,10 @@ struct bpfobj {
 	uint64_t load_ns;
 	bool has_loop; /* the walk is bpf_loop()'s */
 	bool has_offcpu;
+	bool has_dumps;
 	bool lacks_dumps;
 	int runtime_maps[FRAME_RUNTIME_MAX]; /* bpfobj_unwind() */
+	int exes_maps[FRAME_RUNTIME_MAX];
 	struct kernel_version version;
 };
 
@@ -283,6 +285,15 @@ static struct bpf_map *runtime_map(const struct podprof_bpf *skel, uint32_t runt
 	return names[runtime] ? bpf_object__find_map_by_name(skel->obj, names[runtime]) : NULL;
 }
 
+/* The map of the programs with a runtime, python_exes and so on; likewise. */
+static struct bpf_map *exes_map(const struct podprof_bpf *skel, uint32_t runtime)
+{
+#define EXES_NAME(NAME, name) [FRAME_RUNTIME_##NAME] = #name "_exes",
+	static const char *const names[FRAME_RUNTIME_MAX] = {FRAME_RUNTIMES(EXES_NAME)};
+
+	return names[runtime] ? bpf_object__find_map_by_name(skel->obj, names[runtime]) : NULL;
+}
+
 /* Since 6.1 (ee53cbfb1ebf) programs of interrupts may read a hash with memory on demand. */
 static int set_on_demand(const struct podprof_bpf *skel, const struct kernel_version *v)
 {
@@ -291,34 +302,42 @@ static int set_on_demand(const struct podprof_bpf *skel, const struct kernel_ver
 	if (!v->major || kernel_is_before(v, 6, 1))
 		return 0;
 	for (uint32_t i = 0; r >= 0 && i < FRAME_RUNTIME_MAX; i++) {
-		struct bpf_map *map = runtime_map(skel, i);
+		struct bpf_map *map = runtime_map(skel, i), *exes = exes_map(skel, i);
 
 		if (map)
 			r = bpf_map__set_map_flags(map, BPF_F_NO_PREALLOC);
+		if (r >= 0 && exes)
+			r = bpf_map__set_map_flags(exes, BPF_F_NO_PREALLOC);
 	}
 	return r;
 }
 
-/* A walk with the step of a language runtime. */
+/* A program of a language runtime: a walk with its step, or a stack dump with its excerpt. */
 struct runtime_walk {
 	uint32_t runtime;
 	struct bpf_program *program; /* NULL: end of the list */
 	bool looped;		     /* by bpf_loop() */
 	bool offcpu;
+	uint32_t dump; /* slot of the dump; 0: a walk */
 };
 
 struct runtime_walks {
-	struct runtime_walk items[4 * FRAME_RUNTIME_MAX];
+	struct runtime_walk items[4 * FRAME_RUNTIME_MAX + 2];
 };
 
 static struct runtime_walks runtime_walks(const struct podprof_bpf *skel)
 {
-#define WALKS_OF(NAME, name)                                                         \
-	{FRAME_RUNTIME_##NAME, skel->progs.oncpu_walk_##name, true, false},          \
-		{FRAME_RUNTIME_##NAME, skel->progs.oncpu_part_##name, false, false}, \
-		{FRAME_RUNTIME_##NAME, skel->progs.offcpu_walk_##name, true, true},  \
-		{FRAME_RUNTIME_##NAME, skel->progs.offcpu_part_##name, false, true},
-	return (struct runtime_walks){{FRAME_RUNTIMES(WALKS_OF){0}}};
+#define WALKS_OF(NAME, name)                                                            \
+	{FRAME_RUNTIME_##NAME, skel->progs.oncpu_walk_##name, true, false, 0},          \
+		{FRAME_RUNTIME_##NAME, skel->progs.oncpu_part_##name, false, false, 0}, \
+		{FRAME_RUNTIME_##NAME, skel->progs.offcpu_walk_##name, true, true, 0},  \
+		{FRAME_RUNTIME_##NAME, skel->progs.offcpu_part_##name, false, true, 0},
+	return (struct runtime_walks){
+		{FRAME_RUNTIMES(WALKS_OF){FRAME_RUNTIME_PYTHON, skel->progs.oncpu_dump_python,
+					  false, false, SETTINGS_DUMP_PYTHON},
+		 {FRAME_RUNTIME_PYTHON, skel->progs.offcpu_dump_python, false, true,
+		  SETTINGS_DUMP_PYTHON},
+		 {0}}};
 }
 
 /* Unused programs are not loaded, including those for the other kind of kernel. */
@@ -445,6 +464,7 @@ static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool ha
 	obj->load_ns = nsec_monotonic() - obj->load_ns;
 	obj->has_loop = has_loop;
 	obj->has_offcpu = opts->offcpu.small;
+	obj->has_dumps = opts->stack_dump_bytes;
 	verifier_done(&obj->verifier);
 	r = make_rooms(obj->skel->maps.oncpu_rooms, opts->n_cpus);
 	if (r >= 0 && opts->offcpu.small)
@@ -500,8 +520,10 @@ int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struc
 	}
 	for (uint32_t i = 0; i < FRAME_RUNTIME_MAX; i++) {
 		const struct bpf_map *map = runtime_map(obj->skel, i);
+		const struct bpf_map *exes = exes_map(obj->skel, i);
 
 		obj->runtime_maps[i] = map ? bpf_map__fd(map) : -1;
+		obj->exes_maps[i] = exes ? bpf_map__fd(exes) : -1;
 	}
 	*ret = take_ptr(obj);
 	return 0;
@@ -540,8 +562,8 @@ static int share_maps(const struct podprof_bpf *from, const struct podprof_bpf *
 
 static bool is_walk_of(const struct bpfobj *obj, const struct runtime_walk *walk, uint32_t runtime)
 {
-	return walk->runtime == runtime && walk->looped == obj->has_loop &&
-	       (!walk->offcpu || obj->has_offcpu);
+	return walk->runtime == runtime && (!walk->offcpu || obj->has_offcpu) &&
+	       (walk->dump ? obj->has_dumps : walk->looped == obj->has_loop);
 }
 
 /* Only the walks of the runtime. */
@@ -572,7 +594,7 @@ static int chain_walks(const struct bpfobj *obj, const struct podprof_bpf *skel,
 		if (is_walk_of(obj, walk, runtime))
 			r = chain(walk->offcpu ? obj->skel->maps.offcpu_programs
 					       : obj->skel->maps.oncpu_programs,
-				  runtime, walk->program);
+				  walk->dump ? walk->dump : runtime, walk->program);
 	return r;
 }
 
@@ -712,6 +734,7 @@ struct bpfobj_unwind bpfobj_unwind(const struct bpfobj *obj)
 	return (struct bpfobj_unwind){
 		.records = bpf_map__fd(skel->maps.process_records),
 		.runtimes = obj->runtime_maps,
+		.runtime_exes = obj->exes_maps,
 		.n_runtimes = FRAME_RUNTIME_MAX,
 		.slabs = bpf_map__fd(skel->maps.table_slabs),
 		.exes = bpf_map__fd(skel->maps.table_exes),

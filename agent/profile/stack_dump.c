@@ -56,10 +56,12 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 
 	if (size < sizeof(*h) || !h->key.tgid || h->head.n_user || h->head.count != 1 ||
 	    h->head.n_kernel > SAMPLE_KERNEL_FRAMES_MAX || h->n_bytes > STACK_DUMP_BYTES ||
-	    h->kind >= STACK_DUMP_KIND_MAX || h->at % 8)
+	    h->kind >= STACK_DUMP_KIND_MAX || h->at % 8 ||
+	    h->n_excerpt > STACK_DUMP_EXCERPT_BYTES || h->n_bytes % 8 || h->n_excerpt % 8 ||
+	    h->runtime >= FRAME_RUNTIME_MAX)
 		return STACK_DUMP_ODD;
 	/* the kernel's records have a multiple of 8 bytes */
-	if (size < sizeof(*h) + (size_t)h->head.n_kernel * 8 + h->n_bytes)
+	if (size < sizeof(*h) + (size_t)h->head.n_kernel * 8 + h->n_bytes + h->n_excerpt)
 		return STACK_DUMP_ODD;
 	*ret = (struct stack_dump){
 		.sample =
@@ -83,6 +85,10 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 		.at = h->at,
 		.bytes = c->data + (size_t)h->head.n_kernel * 8,
 		.n_bytes = h->n_bytes,
+		.exe = &h->exe,
+		.runtime = h->runtime,
+		.excerpt = c->data + (size_t)h->head.n_kernel * 8 + h->n_bytes,
+		.n_excerpt = h->n_excerpt,
 	};
 	memcpy(ret->sample.comm, h->head.comm, PID_COMM_MAX - 1);
 	return STACK_DUMP_OK;
@@ -231,6 +237,7 @@ void stack_dumps_collect(void *stack_dumps, struct metric_sink *sink)
 							 "Stack dumps by outcome.", NULL};
 	static const char *const names[STACK_DUMP_STAT_MAX] = {
 		[STACK_DUMP_TAKEN] = "ok",
+		[STACK_DUMP_NAMED] = "names",
 		[STACK_DUMP_OVER_CPU] = "rate_limited",
 		[STACK_DUMP_OVER_PROCESS] = "rate_limited_process",
 		[STACK_DUMP_UNREADABLE] = "unreadable",

@@ -31,6 +31,9 @@ struct stack_dumps;
  * @awaits:  the executable whose table the kernel's walk lacked, possibly further out than the copy
  *           reaches; 0: none
  * @at:      address of the first of @n_bytes bytes of the stack
+ * @exe:     the file that the process executes; inode 0: not known
+ * @runtime: enum frame_runtime of the @n_excerpt bytes at @excerpt, aligned to 8;
+ *           FRAME_RUNTIME_NONE: no excerpt
  */
 struct stack_dump {
 	struct sample sample;
@@ -41,6 +44,10 @@ struct stack_dump {
 	uint64_t at;
 	const uint8_t *bytes;
 	size_t n_bytes;
+	const struct exe_key *exe;
+	uint32_t runtime;
+	const uint8_t *excerpt;
+	size_t n_excerpt;
 };
 
 enum stack_dump_outcome {
@@ -60,7 +67,7 @@ void stack_dumps_free(struct stack_dumps *c);
 /* Readable (EPOLLIN) when a quarter of the ring is full. */
 int stack_dumps_fd(const struct stack_dumps *c);
 
-/* Bytes of fetched records, 16 KiB each at most. Memory is used only while the loop is late.
+/* Bytes of fetched records, 30 KiB each at most. Memory is used only while the loop is late.
  * Reached: records stay in the ring, then `podprof_stack_dumps_total{outcome="ring_full"}`. */
 #define STACK_DUMPS_FETCHED_MAX ((size_t)8 << 20)
 

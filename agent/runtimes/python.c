@@ -11,6 +11,7 @@
 #include "procmap/memory.h"
 #include "runtimes/runtime_files.h"
 #include "runtimes/python_code.h"
+#include "runtimes/python_excerpt.h"
 #include "runtimes/python_target.h"
 #include "runtimes/runtime_reader.h"
 
@@ -43,6 +44,23 @@ static void version(const void *target, char ret[RUNTIME_VERSION_BYTES])
 
 	if (number >> 8 == 3)
 		snprintf(ret, RUNTIME_VERSION_BYTES, "3.%u", number & 0xff);
+}
+
+static bool exe(const void *image, const void *target, void *ret)
+{
+	return python_excerpt_exe(image, target, ret);
+}
+
+static bool excerpt_target(const void *image, uint64_t bias, const uint8_t *bytes, size_t n,
+			   void *ret)
+{
+	return python_excerpt_target(image, bias, bytes, n, ret);
+}
+
+static bool excerpt_next(const void *target, const uint8_t *bytes, size_t n, uint64_t *at,
+			 uint64_t ret_words[2])
+{
+	return python_excerpt_next(target, bytes, n, at, ret_words);
 }
 
 static int read_code(struct memory *m, const void *target, const uint64_t words[2], void *ret)
@@ -88,6 +106,11 @@ static const struct runtime_reader_kind kind = {
 	.find = find,
 	.record = record,
 	.version = version,
+	.exe_bytes = sizeof(struct python_exe),
+	.exe = exe,
+	.excerpt_target = excerpt_target,
+	.excerpt_next = excerpt_next,
+	.excerpt_memory = PYTHON_PART_MEMORY,
 	.function_bytes = sizeof(struct python_code),
 	.read = read_code,
 	.function_deinit = code_deinit,

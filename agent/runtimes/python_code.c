@@ -96,7 +96,7 @@ static int read_headers(struct reading *r)
 	if (!python_string_parse(r->layout, name, &r->name) ||
 	    !python_string_parse(r->layout, file, &r->file) || n_lines < 0)
 		return PYTHON_ODD;
-	r->n_lines = n_lines > PYTHON_LINES_BYTES_MAX ? 0 : (uint64_t)n_lines;
+	r->n_lines = (uint64_t)n_lines;
 	return 0;
 }
 
@@ -106,6 +106,14 @@ static size_t n_chars(const struct python_string *s, size_t max)
 	return s->n < max ? (size_t)s->n : max;
 }
 
+static void drop_lines(struct python_code *code)
+{
+	free(code->lines);
+	code->lines = NULL;
+	code->n_lines = 0;
+}
+
+/* The strings, and the table if there is room for it. */
 static int read_contents(struct reading *r, struct python_code *ret)
 {
 	const size_t n_name = n_chars(&r->name, RUNTIMES_NAME_MAX);
@@ -115,8 +123,14 @@ static int read_contents(struct reading *r, struct python_code *ret)
 		{r->key.file + r->file.offset, r->file_chars, n_file * r->file.width},
 		{r->key.lines + r->layout->bytes_data, ret->lines, ret->n_lines},
 	};
-	int result = read_ranges(r->m, ranges, array_size(ranges));
+	const size_t n_strings = array_size(ranges) - 1;
+	int result = read_ranges(r->m, ranges, ret->lines ? array_size(ranges) : n_strings);
 
+	/* an excerpt lacks long tables */
+	if (result == PYTHON_UNREADABLE && ret->lines) {
+		drop_lines(ret);
+		result = read_ranges(r->m, ranges, n_strings);
+	}
 	if (result)
 		return result;
 	python_string_utf8(r->name_chars, n_name, r->name.width, ret->name, sizeof(ret->name));
@@ -133,10 +147,12 @@ static int read_all(struct reading *r, struct python_code *ret)
 		result = read_headers(r);
 	if (result)
 		return result;
-	ret->n_lines = (size_t)r->n_lines;
-	ret->lines = malloc(ret->n_lines ? ret->n_lines : 1);
-	if (!ret->lines)
-		return -ENOMEM;
+	if (r->n_lines <= PYTHON_LINES_BYTES_MAX) {
+		ret->n_lines = (size_t)r->n_lines;
+		ret->lines = malloc(ret->n_lines ? ret->n_lines : 1);
+		if (!ret->lines)
+			return -ENOMEM;
+	}
 	result = read_contents(r, ret);
 	if (!result)
 		result = read_key(r, &again);
@@ -160,5 +176,7 @@ int python_code_read(struct memory *m, const struct python_layout *layout, uint6
 
 uint32_t python_code_line(const struct python_code *code, int32_t place)
 {
+	if (!code->lines)
+		return 0;
 	return python_line(code->shape, code->lines, code->n_lines, code->first_line, place);
 }

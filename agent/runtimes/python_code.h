@@ -22,7 +22,7 @@ struct python_code {
 	char file[RUNTIMES_FILE_MAX];
 	int32_t first_line;
 	enum python_lines shape;
-	uint8_t *lines; /* owned */
+	uint8_t *lines; /* owned; NULL: not known */
 	size_t n_lines;
 };
 

@@ -214,10 +214,22 @@ static int attempt(struct memory *m, const struct python_image *image, uint64_t 
 	return r;
 }
 
+struct python_process python_process_of_image(const struct python_image *image, uint64_t bias,
+					      int64_t tstate_at)
+{
+	struct python_process process = image->layout.process;
+
+	process.tstate_at = tstate_at;
+	for (size_t i = 0; i < image->n_loops; i++) {
+		process.loops[i][0] = image->loops[i][0] + bias;
+		process.loops[i][1] = image->loops[i][1] + bias;
+	}
+	return process;
+}
+
 int python_process_attach(struct memory *m, const struct python_image *image, uint64_t bias,
 			  struct python_process *ret, struct python_threads *ret_threads)
 {
-	struct python_process process = image->layout.process;
 	int64_t state = 0;
 	int r = PYTHON_NO_STATE;
 
@@ -227,11 +239,6 @@ int python_process_attach(struct memory *m, const struct python_image *image, ui
 		r = attempt(m, image, bias, ret_threads, &state);
 	if (r)
 		return r;
-	process.tstate_at = state;
-	for (size_t i = 0; i < image->n_loops; i++) {
-		process.loops[i][0] = image->loops[i][0] + bias;
-		process.loops[i][1] = image->loops[i][1] + bias;
-	}
-	*ret = process;
+	*ret = python_process_of_image(image, bias, state);
 	return 0;
 }

@@ -14,6 +14,10 @@
 
 struct memory;
 
+/* The walker's record of a process with @image at @bias. @tstate_at is not verified. */
+struct python_process python_process_of_image(const struct python_image *image, uint64_t bias,
+					      int64_t tstate_at);
+
 /**
  * python_process_attach() - make the record of a process
  * @bias:        of the image in the process

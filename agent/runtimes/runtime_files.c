@@ -312,6 +312,14 @@ bool runtime_files_lack(const struct runtime_files *files, const struct file_id 
 	return e && e->outcome == RUNTIME_FILES_ABSENT;
 }
 
+const void *runtime_files_image(const struct runtime_files *files, const struct file_id *id)
+{
+	const struct entry *e;
+
+	HASH_FIND(hh, files->by_id, id, sizeof(*id), e);
+	return e && !e->outcome ? e->image : NULL;
+}
+
 uint64_t runtime_files_probed(const struct runtime_files *files)
 {
 	return files->n_probed;

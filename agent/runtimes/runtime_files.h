@@ -88,6 +88,9 @@ bool runtime_files_examine(struct runtime_files *files, struct image *const *ima
 /* Whether a search has looked into the file and has not found the runtime. False if it is not
  * known, or not any more. */
 bool runtime_files_lack(const struct runtime_files *files, const struct file_id *id);
+/* The result of the probe for a file with the runtime (outcome 0); NULL: not known, or none.
+ * Borrowed until the next call. */
+const void *runtime_files_image(const struct runtime_files *files, const struct file_id *id);
 /* Files probed since the beginning. */
 uint64_t runtime_files_probed(const struct runtime_files *files);
 

@@ -10,6 +10,11 @@
  * stack are read. The reader keeps a function as long as the process, so each function is read
  * once. The check in the frame distinguishes a function from a later function at the same address,
  * so a name is right or missing.
+ *
+ * A process that ends soon is never read. Instead its stack dumps have excerpts of its memory, with
+ * the frames and their names, once an earlier process has shown that the program has the runtime
+ * (bpf/shared/stack_dump.h). The loop takes the functions out of an excerpt: the excerpt's size is
+ * the ceiling of this work.
  */
 #include "runtimes/runtime_reader.h"
 
@@ -29,6 +34,7 @@
 #include "procmap/address_space.h"
 #include "procmap/memory.h"
 #include "procmap/share.h"
+#include "runtimes/excerpt.h"
 #include "runtimes/runtime_files.h"
 
 /* Processes of a runtime to probe or with the runtime, 3 KB each. An owner has a share of the free
@@ -37,6 +43,11 @@
 #define READER_PROCESSES_MAX 8192
 /* Bytes of functions of a runtime: names and line tables. Reached: all are read again. */
 #define READER_NAMES_BYTES   ((size_t)32 << 20)
+/* Processes that are known by excerpts alone, 3 KB each and 1 KB for each function. Reached: the
+ * one that is known the longest is forgotten. */
+#define READER_COPIED_MAX    512
+/* Files with the runtime, some hundred bytes each. Reached: all are forgotten, and probed again. */
+#define READER_IMAGES_MAX    1024
 /* Functions of one job: some milliseconds. Reached: the next job reads the others. */
 #define READER_BATCH_MAX     256
 /* Nanoseconds of one job: a process can make each read slow, and others wait behind it. Reached:
@@ -98,10 +109,20 @@ struct process {
 	struct share_holder *walked; /* ... and of its record; NULL: no record */
 	bool is_queued;		     /* in the reader's @unread */
 	TAILQ_ENTRY(process) in_unread;
+	bool is_copied; /* known by excerpts alone: in the reader's @copied */
+	TAILQ_ENTRY(process) in_copied;
 	UT_hash_handle hh;
 };
 
 TAILQ_HEAD(process_queue, process);
+
+/* A file with the runtime. */
+struct known_image {
+	struct file_id id;
+	void *image; /* owned: the probe's result */
+	void *exe;   /* owned: the walker's value for programs with it; NULL: not enough is known */
+	UT_hash_handle hh;
+};
 
 struct runtime_reader {
 	const struct runtime_reader_kind *kind;
@@ -114,7 +135,10 @@ struct runtime_reader {
 	struct runtime_files *files; /* of the thread */
 	struct runtime_files *next;
 	struct process *processes;
-	struct process_queue unread;  /* functions are wanted, and no job reads them */
+	struct process_queue unread; /* functions are wanted, and no job reads them */
+	struct process_queue copied; /* the oldest first */
+	size_t n_copied;
+	struct known_image *images;
 	struct share_holder *owners;  /* of @processes */
 	struct share_holder *walkers; /* of @n_records */
 	uint64_t n_refused;
@@ -145,7 +169,9 @@ struct job {
 	struct image **files; /* @n_files references; the first @n_lacking lack the runtime */
 	size_t n_files;
 	size_t n_lacking;
-	void *target; /* owned */
+	void *target;	      /* owned */
+	struct file_id found; /* the file with the runtime */
+	void *image;	      /* owned: the probe's result for @found; NULL: none */
 
 	struct named *functions; /* @n */
 	size_t n;
@@ -168,6 +194,7 @@ static void job_free(struct job *job)
 	free(job->files);
 	free(job->functions);
 	free(job->target);
+	free(job->image);
 	free(job);
 }
 
@@ -283,6 +310,18 @@ static void function_drop(struct runtime_reader *r, struct process *p, struct fu
 	free(f);
 }
 
+static void set_copied(struct runtime_reader *r, struct process *p, bool is)
+{
+	if (is == p->is_copied)
+		return;
+	if (is)
+		TAILQ_INSERT_TAIL(&r->copied, p, in_copied);
+	else
+		TAILQ_REMOVE(&r->copied, p, in_copied);
+	r->n_copied += is ? 1 : -1ull;
+	p->is_copied = is;
+}
+
 static bool has_record(const struct process *p)
 {
 	return p->walked;
@@ -302,6 +341,7 @@ static void process_drop(struct runtime_reader *r, struct process *p)
 	HASH_ITER(hh, p->functions, f, next)
 		function_drop(r, p, f);
 	unqueue(r, p);
+	set_copied(r, p, false);
 	drop_record(r, p);
 	release(&r->owners, p->owner);
 	HASH_DEL(r->processes, p);
@@ -325,6 +365,21 @@ static void find_lacking(struct job *job)
 	}
 }
 
+/* Copies what is known of the first file with the runtime. */
+static void find_image(struct job *job)
+{
+	for (size_t i = 0; i < job->n_files && !job->image; i++) {
+		const void *image = runtime_files_image(job->searched, &job->files[i]->id);
+
+		if (!image)
+			continue;
+		job->found = job->files[i]->id;
+		job->image = malloc(job->kind->probe->bytes);
+		if (job->image)
+			memcpy(job->image, image, job->kind->probe->bytes);
+	}
+}
+
 static void probe_run(struct work *work)
 {
 	struct job *job = container_of(work, struct job, work);
@@ -342,6 +397,8 @@ static void probe_run(struct work *work)
 		job->outcome = RUNTIME_FILES_ABSENT;
 	if (job->outcome == RUNTIME_FILES_ABSENT)
 		find_lacking(job);
+	else if (job->kind->exe)
+		find_image(job);
 }
 
 static void retry_later(struct runtime_reader *r, struct process *p)
@@ -379,6 +436,74 @@ static void take_absence(struct runtime_reader *r, struct process *p, const stru
 	p->outcome = job->outcome;
 }
 
+static void images_forget(struct runtime_reader *r)
+{
+	struct known_image *k, *next;
+
+	HASH_ITER(hh, r->images, k, next) {
+		HASH_DEL(r->images, k);
+		free(k->image);
+		free(k->exe);
+		free(k);
+	}
+}
+
+static struct known_image *image_find(const struct runtime_reader *r, const struct file_id *id)
+{
+	struct known_image *k;
+
+	HASH_FIND(hh, r->images, id, sizeof(*id), k);
+	return k;
+}
+
+/* Takes @image. NULL without memory. */
+static struct known_image *image_add(struct runtime_reader *r, const struct file_id *id,
+				     void *image)
+{
+	struct known_image *k;
+	bool hash_oom = false;
+
+	if (HASH_COUNT(r->images) >= READER_IMAGES_MAX)
+		images_forget(r);
+	k = calloc(1, sizeof(*k));
+	if (k) {
+		k->id = *id;
+		k->image = image;
+		HASH_ADD(hh, r->images, id, sizeof(k->id), k);
+	}
+	if (!k || hash_oom) {
+		free(k);
+		free(image);
+		return NULL;
+	}
+	return k;
+}
+
+/* Keeps what the job knows of the file with the runtime; @target: of a process with it, or NULL. */
+static void take_image(struct runtime_reader *r, struct job *job, const void *target)
+{
+	struct known_image *k;
+	void *exe;
+
+	if (!job->image)
+		return;
+	k = image_find(r, &job->found);
+	if (!k)
+		k = image_add(r, &job->found, take_ptr(job->image));
+	for (size_t i = 0; k && i < job->n_files; i++)
+		if (memcmp(&job->files[i]->id, &job->found, sizeof(job->found)) == 0)
+			job->files[i]->has_runtimes |= 1u << r->kind->runtime;
+	if (!k || (k->exe && !target))
+		return;
+	exe = calloc(1, r->kind->exe_bytes);
+	if (!exe || !r->kind->exe(k->image, target, exe)) {
+		free(exe);
+		return;
+	}
+	free(k->exe);
+	k->exe = exe;
+}
+
 static void probe_done(struct work *work)
 {
 	struct job *job = container_of(work, struct job, work);
@@ -388,11 +513,16 @@ static void probe_done(struct work *work)
 	if (!work->cancelled && !r->ends && p) {
 		p->is_probing = false;
 		p->version = job->version;
+		take_image(r, job, job->outcome ? NULL : job->target);
 		if (job->outcome == RUNTIME_FILES_ABSENT) {
 			take_absence(r, p, job);
 		} else if (job->outcome == r->kind->probe->gone) {
-			process_drop(r, p);
+			if (!p->is_copied)
+				process_drop(r, p);
+		} else if (job->outcome && p->is_copied) {
+			retry_later(r, p); /* the target is better than none */
 		} else {
+			set_copied(r, p, false);
 			keep_target(r, p, job);
 			if (job->outcome < 0 || r->kind->may_change(job->outcome))
 				retry_later(r, p);
@@ -628,7 +758,10 @@ static void take_function(struct runtime_reader *r, struct process *p, struct na
 	if (!f)
 		return;
 	function_settle(p, f);
-	f->is_gone = is_gone || named->outcome;
+	is_gone = is_gone || named->outcome;
+	if (is_gone && f->value)
+		return; /* an excerpt has it */
+	f->is_gone = is_gone;
 	if (f->is_gone)
 		return;
 	r->name_bytes -= bytes_of(r, f);
@@ -728,6 +861,125 @@ void runtime_reader_flush(void *reader)
 		if (p == last)
 			break;
 	}
+}
+
+/* ---------------------------------------------------------------- excerpts */
+
+/* The first mapping of a file with the runtime; NULL: none is known. */
+static const struct known_image *find_mapped(const struct runtime_reader *r,
+					     const struct address_space *space, uint64_t *ret_bias)
+{
+	const struct address_space_mapping *items;
+	size_t n;
+
+	items = address_space_mappings(space, &n);
+	for (size_t i = 0; i < n; i++) {
+		const struct image *image = image_to_unwind(items[i].image);
+		const struct known_image *k;
+
+		if (!image || !(image->has_runtimes >> r->kind->runtime & 1))
+			continue;
+		k = image_find(r, &image->id);
+		if (k && image_bias(image, items[i].start, items[i].limit - items[i].start,
+				    items[i].offset, ret_bias))
+			return k;
+	}
+	return NULL;
+}
+
+const void *runtime_reader_exe(void *reader, const struct address_space *space, size_t *ret_n)
+{
+	const struct runtime_reader *r = reader;
+	const struct known_image *k;
+	uint64_t bias;
+
+	if (!r->kind->exe)
+		return NULL;
+	k = find_mapped(r, space, &bias);
+	*ret_n = r->kind->exe_bytes;
+	return k ? k->exe : NULL;
+}
+
+/* The process of an excerpt. NULL: it is not known, and cannot be. */
+static struct process *copied_process(struct runtime_reader *r, const struct address_space_who *who,
+				      const struct address_space *space, const uint8_t *bytes,
+				      size_t n)
+{
+	const struct process_key key = key_of(who);
+	struct process *p = process_find(r, &key);
+	_cleanup_(freep) void *target = NULL;
+	const struct known_image *k;
+	uint64_t bias;
+
+	if (p && p->target && !p->outcome)
+		return p;
+	k = find_mapped(r, space, &bias);
+	target = k ? calloc(1, r->kind->target_bytes) : NULL;
+	if (!target || !r->kind->excerpt_target(k->image, bias, bytes, n, target))
+		return NULL;
+	while (!p && r->n_copied >= READER_COPIED_MAX)
+		process_drop(r, TAILQ_FIRST(&r->copied));
+	if (!p)
+		p = process_new(r, who, address_space_owner(space));
+	if (!p)
+		return NULL;
+	free(p->target);
+	p->target = take_ptr(target);
+	p->outcome = 0;
+	set_copied(r, p, true);
+	return p;
+}
+
+/* Reads a function out of an excerpt. A failure leaves it to the thread, if the process lives. */
+static void copy_function(struct runtime_reader *r, struct process *p, struct excerpt *e,
+			  const uint64_t words[2])
+{
+	const struct frame_record frame = {.words = {words[0], words[1]}};
+	struct function *f = function_find(r, p, &frame);
+	void *value;
+
+	if (f && f->value)
+		return;
+	value = calloc(1, r->kind->function_bytes);
+	if (!value || r->kind->read(&e->memory, p->target, words, value) ||
+	    (!f && function_new(r, p, &frame))) {
+		free(value);
+		return;
+	}
+	f = function_find(r, p, &frame);
+	r->name_bytes -= bytes_of(r, f);
+	function_settle(p, f);
+	f->is_gone = false;
+	f->value = value;
+	r->name_bytes += bytes_of(r, f);
+}
+
+const void *runtime_reader_excerpt(void *reader, const struct address_space_who *who,
+				   const struct address_space *space, const uint8_t *bytes,
+				   size_t n)
+{
+	struct runtime_reader *r = reader;
+	uint64_t words[2], at = 0;
+	struct process *p;
+	struct excerpt e;
+	size_t n_wanted;
+
+	if (!r->kind->excerpt_next)
+		return NULL;
+	p = copied_process(r, who, space, bytes, n);
+	if (!p || p->is_hung || p->outcome)
+		return NULL;
+	if (r->name_bytes > READER_NAMES_BYTES)
+		forget_functions(r);
+	excerpt_init(&e, bytes, n, r->kind->excerpt_memory);
+	n_wanted = p->n_wanted;
+	while (r->kind->excerpt_next(p->target, bytes, n, &at, words))
+		copy_function(r, p, &e, words);
+	if (!p->n_wanted)
+		unqueue(r, p);
+	if (p->n_wanted < n_wanted)
+		r->host.named(r->host.ctx, p->pid.pid);
+	return r->kind->record(p->target);
 }
 
 int runtime_reader_frame_name(void *reader, const struct address_space_who *who,
@@ -925,6 +1177,7 @@ void runtime_reader_free(void *reader)
 	loop_remove(r->sweep);
 	HASH_ITER(hh, r->processes, p, next)
 		process_drop(r, p);
+	images_forget(r);
 	runtime_files_free(r->files);
 	free(r);
 }
@@ -949,6 +1202,7 @@ int runtime_reader_new(const struct runtime_reader_kind *kind, const struct runt
 	r->kind = kind;
 	r->host = *host;
 	TAILQ_INIT(&r->unread);
+	TAILQ_INIT(&r->copied);
 	result = runtime_files_new(kind->probe, &r->files);
 	if (!result)
 		result = loop_add_timer(host->loop, on_retry, r, &r->retry);

@@ -48,6 +48,16 @@ struct runtime_reader;
  * @function_deinit: loop
  * @function_size: bytes of memory behind the function. Loop
  * @place:      the place @place of a frame in its function, borrowed from the function. Loop
+ *
+ * For a runtime with excerpts (bpf/shared/stack_dump.h), else NULL. Loop:
+ *
+ * @exe_bytes:      of the walker's value for a program
+ * @exe:            that value, from the probe's result and a target with it, or NULL. False: not
+ *                  enough is known
+ * @excerpt_target: of a process, by the probe's result for a file at @bias, and an excerpt. False:
+ *                  not enough is known
+ * @excerpt_next:   words of the next function of an excerpt, as in @read. *@at is 0 at first.
+ *                  False: no more
  */
 struct runtime_reader_kind {
 	const char *name;
@@ -63,6 +73,13 @@ struct runtime_reader_kind {
 		    void *ret);
 	const void *(*record)(const void *target);
 	void (*version)(const void *target, char ret[RUNTIME_VERSION_BYTES]);
+	size_t exe_bytes;
+	bool (*exe)(const void *image, const void *target, void *ret);
+	bool (*excerpt_target)(const void *image, uint64_t bias, const uint8_t *bytes, size_t n,
+			       void *ret);
+	bool (*excerpt_next)(const void *target, const uint8_t *bytes, size_t n, uint64_t *at,
+			     uint64_t ret_words[2]);
+	uint32_t excerpt_memory; /* the kind of parts that are memory */
 	bool (*is_by_place)(const uint64_t words[2]);
 	size_t function_bytes;
 	int (*read)(struct memory *m, const void *target, const uint64_t words[2], void *ret);
@@ -80,6 +97,10 @@ void runtime_reader_free(void *reader);
 bool runtime_reader_runs(void *reader, const struct address_space_who *who,
 			 const struct address_space *space);
 const void *runtime_reader_record(void *reader, const struct address_space_who *who);
+const void *runtime_reader_exe(void *reader, const struct address_space *space, size_t *ret_n);
+const void *runtime_reader_excerpt(void *reader, const struct address_space_who *who,
+				   const struct address_space *space, const uint8_t *bytes,
+				   size_t n);
 int runtime_reader_frame_name(void *reader, const struct address_space_who *who,
 			      const struct frame_record *frame, struct runtime_place *ret);
 bool runtime_reader_wants(void *reader, const struct address_space_who *who,
@@ -93,9 +114,9 @@ void runtime_reader_collect(void *reader, enum runtime_family family, struct met
 /* The members of a struct runtime whose @new calls runtime_reader_new(). */
 #define RUNTIME_READER                                                                             \
 	.free = runtime_reader_free, .runs = runtime_reader_runs, .record = runtime_reader_record, \
-	.wants = runtime_reader_wants, .flush = runtime_reader_flush,                              \
-	.frame_name = runtime_reader_frame_name, .pending = runtime_reader_pending,                \
-	.wait = runtime_reader_wait, .sweep = runtime_reader_sweep,                                \
-	.collect = runtime_reader_collect
+	.wants = runtime_reader_wants, .flush = runtime_reader_flush, .exe = runtime_reader_exe,   \
+	.excerpt = runtime_reader_excerpt, .frame_name = runtime_reader_frame_name,                \
+	.pending = runtime_reader_pending, .wait = runtime_reader_wait,                            \
+	.sweep = runtime_reader_sweep, .collect = runtime_reader_collect
 
 #endif

@@ -293,6 +293,28 @@ const void *runtimes_record(const struct runtimes *rs, uint32_t number,
 	return rt && rt->record ? rt->record(rs->readers[number], who) : NULL;
 }
 
+uint32_t runtimes_exe(const struct runtimes *rs, const struct address_space *space,
+		      const void **ret, size_t *ret_n)
+{
+	for (uint32_t i = 0; i < rs->opts.n; i++) {
+		const struct runtime *rt = rs->opts.table[i];
+
+		*ret = rt && rt->exe ? rt->exe(rs->readers[i], space, ret_n) : NULL;
+		if (*ret)
+			return i;
+	}
+	return FRAME_RUNTIME_NONE;
+}
+
+const void *runtimes_excerpt(const struct runtimes *rs, uint32_t number,
+			     const struct address_space_who *who, const struct address_space *space,
+			     const uint8_t *bytes, size_t n)
+{
+	const struct runtime *rt = runtime_of(rs, number);
+
+	return rt && rt->excerpt ? rt->excerpt(rs->readers[number], who, space, bytes, n) : NULL;
+}
+
 bool runtimes_wants(const struct runtimes *rs, const struct address_space_who *who,
 		    const struct frame_record *frame)
 {

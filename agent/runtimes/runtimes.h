@@ -86,6 +86,13 @@ enum runtime_family {
  * @frame_name: the function of a FRAME_RUNTIME. 0; RUNTIME_GONE; -ENOMEM; any other -errno counts
  *              as RUNTIME_GONE
  *
+ * For a runtime with excerpts (bpf/shared/stack_dump.h), else NULL:
+ *
+ * @exe:     the value of *@ret_n bytes for the walker's map of programs with the runtime, if a
+ *           mapped file of the address space has it; NULL: not known. Borrowed
+ * @excerpt: takes the functions in an excerpt. The record of the process for the walk over the
+ *           dump, borrowed until the next call; NULL: not known
+ *
  * For a reader that reads names on a thread of its own; NULL for other readers:
  *
  * @wants:   whether the thread is reading or will read the name of a frame; host.named() follows
@@ -104,6 +111,9 @@ struct runtime {
 	const void *(*record)(void *reader, const struct address_space_who *who);
 	int (*frame_name)(void *reader, const struct address_space_who *who,
 			  const struct frame_record *frame, struct runtime_place *ret);
+	const void *(*exe)(void *reader, const struct address_space *space, size_t *ret_n);
+	const void *(*excerpt)(void *reader, const struct address_space_who *who,
+			       const struct address_space *space, const uint8_t *bytes, size_t n);
 	bool (*wants)(void *reader, const struct address_space_who *who,
 		      const struct frame_record *frame);
 	void (*flush)(void *reader);
@@ -142,6 +152,15 @@ uint32_t runtimes_of(const struct runtimes *rs, const struct address_space_who *
 /* The value for the process in the map of the runtime @number; NULL: none. Borrowed. */
 const void *runtimes_record(const struct runtimes *rs, uint32_t number,
 			    const struct address_space_who *who);
+/* The runtime in the mapped files of an address space that has excerpts, with the value for its map
+ * of programs; FRAME_RUNTIME_NONE: none is known. Borrowed. */
+uint32_t runtimes_exe(const struct runtimes *rs, const struct address_space *space,
+		      const void **ret, size_t *ret_n);
+/* Takes the functions in an excerpt of the runtime @number. The record of the process, for the walk
+ * over its dump; NULL: not known. Borrowed. */
+const void *runtimes_excerpt(const struct runtimes *rs, uint32_t number,
+			     const struct address_space_who *who, const struct address_space *space,
+			     const uint8_t *bytes, size_t n);
 /* Whether the name of a frame is being read, or will be after runtimes_flush(). */
 bool runtimes_wants(const struct runtimes *rs, const struct address_space_who *who,
 		    const struct frame_record *frame);

@@ -3,7 +3,8 @@
  * The walker of bpf/lib is text without helpers; this file has its accessors for a stack dump. They
  * read the tables through the maps of the kernel's walkers. So kernel and agent share the tables,
  * the budget and the count of wanted tables. The process's mappings are an array of the caller. To
- * the walker they are pages behind the last possible page.
+ * the walker they are pages behind the last possible page. If the dump has an excerpt, the excerpt
+ * has the frames of the runtime.
  *
  * The process controls the bytes of the stack and the registers. As in the kernel, the accessors
  * check every number, so no value leads outside of the readable data.
@@ -24,6 +25,7 @@ static __u64 copy_to_edge(const struct table_space *space, __u64 address);
 #define WINDOW_TO_EDGE(space, address) copy_to_edge(space, address)
 
 #define WALK_RUNTIMES
+#define PYTHON_COPIED
 #include "lib/walk.bpf.h"
 
 /* Of the process's mapping table. */
@@ -40,6 +42,11 @@ struct table_space {
 	bool beyond; /* an earlier read went beyond the copied bytes */
 	struct table_page maps[PROCESS_PAGES_MAX];
 	struct walk_room room;
+	/* of the excerpt */
+	const __u64 *thread; /* NULL: not there */
+	const struct stack_dump_part *copied[PYTHON_EXCERPT_FRAMES];
+	size_t n_copied;
+	size_t next_copied; /* behind the one found last */
 };
 
 struct dumpwalk {
@@ -139,11 +146,30 @@ WALK_INLINE const struct v8_process *v8_process_of(const struct walk_ctx *c)
 	return NULL;
 }
 
-/* None: the machine stack is of the past, and CPython's list of frames, which is not in the dump,
- * of the present. */
+/* With an excerpt alone: the process's memory is of the present, and the dump of the past. */
 WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
 {
-	(void)c;
+	return c->space->from->process;
+}
+
+WALK_INLINE const __u64 *python_copied_thread(const struct walk_ctx *c)
+{
+	return c->space->thread;
+}
+
+/* The walk asks in the order of the list, and for a frame several times. */
+WALK_INLINE const __u64 *python_copied_frame(const struct walk_ctx *c, __u64 address)
+{
+	struct table_space *space = (struct table_space *)c->space;
+
+	for (size_t i = 0; i < space->n_copied; i++) {
+		const size_t at = (space->next_copied + i) % space->n_copied;
+
+		if (space->copied[at]->at != address)
+			continue;
+		space->next_copied = at;
+		return (const __u64 *)(const void *)(space->copied[at] + 1);
+	}
 	return NULL;
 }
 
@@ -157,6 +183,22 @@ static const struct walk_runtime *step_of(uint32_t runtime)
 								      FRAME_RUNTIMES(STEP_ROW)};
 
 	return runtime < FRAME_RUNTIME_MAX ? steps[runtime] : NULL;
+}
+
+static void take_excerpt(struct table_space *space, const struct dumpwalk_from *from)
+{
+	const struct stack_dump_part *part;
+	__u64 at = 0;
+
+	space->thread = NULL;
+	space->n_copied = space->next_copied = 0;
+	while ((part = stack_dump_next_part(from->excerpt, from->n_excerpt, &at))) {
+		if (part->what == PYTHON_PART_THREAD && part->n == PYTHON_THREAD_WORDS * 8)
+			space->thread = (const __u64 *)(const void *)(part + 1);
+		if (part->what == PYTHON_PART_FRAME && part->n == PYTHON_FRAME_WORDS * 8 &&
+		    space->n_copied < PYTHON_EXCERPT_FRAMES)
+			space->copied[space->n_copied++] = part;
+	}
 }
 
 void dumpwalk_walk(struct dumpwalk *dw, const struct dumpwalk_from *from,
@@ -179,6 +221,7 @@ void dumpwalk_walk(struct dumpwalk *dw, const struct dumpwalk_from *from,
 	dw->space.from = from;
 	dw->space.stack = ret;
 	dw->space.beyond = false;
+	take_excerpt(&dw->space, from);
 	if (n_maps)
 		memcpy(dw->space.maps, from->maps, n_maps * sizeof(*from->maps));
 	walk_begin(&c, FIRST_MAPPING, n_maps);

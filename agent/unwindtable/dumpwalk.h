@@ -24,6 +24,8 @@ struct tables;
  * @at:     address of the first of @n_bytes bytes
  * @maps:   of the process, sorted, none overlapping: @n_maps, 0 if nothing is known
  * @runtime: enum frame_runtime whose step the walk has
+ * @process: the record of the process for that runtime, for a walk with an excerpt; else NULL
+ * @excerpt: of the runtime's memory (shared/stack_dump.h), @n_excerpt bytes aligned to 8
  */
 struct dumpwalk_from {
 	const struct regs *regs;
@@ -33,6 +35,9 @@ struct dumpwalk_from {
 	const struct process_mapping *maps;
 	size_t n_maps;
 	uint32_t runtime;
+	const void *process;
+	const uint8_t *excerpt;
+	size_t n_excerpt;
 	enum settings_unwind mode;
 };
 

@@ -29,6 +29,7 @@
 #include "shared/sample.h"
 #include "unwindtable/dumpwalk.h"
 #include "unwindtable/processes.h"
+#include "unwindtable/runtime_exes.h"
 #include "unwindtable/slabmaker.h"
 #include "unwindtable/tablemaps.h"
 
@@ -39,6 +40,7 @@ struct unwind_publisher {
 	struct tables *tables;
 	struct processes *processes;
 	struct table_builder *builder;
+	struct runtime_exes *exes;
 	struct dumpwalk *dumpwalk;
 	struct process_mapping *maps; /* room for the largest table */
 	size_t n_maps;
@@ -129,14 +131,6 @@ static struct address_space_who who_of(const struct sample *sample)
 		.start_ns = sample->start_boottime_ns,
 		.exec_id = sample->exec_id,
 	};
-}
-
-static uint32_t runtime_of(const struct unwind_publisher *u, const struct sample *sample,
-			   const struct address_space *space)
-{
-	const struct address_space_who who = who_of(sample);
-
-	return runtimes_of(u->opts.runtimes, &who, space);
 }
 
 /* The map of a runtime's processes; -1: it has none. */
@@ -256,6 +250,42 @@ static bool want_missing(struct unwind_publisher *u, const struct dumpwalk_stack
 	return coming;
 }
 
+void unwind_publisher_names(struct unwind_publisher *u, const struct stack_dump *dump,
+			    const struct address_space *space)
+{
+	const struct address_space_who who = who_of(&dump->sample);
+
+	(void)runtimes_excerpt(u->opts.runtimes, dump->runtime, &who, space, dump->excerpt,
+			       dump->n_excerpt);
+}
+
+/* The runtime's part of the dump: the names in its excerpt, and the step for the walk. A dump
+ * without excerpt tells which program it is of, so that the next one has an excerpt. */
+static void take_runtime(struct unwind_publisher *u, const struct stack_dump *dump,
+			 const struct address_space *space, struct dumpwalk_from *ret)
+{
+	const struct address_space_who who = who_of(&dump->sample);
+	const void *value;
+	uint32_t runtime;
+	size_t n;
+
+	if (dump->runtime)
+		ret->process = runtimes_excerpt(u->opts.runtimes, dump->runtime, &who, space,
+						dump->excerpt, dump->n_excerpt);
+	if (ret->process) {
+		ret->runtime = dump->runtime;
+		ret->excerpt = dump->excerpt;
+		ret->n_excerpt = dump->n_excerpt;
+		return;
+	}
+	ret->runtime = runtimes_of(u->opts.runtimes, &who, space);
+	if (!dump->exe->inode)
+		return;
+	runtime = runtimes_exe(u->opts.runtimes, space, &value, &n);
+	if (value)
+		runtime_exes_learn(u->exes, dump->exe, runtime, value, n);
+}
+
 int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *dump,
 			  const struct address_space *space, struct sample *ret,
 			  uint16_t *ret_waits)
@@ -275,7 +305,7 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 	make_maps(u, space);
 	from.maps = u->maps;
 	from.n_maps = u->n_maps;
-	from.runtime = runtime_of(u, &dump->sample, space);
+	take_runtime(u, dump, space, &from);
 	dumpwalk_walk(u->dumpwalk, &from, &stack);
 	*ret = dump->sample;
 	(void)sample_set_user(ret, stack.words, stack.n, stack.n_rows); /* our own words */
@@ -441,6 +471,9 @@ static int unwind_publisher_init(struct unwind_publisher *u)
 		return -ENOMEM;
 	r = start_tables(u);
 	if (!r)
+		r = runtime_exes_new(u->opts.kernel.runtime_exes, u->opts.kernel.n_runtimes,
+				     &u->exes);
+	if (!r)
 		r = dumpwalk_new(u->tables, &u->dumpwalk);
 	if (!r)
 		r = processes_new(&kernel, &u->processes);
@@ -471,6 +504,7 @@ void unwind_publisher_free(struct unwind_publisher *u)
 		return;
 	table_builder_free(u->builder);
 	processes_free(u->processes);
+	runtime_exes_free(u->exes);
 	dumpwalk_free(u->dumpwalk);
 	tables_free(u->tables);
 	slabmaker_free(u->slabs);

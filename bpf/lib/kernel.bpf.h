@@ -104,8 +104,23 @@ struct css_set {
 	struct cgroup_subsys_state *subsys[1]; /* one element for each enum cgroup_subsys_id */
 };
 
+struct super_block {
+	__u32 s_dev;
+};
+
+struct inode {
+	unsigned long i_ino;
+	__u32 i_generation;
+	struct super_block *i_sb;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
 struct mm_struct {
 	unsigned long start_stack; /* start of the program's initial stack */
+	struct file *exe_file;
 };
 
 typedef struct {

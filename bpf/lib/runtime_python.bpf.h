@@ -29,9 +29,19 @@
  */
 
 #include "shared/python.h"
+#include "shared/stack_dump.h"
 
 /* Accessor: the process, NULL: no frames of Python are known. */
 WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c);
+
+/*
+ * The walk over a stack dump defines PYTHON_COPIED: the frames are in the dump's excerpt, whose
+ * words these accessors return; NULL: not there.
+ */
+#ifdef PYTHON_COPIED
+WALK_INLINE const __u64 *python_copied_thread(const struct walk_ctx *c);
+WALK_INLINE const __u64 *python_copied_frame(const struct walk_ctx *c, __u64 address);
+#endif
 
 /* The words of w->aside.of_runtime. */
 enum {
@@ -53,7 +63,9 @@ enum {
 	PYTHON_CODE,
 	PYTHON_INSTR, /* the two words around it, */
 	PYTHON_ENTRY, /* not shifted yet */
+	PYTHON_CHECK, /* of the code object: in excerpts only */
 };
+_Static_assert(PYTHON_CHECK + 1 == PYTHON_FRAME_WORDS, "as in an excerpt");
 
 #define PYTHON_WORDS(bytes) ((bytes) / 8)
 /* The window's bytes below the frame. */
@@ -104,6 +116,55 @@ WALK_INLINE int python_word(const struct walk_ctx *c, __u64 address, __u64 *ret)
 	return 0;
 }
 
+/* Whether @address is in the machine frame of the loop. */
+WALK_INLINE int python_in_native(const struct walk *w, __u64 address)
+{
+	return address >= w->aside.sp && address < w->aside.cfa;
+}
+
+#ifdef PYTHON_COPIED
+
+WALK_INLINE int python_begin_thread(const struct walk_ctx *c, const struct python_process *p)
+{
+	const __u64 *thread = python_copied_thread(c);
+	__u64 *mine = c->w->aside.of_runtime;
+
+	(void)p;
+	if (!thread)
+		return -1;
+	mine[PYTHON_AT] = thread[0];
+	mine[PYTHON_CFRAME] = thread[1];
+	mine[PYTHON_OUTER] = thread[2];
+	return 0;
+}
+
+WALK_INLINE int python_frame(const struct walk_ctx *c, const struct python_process *p)
+{
+	const __u64 *frame = python_copied_frame(c, c->w->aside.of_runtime[PYTHON_AT]);
+
+	(void)p;
+	if (!frame)
+		return -1;
+	for (int i = 0; i < PYTHON_CHECK; i++)
+		c->w->aside.of_frame[i] = frame[i];
+	return 0;
+}
+
+/* @code is of the frame at PYTHON_AT. */
+WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_process *p, __u64 code,
+			     __u64 *ret)
+{
+	const __u64 *frame = python_copied_frame(c, c->w->aside.of_runtime[PYTHON_AT]);
+
+	(void)p;
+	if (!frame || frame[PYTHON_CODE] != code)
+		return -1;
+	*ret = frame[PYTHON_CHECK];
+	return 0;
+}
+
+#else
+
 /* The thread's innermost frame into PYTHON_AT; 0 for a thread without Python. Not 0 if unreadable,
  * with the address in PYTHON_AT. */
 WALK_INLINE int python_begin_thread(const struct walk_ctx *c, const struct python_process *p)
@@ -133,12 +194,6 @@ WALK_INLINE int python_begin_thread(const struct walk_ctx *c, const struct pytho
 		return -1;
 	WALK_FENCE();
 	return python_word(c, mine[PYTHON_AT], &mine[PYTHON_AT]);
-}
-
-/* Whether @address is in the machine frame of the loop. */
-WALK_INLINE int python_in_native(const struct walk *w, __u64 address)
-{
-	return address >= w->aside.sp && address < w->aside.cfa;
 }
 
 /* The frame's words, from @words on, into w->aside.of_frame. @words has @mask + 1 words. */
@@ -180,6 +235,33 @@ WALK_INLINE int python_frame(const struct walk_ctx *c, const struct python_proce
 	python_take(c, p, room->window.words, WINDOW_WORDS - 1, (at - place->at) / 8);
 	return 0;
 }
+
+/* The word of the code object read last. */
+WALK_INLINE __u64 python_code_word(const struct walk_ctx *c, __u64 off)
+{
+	return walk_room(c)->object[(off / 8) & (WALK_OBJECT_WORDS - 1)];
+}
+
+/* The check of the code object at @code. Not 0 if unreadable. */
+WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_process *p, __u64 code,
+			     __u64 *ret)
+{
+	const __u64 n = ((__u64)p->code_lines & (PYTHON_CODE_BYTES - 8)) + 8;
+	__u64 hash = 0;
+
+	if (window_read(c->space, walk_room(c)->object, n, code))
+		return -1;
+	hash = walk_hash(hash, python_code_word(c, p->code_filename));
+	hash = walk_hash(hash, python_code_word(c, p->code_name));
+	hash = walk_hash(hash, python_code_word(c, p->code_qualname));
+	hash = walk_hash(hash, python_code_word(c, p->code_lines));
+	hash = walk_hash(hash, (__u32)(python_code_word(c, p->code_first_line) >>
+				       (p->code_first_line & 4) * 8));
+	*ret = hash >> 32;
+	return 0;
+}
+
+#endif
 
 /* ---------------------------------------------------------------- frames */
 
@@ -243,31 +325,6 @@ WALK_INLINE __u32 python_leave(const struct walk_ctx *c)
 	mine[PYTHON_STATE] = PYTHON_BEGUN;
 	mine[PYTHON_AT] = previous;
 	return WALK_NATIVE;
-}
-
-/* The word of the code object read last. */
-WALK_INLINE __u64 python_code_word(const struct walk_ctx *c, __u64 off)
-{
-	return walk_room(c)->object[(off / 8) & (WALK_OBJECT_WORDS - 1)];
-}
-
-/* The check of the code object at @code. Not 0 if unreadable. */
-WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_process *p, __u64 code,
-			     __u64 *ret)
-{
-	const __u64 n = ((__u64)p->code_lines & (PYTHON_CODE_BYTES - 8)) + 8;
-	__u64 hash = 0;
-
-	if (window_read(c->space, walk_room(c)->object, n, code))
-		return -1;
-	hash = walk_hash(hash, python_code_word(c, p->code_filename));
-	hash = walk_hash(hash, python_code_word(c, p->code_name));
-	hash = walk_hash(hash, python_code_word(c, p->code_qualname));
-	hash = walk_hash(hash, python_code_word(c, p->code_lines));
-	hash = walk_hash(hash, (__u32)(python_code_word(c, p->code_first_line) >>
-				       (p->code_first_line & 4) * 8));
-	*ret = hash >> 32;
-	return 0;
 }
 
 /* Store the frame in w->aside.of_frame. */
@@ -353,6 +410,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct python_process);
 } python_processes __weak SEC(".maps");
+
+/* Programs with CPython, for stack dumps (excerpt_python.bpf.h). The agent writes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PYTHON_EXES_MAX);
+	__type(key, struct exe_key);
+	__type(value, struct python_exe);
+} python_exes __weak SEC(".maps");
 
 #endif
 

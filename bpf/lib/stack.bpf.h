@@ -69,8 +69,10 @@ struct stack {
 	struct regs regs; /* of the task in user mode, then of signal frames */
 	__u64 dumped;	  /* 1: copying was tried (stack_dump.bpf.h) */
 	__u64 dump_id;	  /* of a wait's copy; 0: there is none */
-	__u64 weight;	  /* of the sample, in SAMPLE_ONEs (cgroup_sampling.bpf.h) */
-	union {		  /* by walk.runtime */
+	__u64 names;  /* 1: an excerpt comes before the walk (STACK_DUMP_NAMES), 2: it is under way
+		       */
+	__u64 weight; /* of the sample, in SAMPLE_ONEs (cgroup_sampling.bpf.h) */
+	union {	      /* by walk.runtime */
 		struct python_process python;
 		struct hotspot_process hotspot;
 		struct v8_process v8;
@@ -223,6 +225,7 @@ static __always_inline void stack_begin(struct task_struct *task, struct stack *
 	s->walk.end = SAMPLE_END_NO_USER;
 	s->dumped = 0;
 	s->dump_id = 0;
+	s->names = 0;
 }
 
 /* Set the name of the process. Only new stacks and dumps need it. */
@@ -295,6 +298,17 @@ static __always_inline int stack_runtime(struct stack *s, __u32 runtime)
 	return 0;
 }
 
+/* The walk has the step of @runtime, if the process is in the runtime's map. */
+static __always_inline void stack_begin_runtime(struct stack *s, __u32 runtime)
+{
+	s->walk.runtime = FRAME_RUNTIME_NONE;
+	if (!runtime || !stack_runtime(s, runtime))
+		return;
+	s->walk.runtime = runtime;
+	__builtin_memset(&s->walk.aside, 0, sizeof(s->walk.aside));
+	s->walk.aside.before.hash = s->walk.hash;
+}
+
 /* Find the process's mappings, none without a record of its present state, and its runtime. */
 static __always_inline void stack_process(struct stack *s, __u64 *mappings, __u64 *n_mappings)
 {
@@ -318,11 +332,7 @@ static __always_inline void stack_process(struct stack *s, __u64 *mappings, __u6
 		return;
 	}
 	s->walk.flags &= ~SAMPLE_FLAG_NO_PROCESS;
-	if (runtime && stack_runtime(s, runtime)) {
-		s->walk.runtime = runtime;
-		__builtin_memset(&s->walk.aside, 0, sizeof(s->walk.aside));
-		s->walk.aside.before.hash = s->walk.hash;
-	}
+	stack_begin_runtime(s, runtime);
 }
 
 static __always_inline struct walk_ctx stack_walk_ctx(struct stack *s, struct stack_room *room)

@@ -61,6 +61,17 @@ struct stack_dump_scratch {
 	__type(value, struct stack_dump_record);
 };
 
+/* The file that the current task executes. */
+static __always_inline void stack_dump_exe(struct exe_key *ret)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct inode *inode = BPF_CORE_READ(task, mm, exe_file, f_inode);
+
+	ret->inode = BPF_CORE_READ(inode, i_ino);
+	ret->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	ret->generation = BPF_CORE_READ(inode, i_generation);
+}
+
 /* Whether to dump the stack before the walk, or after. */
 static __always_inline int stack_dump_before(const struct stack *s)
 {
@@ -71,6 +82,21 @@ static __always_inline int stack_dump_before(const struct stack *s)
 static __always_inline int stack_dump_after(const struct stack *s)
 {
 	return cfg.dumps_per_second && !s->dumped && (s->walk.flags & SAMPLE_FLAG_AWAITS);
+}
+
+/* Whether the names of the process may be gone before the agent reads them, and an excerpt can have
+ * them: Python's. The excerpt's program then goes on to the walk. */
+static __always_inline int stack_dump_names(struct stack *s)
+{
+	struct exe_key exe = {0};
+
+	if (!cfg.dumps_per_second || s->walk.end != WALK_ON ||
+	    s->walk.runtime != FRAME_RUNTIME_PYTHON ||
+	    bpf_ktime_get_boot_ns() - s->key.start_boottime_ns >= PYTHON_YOUNG_NS)
+		return 0;
+	stack_dump_exe(&exe);
+	s->names = bpf_map_lookup_elem(&python_exes, &exe) != NULL;
+	return s->names;
 }
 
 /* Whether the budget of this second permits another dump. */
@@ -139,26 +165,36 @@ static __always_inline void stack_dump_describe(struct stack_dump_record *c, con
 	c->head.time_ns = now_ns;
 	c->head.at = regs_sp(&s->regs) & ~7ull;
 	c->head.kind = kind;
+	c->head.n_excerpt = 0;
+	c->head.runtime = FRAME_RUNTIME_NONE;
+	__builtin_memset(&c->head.exe, 0, sizeof(c->head.exe));
+	if (!(s->walk.flags & SAMPLE_FLAG_AWAITS)) /* before the walk */
+		stack_dump_exe(&c->head.exe);
 	c->head.regs = s->regs;
 	bpf_probe_read_kernel(c->data, SAMPLE_KERNEL_FRAMES_MAX * 8, s->value.frames);
 }
 
-/* Wake the agent when a quarter of the ring is full; the agent also looks every second or two. */
-static __always_inline int stack_dump_send(struct stack_dump_record *c)
+/* Wake the agent when a quarter of the ring is full; the agent also looks every second or two.
+ * Returns STACK_DUMP_TAKEN or STACK_DUMP_RING_FULL. */
+static __always_inline __u32 stack_dump_send(struct stack_dump_record *c)
 {
-	__u64 size = sizeof(c->head) + stack_dump_bytes_off(c) + c->head.n_bytes, flags;
+	__u64 size =
+		sizeof(c->head) + stack_dump_bytes_off(c) + c->head.n_bytes + c->head.n_excerpt;
+	__u64 flags;
 
 	if (size > sizeof(*c))
-		return -1;
+		return STACK_DUMP_RING_FULL;
 	flags = bpf_ringbuf_query(&stack_dumps, BPF_RB_AVAIL_DATA) >
 				bpf_ringbuf_query(&stack_dumps, BPF_RB_RING_SIZE) / 4
 			? BPF_RB_FORCE_WAKEUP
 			: BPF_RB_NO_WAKEUP;
-	return (int)bpf_ringbuf_output(&stack_dumps, c, size, flags);
+	return bpf_ringbuf_output(&stack_dumps, c, size, flags) ? STACK_DUMP_RING_FULL
+								: STACK_DUMP_TAKEN;
 }
 
-static __always_inline __u32 stack_dump_try(struct stack_dump_record *c, struct window *win,
-					    const struct stack *s, __u32 kind)
+/* Copy the stack of @s, after stack_user(), into the record. STACK_DUMP_TAKEN: it is filled. */
+static __always_inline __u32 stack_dump_fill(struct stack_dump_record *c, struct window *win,
+					     const struct stack *s, __u32 kind)
 {
 	__u64 now_ns = bpf_ktime_get_boot_ns();
 	__u32 stat = stack_dump_permit(s->key.tgid, now_ns);
@@ -167,19 +203,17 @@ static __always_inline __u32 stack_dump_try(struct stack_dump_record *c, struct 
 		return stat;
 	stack_dump_describe(c, s, kind, now_ns);
 	stack_dump_bytes(c, win);
-	if (!c->head.n_bytes)
-		return STACK_DUMP_UNREADABLE;
-	return stack_dump_send(c) ? STACK_DUMP_RING_FULL : STACK_DUMP_TAKEN;
+	return c->head.n_bytes ? STACK_DUMP_TAKEN : STACK_DUMP_UNREADABLE;
 }
 
-/* Copy the stack of @s, after stack_user(). True on success: then do not count the stack in the
- * stack maps. */
-static __always_inline int stack_dump_out(struct stack_dump_record *c, struct window *win,
-					  struct stack *s, __u32 kind)
+/* Send the record, if @stat says that it is filled, and count it. True on success: then do not
+ * count the stack in the stack maps. */
+static __always_inline int stack_dump_out(struct stack_dump_record *c, struct stack *s, __u32 stat)
 {
-	__u32 stat = stack_dump_try(c, win, s, kind);
 	__u64 *count;
 
+	if (stat == STACK_DUMP_TAKEN)
+		stat = stack_dump_send(c);
 	s->dumped = 1;
 	count = bpf_map_lookup_elem(&stack_dump_stats, &stat);
 	if (count)

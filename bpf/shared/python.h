@@ -68,4 +68,50 @@ struct python_process {
 };
 _Static_assert(sizeof(struct python_process) == 168, "value of the map of Python processes");
 
+/*
+ * A program with CPython, for processes of it that the agent does not know yet. A stack dump of
+ * such a process gets an excerpt (stack_dump.h) with the list of frames, and with the code objects
+ * that no earlier excerpt of the process has. The file's layout is enough for that. The pointer to
+ * the thread's state is one of some candidates: the state has the thread pointer as the thread's
+ * id, which proves it.
+ */
+
+/* Programs with CPython, 240 bytes of kernel memory each. Reached: all are forgotten, and learnt
+ * again. */
+#define PYTHON_EXES_MAX	      1024
+/* Candidates. Reached: a process with another place has native frames until the agent reads it. */
+#define PYTHON_STATES_MAX     4
+/* Frames in an excerpt. Reached: the others are `[python: unreadable]`. */
+#define PYTHON_EXCERPT_FRAMES 96
+/* Nanoseconds that a process with CPython has excerpts beside its walks: the names of a process
+ * that ends before the agent reads them are there. */
+#define PYTHON_YOUNG_NS	      5000000000ull
+
+struct python_exe {
+	struct python_process process;	    /* without loops and tstate_at */
+	__s64 tstate_at[PYTHON_STATES_MAX]; /* candidates; zeros behind the last */
+	__u16 thread_id;		    /* in the thread state */
+	__u16 string_length;		    /* characters */
+	__u16 string_state;		    /* int with the width of a character */
+	__u16 string_data;		    /* the last place where the characters may begin */
+	__u16 bytes_length;
+	__u16 bytes_data;
+	__u8 string_kind; /* the width's lowest bit in string_state */
+	__u8 pad[3];
+};
+_Static_assert(sizeof(struct python_exe) == 216, "value of the map of programs with Python");
+
+/* The parts of an excerpt. */
+enum python_part {
+	PYTHON_PART_THREAD, /* at: tstate_at; PYTHON_THREAD_WORDS words: the first frame, the
+			       cframe, the frame of the cframe before, each 0 if there is none */
+	PYTHON_PART_FRAME,  /* at: address; PYTHON_FRAME_WORDS words: the caller's frame, the code
+			       object without tag, the words around instr and entry, the check.
+			       Innermost first */
+	PYTHON_PART_MEMORY, /* the bytes at the address: a code object, a string, a line table */
+	PYTHON_PART_MAX,
+};
+#define PYTHON_THREAD_WORDS 3
+#define PYTHON_FRAME_WORDS  5
+
 #endif

@@ -56,6 +56,7 @@ _Static_assert(sizeof(struct settings) == 24, "read-only data of the programs");
 enum settings_program {
 	SETTINGS_WALK = FRAME_RUNTIME_NONE,
 	SETTINGS_DUMP = FRAME_RUNTIME_MAX,
+	SETTINGS_DUMP_PYTHON, /* the dump with an excerpt */
 	SETTINGS_PROGRAMS,
 };
 

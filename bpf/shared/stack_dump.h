@@ -24,32 +24,79 @@
 #define STACK_DUMP_BYTES      16384
 #define STACK_DUMP_READ_BYTES 1024
 
+/*
+ * An excerpt: what a language runtime keeps in memory about the stack, copied with the dump because
+ * the process may have ended when the agent walks. It is a list of parts, each behind a head. The
+ * runtime's header says what the parts are.
+ */
+#define STACK_DUMP_EXCERPT_BYTES 14336
+
+struct stack_dump_part {
+	__u64 at;   /* address in the process, or the runtime's own number */
+	__u32 n;    /* bytes behind this head; the next head is at a multiple of 8 */
+	__u32 what; /* the runtime's kind of part */
+};
+
+/* The file that a process executes, by the kernel's numbers. The agent never interprets them: a
+ * dump tells the agent the numbers of a process, and the agent gives these back for later processes
+ * (python_exes). So it does not matter that overlayfs shows other numbers to programs. */
+struct exe_key {
+	__u64 inode; /* 0: none */
+	__u32 device;
+	__u32 generation; /* tells files apart that had the number one after the other */
+};
+
 /* The event of a dump. */
 enum stack_dump_kind {
 	STACK_DUMP_ONCPU,
 	STACK_DUMP_OFFCPU,
+	STACK_DUMP_NAMES, /* no sample and no stack: an excerpt alone, beside a walk in the kernel
+			   */
 	STACK_DUMP_KIND_MAX,
 };
 
-/* A record of the ring: this head, then the kernel frames, then the stack bytes. */
+/* A record of the ring: this head, then the kernel frames, the stack bytes, the excerpt. */
 struct stack_dump_head {
 	struct sample_key key;	 /* end: unused; stack_hash: the id, for STACK_DUMP_OFFCPU */
 	struct sample_head head; /* no user frames; pad: the awaited executable, 0: none */
 	__u64 time_ns;		 /* boot clock */
 	__u64 at;		 /* address of the first stack byte, a multiple of 8 */
 	__u32 n_bytes;
-	__u32 kind; /* enum stack_dump_kind */
+	__u32 kind;	 /* enum stack_dump_kind */
+	__u32 n_excerpt; /* bytes, a multiple of 8 */
+	__u32 runtime;	 /* enum frame_runtime of the excerpt; FRAME_RUNTIME_NONE: there is none */
+	struct exe_key exe; /* of a process that the walker does not know; else zeros */
 	struct regs regs;
 };
 
 struct stack_dump_record {
 	struct stack_dump_head head;
-	__u8 data[SAMPLE_KERNEL_FRAMES_MAX * 8 + STACK_DUMP_BYTES];
+	__u8 data[SAMPLE_KERNEL_FRAMES_MAX * 8 + STACK_DUMP_BYTES + STACK_DUMP_EXCERPT_BYTES];
 };
+/* The largest value of a map with one for each CPU. */
+_Static_assert(sizeof(struct stack_dump_record) <= 32768, "fits");
+
+/* The part at @bytes + *@at, of @n bytes; NULL: none, or malformed. Moves *@at to the next one. */
+static inline __attribute__((unused)) const struct stack_dump_part *
+stack_dump_next_part(const __u8 *bytes, __u64 n, __u64 *at)
+{
+	const struct stack_dump_part *part =
+		(const struct stack_dump_part *)(const void *)(bytes + *at);
+	__u64 rest = n - *at;
+
+	if (*at >= n || rest < sizeof(*part))
+		return 0;
+	rest -= sizeof(*part);
+	if (part->n > rest)
+		return 0;
+	*at += sizeof(*part) + ((part->n + 7ull) & ~7ull);
+	return part;
+}
 
 /* Outcomes of the attempts. */
 enum stack_dump_stat {
 	STACK_DUMP_TAKEN,
+	STACK_DUMP_NAMED,	 /* STACK_DUMP_NAMES */
 	STACK_DUMP_OVER_CPU,	 /* the CPU's limit of this second is reached */
 	STACK_DUMP_OVER_PROCESS, /* the process's limit is reached */
 	STACK_DUMP_UNREADABLE,	 /* nothing at the stack pointer */

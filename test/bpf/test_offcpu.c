@@ -484,7 +484,7 @@ static void test_verifier_cost(void **state)
 	assert_int_equal(check_verified(bpfobj_verifier(oncpu_object(b->oc))), 2);
 	for (uint32_t i = FRAME_RUNTIME_NONE + 1; i < FRAME_RUNTIME_MAX; i++) {
 		assert_int_equal(bpfobj_load_runtime(oncpu_object(b->oc), i, &loaded), 0);
-		assert_int_equal(check_verified(&loaded.verifier), 1);
+		assert_true(check_verified(&loaded.verifier) > 0);
 		bpfobj_runtime_deinit(&loaded);
 	}
 }

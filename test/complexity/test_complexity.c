@@ -37,6 +37,7 @@
 #include "goheap/gototals.h"
 #include "goheap/gounpacked.h"
 #include "runtimes/hotspot_line.h"
+#include "runtimes/excerpt.h"
 #include "runtimes/python_line.h"
 #include "runtimes/v8_baseline.h"
 #include "runtimes/v8_lines.h"
@@ -1019,6 +1020,30 @@ static uint64_t jitdump_lines(size_t n)
 
 /* ---------------------------------------------------------------- runtimes */
 
+/* Reads of @n parts, in another order than that of the excerpt. */
+static uint64_t excerpt_parts(size_t n)
+{
+	const size_t part_bytes = sizeof(struct stack_dump_part) + 8;
+	uint8_t *bytes = calloc(n, part_bytes);
+	uint64_t before, word;
+	struct excerpt e;
+
+	assert_non_null(bytes);
+	assert_true(n <= EXCERPT_PARTS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		const struct stack_dump_part part = {.at = 4096 + 64 * (n - i), .n = 8};
+
+		memcpy(bytes + i * part_bytes, &part, sizeof(part));
+	}
+	before = count_now();
+	excerpt_init(&e, bytes, n * part_bytes, 0);
+	for (size_t i = 1; i <= n; i++)
+		assert_int_equal(memory_read(&e.memory, 4096 + 64 * (i * 7 % n + 1), &word, 8), 0);
+	before = count_now() - before;
+	free(bytes);
+	return before;
+}
+
 /* The line of the last instruction of a function with @n lines, by all shapes of tables. */
 static uint64_t python_lines(size_t n)
 {
@@ -1142,6 +1167,7 @@ static const struct input inputs[] = {
 	{"ehframe: rules", ehframe_rules, 2048},
 	{"elfinflate: empty blocks", elfinflate_blocks, 1 << 16},
 	{"elfinflate: zeros", elfinflate_zeros, 1 << 18},
+	{"excerpt: many parts", excerpt_parts, 64},
 	{"python_line: many lines", python_lines, 4096},
 	{"hotspot_line: many lines", java_lines, 4096},
 	{"v8_places: many lines", javascript_lines, 2048},

@@ -1,45 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Registers and stack bytes are the process's own choice. */
+/* Registers, stack bytes and the excerpt are the process's own choice. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "profile/sample.h"
+#include "shared/python.h"
 #include "support/usertables.h"
 #include "unwindtable/dumpwalk.h"
 
 /* The first bytes are pc, sp, fp and how the others are to be taken; the others are the stack. */
 struct input {
 	uint64_t pc, sp, fp, at;
-	uint8_t n_maps, mode, pad[6];
+	uint8_t n_maps, mode, n_excerpt,
+		pad[5]; /* @n_excerpt: parts of 56 bytes; they come first */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct usertables *u;
 	static struct dumpwalk *cw;
+	/* all code is the loop's */
+	static const struct python_process python = {
+		.loops = {{0, 1ull << 47}},
+		.frame_entry = 70,
+		.activation = PYTHON_OWNER,
+	};
+	static _Alignas(8) uint8_t excerpt[UINT8_MAX * 56];
 	struct dumpwalk_stack got;
 	struct dumpwalk_from from;
 	struct sample sample = {0};
 	struct input in;
 	struct regs regs;
+	size_t n_excerpt;
 
 	if (size < sizeof(in))
 		return 0;
 	if (!u && (!(u = usertables_new()) || dumpwalk_new(usertables_tables(u), &cw)))
 		abort();
 	memcpy(&in, data, sizeof(in));
+	data += sizeof(in);
+	size -= sizeof(in);
+	n_excerpt = in.n_excerpt * 56u < size ? in.n_excerpt * 56u : size;
+	memcpy(excerpt, data, n_excerpt);
+	data += n_excerpt;
+	size -= n_excerpt;
 	regs = usertables_regs(in.pc, in.sp, in.fp);
 	from = (struct dumpwalk_from){
 		.regs = &regs,
 		.at = in.at & ~7ull,
-		.bytes = data + sizeof(in),
-		.n_bytes =
-			size - sizeof(in) < STACK_DUMP_BYTES ? size - sizeof(in) : STACK_DUMP_BYTES,
+		.bytes = data,
+		.n_bytes = size < STACK_DUMP_BYTES ? size : STACK_DUMP_BYTES,
 		.maps = usertables_maps(u),
 		.n_maps = in.n_maps % (USERTABLES_MAPS + 1),
 		.mode = in.mode % SETTINGS_UNWIND_MAX,
+		.runtime = n_excerpt ? FRAME_RUNTIME_PYTHON : FRAME_RUNTIME_NONE,
+		.process = n_excerpt ? &python : NULL,
+		.excerpt = excerpt,
+		.n_excerpt = n_excerpt,
 	};
 	dumpwalk_walk(cw, &from, &got);
 	dumpwalk_rest(cw);

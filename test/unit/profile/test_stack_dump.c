@@ -72,6 +72,54 @@ static void test_decode(void **state)
 	}
 }
 
+struct excerpt_row {
+	const char *name;
+	uint32_t n, runtime, n_bytes;
+	size_t cut;
+	int want;
+};
+
+static const struct excerpt_row excerpt_rows[] = {
+	{"usual", 560, FRAME_RUNTIME_PYTHON, 4096, 0, STACK_DUMP_OK},
+	{"as much as there can be", STACK_DUMP_EXCERPT_BYTES, FRAME_RUNTIME_PYTHON,
+	 STACK_DUMP_BYTES, 0, STACK_DUMP_OK},
+	{"too much", STACK_DUMP_EXCERPT_BYTES + 8, FRAME_RUNTIME_PYTHON, 0, 0, STACK_DUMP_ODD},
+	{"one byte short", 560, FRAME_RUNTIME_PYTHON, 4096, 1, STACK_DUMP_ODD},
+	{"no such runtime", 560, FRAME_RUNTIME_MAX, 4096, 0, STACK_DUMP_ODD},
+	{"not whole words", 564, FRAME_RUNTIME_PYTHON, 4096, 0, STACK_DUMP_ODD},
+	{"behind a stack without whole words", 560, FRAME_RUNTIME_PYTHON, 4092, 0, STACK_DUMP_ODD},
+};
+
+static void test_excerpt(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(excerpt_rows); i++) {
+		static struct stack_dump_record record;
+		const struct excerpt_row *row = &excerpt_rows[i];
+		struct stack_dump dump;
+
+		row_begin(row->name);
+		record.head = (struct stack_dump_head){.key = {.tgid = 42},
+						       .head = {.count = 1, .n_kernel = 3},
+						       .at = AT,
+						       .n_bytes = row->n_bytes,
+						       .n_excerpt = row->n,
+						       .runtime = row->runtime,
+						       .exe = {.inode = 7}};
+		assert_int_equal(stack_dump_decode(&record,
+						   sizeof(record.head) + 3 * 8 + row->n_bytes +
+							   row->n - row->cut,
+						   &dump),
+				 row->want);
+		if (row->want)
+			continue;
+		assert_int_equal(dump.runtime, row->runtime);
+		assert_int_equal(dump.n_excerpt, row->n);
+		assert_ptr_equal(dump.excerpt, record.data + 3 * 8 + row->n_bytes);
+		assert_int_equal(dump.exe->inode, 7);
+	}
+}
+
 static void test_rates(void **state)
 {
 	(void)state;
@@ -87,6 +135,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_excerpt),
 		cmocka_unit_test(test_rates),
 	};
 

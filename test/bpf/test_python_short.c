@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Processes with CPython that end before the agent reads them, on Debian's interpreter and all of
+ * pyenv's: their functions and lines come with the stack dumps. Only the first processes of a
+ * program, from which the agent learns it, have native frames.
+ */
+#include "support/test.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "procmap/address_space.h"
+#include "shared/sample.h"
+#include "support/pythons.h"
+#include "support/sampling.h"
+#include "support/until.h"
+
+/* Below the rate of stack dumps of a process. */
+#define RATE   197
+#define WANT   60
+#define SCRIPT "test/data/python/short.py"
+
+struct bench {
+	struct sampling on;
+	const char *source; /* of the script */
+	uint64_t n;	    /* samples with frames of Python */
+	uint64_t n_burn;    /* ... in burn() */
+	uint64_t n_right;   /* ... with its callers and lines */
+	uint64_t n_gone;    /* ... with frames without a name */
+	uint64_t n_native;  /* samples without, after the first with */
+	uint64_t n_first;   /* ... before it */
+};
+
+static uint64_t line_of(const struct bench *b, const char *comment)
+{
+	const char *at = strstr(b->source, comment);
+	uint64_t line = 1;
+
+	assert_non_null(at);
+	for (const char *c = b->source; c < at; c++)
+		line += *c == '\n';
+	return line;
+}
+
+static bool is_function(const struct cpu_stack *stack, size_t i, const char *name)
+{
+	const struct image *image = stack->frames[i].image;
+
+	return image->kind == IMAGE_RUNTIME && strcmp(image->function.name, name) == 0;
+}
+
+/* Whether the Python functions from @at on are burn() and its callers. To 3.10 a loop's native
+ * frame lies between them. */
+static bool is_right(const struct bench *b, const struct cpu_stack *stack, size_t at)
+{
+	static const struct {
+		const char *name;
+		const char *called;
+	} wants[] = {{"burn", NULL},
+		     {"middle", "# in middle"},
+		     {"outer", "# in outer"},
+		     {"<module>", "# in <module>"}};
+
+	for (size_t i = 0; i < array_size(wants); i++, at++) {
+		while (at < stack->n && stack->frames[at].image->kind != IMAGE_RUNTIME)
+			at++;
+		if (at >= stack->n || !is_function(stack, at, wants[i].name) ||
+		    !strstr(stack->frames[at].image->function.file, "short.py"))
+			return false;
+		if (wants[i].called && stack->frames[at].vaddr != line_of(b, wants[i].called))
+			return false;
+	}
+	return true;
+}
+
+static void look(struct bench *b, const struct sample *sample, const struct cpu_stack *stack)
+{
+	bool gone = false;
+	size_t burn = 0;
+
+	if (!sample->n_runtime) {
+		*(b->n ? &b->n_native : &b->n_first) += sample->count;
+		return;
+	}
+	for (size_t i = 0; i < stack->n; i++)
+		gone |= stack->frames[i].image->kind == IMAGE_BROKEN;
+	while (burn < stack->n && !is_function(stack, burn, "burn"))
+		burn++;
+	b->n += sample->count;
+	b->n_gone += gone ? sample->count : 0;
+	if (burn == stack->n)
+		return;
+	b->n_burn += sample->count;
+	b->n_right += is_right(b, stack, burn) ? sample->count : 0;
+}
+
+static void take(void *ctx, const struct sample *sample)
+{
+	struct cpu_stack stack = {.n = 0};
+	struct bench *b = ctx;
+
+	if (!sample->n_user || strncmp(sample->comm, "python", 6) != 0)
+		return;
+	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
+	look(b, sample, &stack);
+	cpu_stack_deinit(&stack);
+}
+
+static bool enough(void *ctx)
+{
+	const struct bench *b = ctx;
+
+	return b->n_burn >= WANT;
+}
+
+static void spawn_for_ever(const char *path)
+{
+	for (;;) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			execl(path, "python", SCRIPT, NULL);
+			_exit(127);
+		}
+		waitpid(pid, NULL, 0);
+	}
+}
+
+static void run(struct bench *b, const char *path)
+{
+	pid_t spawner;
+
+	assert_int_equal(sampling_open(&b->on), 0);
+	sampling_start(&b->on, (struct cpu_sampler_opts){
+				       .rate_hz = RATE,
+				       .scope = SETTINGS_SCOPE_PROCESSES,
+				       .interval_ns = NSEC_PER_SEC,
+				       .fn = take,
+				       .ctx = b,
+			       });
+	spawner = fork();
+	if (spawner == 0)
+		spawn_for_ever(path);
+	sampling_want(&b->on, spawner);
+	loop_until(b->on.loop, enough, b);
+	kill(spawner, SIGKILL);
+	waitpid(spawner, NULL, 0);
+	sampling_close(&b->on);
+	print_message("%s: %" PRIu64 " samples, %" PRIu64 " in burn(), %" PRIu64 " right, %" PRIu64
+		      " without a name; %" PRIu64 " and %" PRIu64 " native\n",
+		      path, b->n, b->n_burn, b->n_right, b->n_gone, b->n_first, b->n_native);
+}
+
+/* 3.15 has the pointer to a thread's state in a place that only a longer process shows. Native
+ * frames: the start of the interpreter, and its end. */
+static void test_short(void **state)
+{
+	struct buf source = BUF_INIT(1 << 16);
+	struct pythons pythons;
+	struct root here;
+
+	(void)state;
+	assert_int_equal(root_open(".", &here), 0);
+	assert_int_equal(root_read(&here, SCRIPT, &source), 0);
+	pythons_find(&pythons);
+	for (size_t i = 0; i < pythons.n; i++) {
+		struct bench b = {.source = source.data};
+
+		run(&b, pythons.paths[i]);
+		assert_true(b.n_right * 100 >= b.n_burn * 95);
+		assert_true(b.n_gone * 100 <= b.n * 5);
+		assert_true(b.n_native <= b.n);
+	}
+	pythons_deinit(&pythons);
+	buf_deinit(&source);
+	root_deinit(&here);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_short),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/* An excerpt of a process that chose all its bytes. The first byte selects the release. */
+#include "fuzz/fuzz.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtimes/excerpt.h"
+#include "runtimes/python_code.h"
+#include "runtimes/python_excerpt.h"
+
+static void read_function(struct excerpt *e, const struct python_target *target,
+			  const uint64_t words[2])
+{
+	const uint32_t check = (uint32_t)(words[1] >> 32);
+	struct python_code code = {0};
+
+	if (!python_code_read(&e->memory, &target->image.layout, words[0], &check, &code)) {
+		if (strlen(code.name) >= sizeof(code.name) ||
+		    strlen(code.file) >= sizeof(code.file) || (code.n_lines && !code.lines))
+			abort();
+		(void)python_code_line(&code, 10);
+	} else if (code.lines) {
+		abort();
+	}
+	python_code_deinit(&code);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static _Alignas(8) uint8_t bytes[STACK_DUMP_EXCERPT_BYTES];
+	static struct python_target target;
+	struct python_image image = {.machine = EM_X86_64};
+	uint64_t words[2], at = 0;
+	struct excerpt e;
+	size_t n, n_functions = 0;
+
+	if (!size)
+		return 0;
+	n = size - 1 < sizeof(bytes) ? size - 1 : sizeof(bytes);
+	memcpy(bytes, data + 1, n);
+	python_layout_of_version((uint16_t)(0x0306 + data[0] % 7), &image.layout);
+	if (!python_excerpt_target(&image, 0, bytes, n, &target))
+		return 0;
+	excerpt_init(&e, bytes, n, PYTHON_PART_MEMORY);
+	if (e.n > EXCERPT_PARTS_MAX)
+		abort();
+	while (python_excerpt_next(&target, bytes, n, &at, words)) {
+		if (words[0] >= FRAME_FIRST_LIMIT || (uint32_t)words[1])
+			abort();
+		read_function(&e, &target, words);
+		n_functions++;
+	}
+	if (n_functions > EXCERPT_PARTS_MAX)
+		abort();
+	return 0;
+}
