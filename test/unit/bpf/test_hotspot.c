@@ -76,6 +76,7 @@ static const struct hotspot_process whole = {
 	.heaps = {{HEAP, HEAP + (REGION_WORDS * 8), SEGMENTS}},
 	.segment_shift = SHIFT,
 	.block_header = HEADER,
+	.frame_bcp = 64,
 	.blob_name = 0,
 	.blob_size = 12,
 	.blob_complete = 16,
@@ -171,6 +172,7 @@ static void build(void)
 	memset(segments.words, 0xff, sizeof(segments.words));
 	put_blob(COMPILED, WORDS, COMPLETE, 1);
 	put_blob(CALLER, 4, COMPLETE, 2);
+	put(CALLER + CODE + 8, "\xe8", 1); /* the call before the return address */
 	put_blob(STUB, 0, -1, 0);
 	put_blob(LONG, WORDS, COMPLETE, 3);
 	put_segments(0, 4, false);
@@ -310,7 +312,7 @@ struct odd_row {
 static const struct odd_row odd_rows[] = {
 	{"a stub", STUB + CODE, 0, 0, "Scnn", SAMPLE_END_COMPLETE},
 	{"free memory", FREE + CODE, 0, 0, "non", SAMPLE_END_COMPLETE},
-	{"too many hops", LONG + CODE + 0x1000, 0, 0, "non", SAMPLE_END_COMPLETE},
+	{"too many hops", LONG + CODE + 0x1800, 0, 0, "non", SAMPLE_END_COMPLETE},
 	{"a hop before the heap", COMPILED + CODE, SEGMENTS, 0x7777777777777777ull, "non",
 	 SAMPLE_END_COMPLETE},
 	{"a frame of no size", COMPILED + CODE + 13, COMPILED + 8, 0, "Ccnn", SAMPLE_END_COMPLETE},
