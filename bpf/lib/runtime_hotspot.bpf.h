@@ -97,16 +97,16 @@ WALK_INLINE void hotspot_search(const struct walk_ctx *c, const struct hotspot_p
 	struct walk *w = c->w;
 
 	w->ra_at = w->ra = 0;
-	if ((at & 7) || window_fill_some(c->space, c->win, &w->place, at, HOTSPOT_PUSHED * 8))
+	if ((at & 7) || window_fill_some(c->space, c->win, &w->place, at, HOTSPOT_PUSHED * 8ull))
 		return;
 	WALK_FENCE();
 	for (__u32 i = 0; i < HOTSPOT_PUSHED; i++) {
 		__u64 word = c->win->words[i];
 		__u64 found = hotspot_in_code(p, word) & plan_zero(w->ra) &
-			      plan_between(i * 8, 0, w->place.bytes);
+			      plan_between(i * 8ull, 0, w->place.bytes);
 
 		w->ra += found * word;
-		w->ra_at += found * (w->place.at + i * 8);
+		w->ra_at += found * (w->place.at + i * 8ull);
 	}
 }
 

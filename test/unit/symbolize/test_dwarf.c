@@ -325,14 +325,10 @@ struct split_row {
 };
 
 static const struct split_row split_rows[] = {
-	{"inline-split4", "inline-gcc4"},
-	{"inline-split5", "inline-gcc5"},
-	{"inline-clangsplit4", "inline-clang4"},
-	{"inline-clangsplit5", "inline-clang5"},
-	{"inline-package4", "inline-gcc4"},
-	{"inline-package5", "inline-gcc5"},
-	{"inline-clangpackage4", "inline-clang4"},
-	{"inline-clangpackage5", "inline-clang5"},
+	{"inline-split4", "inline-gcc4"},	   {"inline-split5", "inline-gcc5"},
+	{"inline-clangsplit4", "inline-clang4"},   {"inline-clangsplit5", "inline-clang5"},
+	{"inline-package4", "inline-gcc4"},	   {"inline-package5", "inline-gcc5"},
+	{"inline-clangpackage4", "inline-clang4"}, {"inline-clangpackage5", "inline-clang5"},
 };
 
 /* Each byte of the code has the functions and lines that it has without the split. */
