@@ -3,18 +3,18 @@
 #define PODPROF_BPF_LIB_EXCERPT_PYTHON_BPF_H
 
 /*
- * The excerpt of a process with CPython (shared/python.h) for its stack dump: the thread's list of
- * frames, and of each code object that is new its words, its strings and its line table. So the
- * agent has the Python functions of a process that ends before the agent looks.
+ * The excerpt of a process with CPython (shared/python.h) for a stack dump: the thread's list of
+ * frames, and the words, strings and line table of each new code object. So the agent has the
+ * Python functions of a process that ends before the agent reads the process.
  *
- * The list is read as in the walk (runtime_python.bpf.h), without its division by native frames:
- * the agent divides the copy when it walks the dump.
+ * The program reads the list like the walk (runtime_python.bpf.h), but does not divide the list by
+ * native frames: the agent divides the copy during the walk over the dump.
  */
 
 #include "lib/stack_dump.bpf.h"
 
-/* Bytes of a string that are copied. A longer one is not there, and the function has no name. A
- * function with a line table that is longer than a window has no lines. */
+/* Bytes of a copied string. A longer string is left out, and the function has no name. A function
+ * with a line table above a window's size has no lines. */
 #define EXCERPT_STRING_BYTES 512
 
 /* Bytes of all memory in an excerpt: what the frames leave. */
@@ -26,8 +26,8 @@
 /* Bytes of a usual code object with its strings and its table, and some more. */
 #define EXCERPT_CODE_BYTES (WINDOW_BYTES + 512)
 
-/* Code objects that were copied lately, by hash: a later excerpt leaves them out. Another object in
- * the same place only causes another copy. CPUs write concurrently: a whole word each. */
+/* Code objects of recent excerpts, by hash: a later excerpt leaves these objects out. A collision
+ * only causes another copy. CPUs write concurrently, a whole word each. */
 #define EXCERPT_SEEN 4096
 
 struct {
@@ -37,7 +37,8 @@ struct {
 	__type(value, __u64);
 } python_seen __weak SEC(".maps");
 
-/* Counts lost excerpts. It is part of the hash, so that everything is copied again. */
+/* Number of lost excerpts. The number is part of the hash, so a loss causes new copies of all code
+ * objects. */
 volatile __u64 python_seen_epoch __weak = 0;
 
 /* ---------------------------------------------------------------- parts */
@@ -149,8 +150,8 @@ static __always_inline int excerpt_is_new(struct stack *s, __u64 code, __u64 che
 	return 1;
 }
 
-/* The code object at @code, whose words the check has read. Its strings last: the agent needs the
- * object for any of them. */
+/* Copy the code object at @code; the check has read its words. The strings come last: the agent
+ * needs the object for each string. */
 static __always_inline void excerpt_code(struct stack_dump_record *c, const struct python_exe *exe,
 					 const struct walk_ctx *walk, __u64 code)
 {
@@ -258,13 +259,14 @@ static __always_inline int excerpt_thread(struct stack_dump_record *c, const str
 
 /* ---------------------------------------------------------------- the excerpt */
 
-/* Frames of one program, and the number of such programs in a row: the verifier checks each frame
- * anew. A walk in parts has the tail calls that are left. bpf_loop() would check one, but off-CPU
- * dumps go on with a tail call, which some kernels do not allow beside the loop's function. */
+/* Frames of one run of the program, and the number of runs in a row: the verifier checks each frame
+ * anew. A walk in parts gets the remaining tail calls. With bpf_loop() the verifier would check a
+ * single frame, but off-CPU dumps continue with a tail call, and some kernels forbid a tail call
+ * beside the loop's function. */
 #define EXCERPT_PART_FRAMES 16
 #define EXCERPT_PARTS	    (PYTHON_EXCERPT_FRAMES / EXCERPT_PART_FRAMES)
 
-/* Whether the filled record is of a program with CPython: then the excerpt's program goes on. */
+/* Whether the filled record belongs to a program with CPython, so that an excerpt follows. */
 static __always_inline int excerpt_wanted(const struct stack_dump_record *c, struct stack *s)
 {
 	s->walk.program = 0;
@@ -280,7 +282,7 @@ static __always_inline int excerpt_begin(struct stack_dump_record *c, struct pyt
 	s->walk.cause = 0;
 	s->walk.fp_at = 0;
 	__builtin_memset(&s->walk.aside, 0, sizeof(s->walk.aside));
-	/* the frames there are read without the window */
+	/* frames on this part of the stack are read without the window */
 	s->walk.aside.sp = regs_sp(&s->regs);
 	s->walk.aside.cfa = s->walk.aside.sp + c->head.n_bytes;
 	if (excerpt_thread(c, exe, s, walk))

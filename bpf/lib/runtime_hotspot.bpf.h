@@ -189,8 +189,8 @@ WALK_INLINE __u32 hotspot_in_stub(const struct walk_ctx *c, const struct hotspot
 
 /*
  * At the barrier. The ContinuationEntry in the frame of Continuation.enterSpecial() is above the
- * stack arguments of the frame that returns, if there are any. It has their number, which tells
- * where it is.
+ * stack arguments of the returning frame. The entry has the number of these arguments, so the entry
+ * is at a distance that agrees with this number.
  */
 WALK_INLINE __u32 hotspot_out_of_barrier(const struct walk_ctx *c, const struct hotspot_process *p)
 {
@@ -250,9 +250,9 @@ WALK_INLINE __u32 hotspot_unsized(const struct walk_ctx *c, const struct hotspot
  *
  *	push %rbp; [mov %rsp,%rbp;] sub $n,%rsp; [a check of some bytes]
  *
- * or, in small methods, sub $n,%rsp; mov %rbp,m(%rsp). Returns the frame's bytes at w->pc: 0 if the
- * frame of @n_words words is whole; HOTSPOT_FP_KEPT more if it is but for the frame pointer, which
- * is in its register all that time.
+ * or, in small methods, sub $n,%rsp; mov %rbp,m(%rsp). Returns the frame's bytes at w->pc, or 0 if
+ * the frame of @n_words words is whole. In small methods the frame pointer stays in the register,
+ *and the result has HOTSPOT_FP_KEPT added.
  */
 WALK_INLINE __u64 hotspot_in_prologue(const struct walk_ctx *c, __u64 n_words, __u64 complete)
 {
