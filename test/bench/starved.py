@@ -9,6 +9,9 @@ the agent's request, as a full Kubernetes node does: the agent's cgroup has the 
 --request, theirs have the rest. --request 0 puts all into one cgroup, each process with the same
 weight.
 
+--programs x264,rustc,node,chromium also runs these programs (as installed) beside the compilers, each
+of them busy all the time, and judges their stacks from the second profile on.
+
 Several binaries (--also NAME=PATH) run at the same time, each in a cgroup of its own, so that their
 figures compare. Root, Linux with the cpu controller, gcc's cc1plus; a minute.
 """
@@ -67,6 +70,62 @@ int main(int n, char **v)
 		std::cout << x.first << n << std::regex_match(v[0], x.second);
 }
 """
+
+
+def busy_rustc(to):
+    """A crate of traits and generics, compiled again and again."""
+    with open(f"{to}/busy.rs", "w") as f:
+        f.write("use std::collections::BTreeMap;\n")
+        for i in range(300):
+            f.write(f"pub fn f{i}(x: &[u{8 << i % 4}]) -> BTreeMap<String, Vec<u64>> {{\n"
+                    f"    let mut m: BTreeMap<String, Vec<u64>> = BTreeMap::new();\n"
+                    f"    for (i, v) in x.iter().enumerate().filter(|(i, _)| i % {i + 2} != 0) {{\n"
+                    f"        m.entry(format!(\"{{}}-{i}\", v)).or_default().push(i as u64);\n"
+                    f"    }}\n    m.retain(|_, v| v.len() > {i});\n    m\n}}\n")
+    return f"while :; do rustc -O --crate-type rlib -o {to}/busy.rlib {to}/busy.rs; done"
+
+
+def busy_x264(to):
+    """Noise and a moving ramp, 640 x 360."""
+    with open(f"{to}/busy.yuv", "wb") as f:
+        for i in range(60):
+            f.write(bytes((i * 3 + x) & 255 for x in range(640)) * 90 + os.urandom(640 * 270) +
+                    bytes([128]) * (640 * 180))
+    return (f"while :; do x264 --quiet --demuxer raw --input-res 640x360 --fps 25 -o /dev/null {to}/busy.yuv;"
+            " done")
+
+
+SCRIPT = """
+function deep(n, f) { return n ? deep(n - 1, f) : f(); }
+function work() {
+	const words = {};
+	for (let i = 0; i < 20000; i++)
+		words['w' + (i * 7919) % 5003] = (words['w' + i % 5003] || 0) + i;
+	return JSON.stringify(Object.entries(words).sort((a, b) => b[1] - a[1])).length;
+}
+"""
+
+
+def busy_node(to):
+    with open(f"{to}/busy.js", "w") as f:
+        f.write(SCRIPT + "for (;;)\n\tdeep(20, work);\n")
+    return f"node {to}/busy.js"
+
+
+def busy_chromium(to):
+    """The script in a page that also lays out text all the time."""
+    with open(f"{to}/busy.html", "w") as f:
+        f.write("<body><script>" + SCRIPT + """
+            setInterval(() => {
+                document.body.innerText = 'x'.repeat(deep(20, work) % 1000).replace(/(.{7})/g, '$1 ');
+                document.body.style.width = 200 + document.body.offsetHeight % 300 + 'px';
+            }, 0);</script>""")
+    return (f"chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
+            f"--disable-background-networking --disable-component-update --disable-sync "
+            f"--user-data-dir={to}/chromium --remote-debugging-port=0 file://{to}/busy.html")
+
+
+PROGRAMS = {"rustc": busy_rustc, "x264": busy_x264, "node": busy_node, "chromium": busy_chromium}
 
 
 class Cgroups:
@@ -240,6 +299,20 @@ def outcomes(text, family, only=""):
     return found
 
 
+def report_programs(agent, programs, entries):
+    """All profiles but each program's first."""
+    for program in programs:
+        windows = collections.defaultdict(collections.Counter)
+        for path in glob.glob(f"{agent.to}/store/{program}-*/*.pb.gz"):
+            windows[os.path.basename(path)] += Profile(path).ends()
+        ends = collections.Counter()
+        for window in sorted(windows)[1:]:
+            ends += windows[window]
+        n, good, bad = whole(ends, entries)
+        print(f"    {program}: whole {said(n, good)}",
+              " ".join(f"{m.rsplit('/')[-1]}:{f}:{c}" for (m, _, f), c in bad))
+
+
 def report_agent(agent, text, cpu, entries, compiler):
     samples = outcomes(text, "podprof_samples_total", 'kind="cpu"')
     taken = {k: v for k, v in samples.items()
@@ -282,6 +355,7 @@ def agents(cgroups, groups, binaries, to, options, entries, compiler, load):
     print(f"agents; the spinners had {spun:.2f} CPUs, load {os.getloadavg()[0]:.0f}")
     for a, text, c in zip(running, texts, cpu):
         report_agent(a, text, c, entries, compiler)
+        report_programs(a, options.programs, entries)
 
 
 def records(cgroups, groups, binaries, to, options, entries, compiler, _):
@@ -315,6 +389,10 @@ class Load:
         for _ in range(self.options.compilers):
             self.processes.append(self.cgroups.start(self.groups[1], ["sh", "-c", loop], process_group=0,
                                                      stderr=subprocess.DEVNULL))
+        for program in self.options.programs:
+            self.processes.append(self.cgroups.start(
+                self.groups[1], ["sh", "-c", PROGRAMS[program](self.to)], process_group=0,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     def spinners_cpu_s(self):
         return sum(workloads.cpu_s(p.pid) for p in self.processes[:self.options.spinners])
@@ -363,6 +441,7 @@ def main():
     parser.add_argument("--rate", type=int, default=97, help="samples a second and CPU (97)")
     parser.add_argument("--spinners", type=int, default=150, help="runnable processes (150)")
     parser.add_argument("--compilers", type=int, default=2, help="compilers (2)")
+    parser.add_argument("--programs", type=lambda text: text.split(","), default=[], help=",".join(PROGRAMS))
     parser.add_argument("--request", type=int, default=20,
                         help="CPU request of the agent, in thousandths of a CPU; 0: equal weights (20)")
     parser.add_argument("--what", default="agent", help="agent, record")
