@@ -10,16 +10,18 @@
 struct exe_key;
 struct runtime_exes;
 
-/* Programs of all runtimes, 300 bytes each. Reached: all are forgotten, and learnt again. */
+/* Programs of all runtimes, 300 bytes each, shared out by owner (procmap/share.h). Reached: the
+ * owner's oldest program, or the oldest of all, is forgotten, and learnt again. */
 #define RUNTIME_EXES_MAX 1024
 
 /* @maps: by enum frame_runtime, @n; -1: the runtime has none. Borrowed. 0 or -ENOMEM. */
 int runtime_exes_new(const int *maps, size_t n, struct runtime_exes **ret);
 void runtime_exes_free(struct runtime_exes *exes);
-/* Writes the value of @n bytes for the program @key into the map of @runtime, unless it is there. A
- * failure is forgotten: the next dump of such a process tries again. */
-void runtime_exes_learn(struct runtime_exes *exes, const struct exe_key *key, uint32_t runtime,
-			const void *value, size_t n);
+/* Writes the value of @n bytes for the program @key into the map of @runtime, unless the map has
+ * the value. @owner: of the process. A failure is forgotten: the next dump of such a process tries
+ * again. */
+void runtime_exes_learn(struct runtime_exes *exes, uint64_t owner, const struct exe_key *key,
+			uint32_t runtime, const void *value, size_t n);
 size_t runtime_exes_n(const struct runtime_exes *exes);
 
 #endif

@@ -283,7 +283,8 @@ static void take_runtime(struct unwind_publisher *u, const struct stack_dump *du
 		return;
 	runtime = runtimes_exe(u->opts.runtimes, space, &value, &n);
 	if (value)
-		runtime_exes_learn(u->exes, dump->exe, runtime, value, n);
+		runtime_exes_learn(u->exes, address_space_owner(space), dump->exe, runtime, value,
+				   n);
 }
 
 int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *dump,

@@ -252,7 +252,7 @@ WALK_INLINE __u32 hotspot_unsized(const struct walk_ctx *c, const struct hotspot
  *
  * or, in small methods, sub $n,%rsp; mov %rbp,m(%rsp). Returns the frame's bytes at w->pc, or 0 if
  * the frame of @n_words words is whole. In small methods the frame pointer stays in the register,
- *and the result has HOTSPOT_FP_KEPT added.
+ * and the result has HOTSPOT_FP_KEPT added.
  */
 WALK_INLINE __u64 hotspot_in_prologue(const struct walk_ctx *c, __u64 n_words, __u64 complete)
 {
