@@ -71,5 +71,5 @@ workloads_up
 kubectl -n batch patch cronjob tick -p '{"spec": {"suspend": true}}' >/dev/null
 kubectl -n batch delete pod restarting --now >/dev/null
 count apiserver 0 2
-# Each four seconds, and each second while something is not known
-count kubelet 17 seconds --set metadata.source=kubelet --set metadata.kubeletVerify=none
+# Each four seconds, and each second while something is not known: a container that ends or begins costs some requests
+count kubelet 20 seconds --set metadata.source=kubelet --set metadata.kubeletVerify=none
