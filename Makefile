@@ -128,15 +128,19 @@ run: ## install what is missing, build, and profile this node with a page on loo
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all
 	$(Q)exec $(B)/podprof agent $(RUN_FLAGS)
 
-# All run to their end, whatever the others find. Most wait most of their time, so they run at once, those
-# that take longest first. The attacks come alone, at the end: they take names from all agents of the machine.
-CHECKS := check-unit check-e2e check-bpf check-kernel check-deploy check-fuzz check-counts check-format lint
+# All run to their end, whatever the others find. Tests with a live agent or kernel wait most of their time: they get
+# a CPU first, and the rest fills the gaps. The attacks come after the other agents' tests: they take names from all
+# agents of the machine.
+CHECKS_LIVE := check-e2e check-bpf check-kernel
+CHECKS_REST := check-unit check-deploy check-fuzz check-counts check-format lint
 check: ## install what is missing, build and run every test
 	$(Q)test/setup.sh all
 	$(Q)test/run.sh begin
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all check-build
-	$(Q)$(MAKE) --no-print-directory -k -j$$((2 * $$(nproc))) $(CHECKS) || failed=yes; \
+	$(Q)nice -n 10 $(MAKE) --no-print-directory -k -j$$(nproc) $(CHECKS_REST) & rest=$$!; \
+		$(MAKE) --no-print-directory -k -j$(words $(CHECKS_LIVE)) $(CHECKS_LIVE) || failed=yes; \
 		$(MAKE) --no-print-directory check-hostile || failed=yes; \
+		wait $$rest || failed=yes; \
 		test/run.sh summary && [ -z "$$failed" ]
 
 image: ## container image podprof:VERSION (buildah, podman or docker)
