@@ -332,29 +332,16 @@ int offcpu_dump_python(__u64 *args)
 	struct stack_room *room = stack_room(&offcpu_rooms);
 	struct stack_dump_record *c = offcpu_dump_record();
 	struct stack *s = offcpu_stack();
-	int more = 1, is_out;
+	int is_out;
 
 	if (!s || !room || !c)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (s->names && !s->walk.program)
-		more = excerpt_begin_names(c, s);
-	if (more && excerpt_part(c, s, room))
+	if (excerpt_goes_on(c, s, room))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP_PYTHON);
-	s->walk.program = 0;
-	if (!s->names) {
-		is_out = excerpt_out(c, s);
-		more = s->names;
-	} else {
-		is_out = s->dumped != 0;
-		more = excerpt_names_out(c, s);
-	}
-	if (more)
+	if (excerpt_end(c, s, &is_out))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP_PYTHON);
-	if (!s->dumped) { /* before the walk */
-		excerpt_end_names(s);
-		if (s->walk.runtime)
-			bpf_tail_call(args, &offcpu_programs, FRAME_RUNTIME_PYTHON);
-	}
+	if (excerpt_walk_follows(s))
+		bpf_tail_call(args, &offcpu_programs, FRAME_RUNTIME_PYTHON);
 	return offcpu_dumped(args, s, is_out);
 }
 

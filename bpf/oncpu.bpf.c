@@ -168,29 +168,16 @@ int oncpu_dump_python(struct regs_event *ctx)
 	struct stack_dump_record *c = oncpu_dump_record();
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
-	int more = 1, is_out;
+	int is_out;
 
 	if (!s || !room || !c)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (s->names && !s->walk.program)
-		more = excerpt_begin_names(c, s);
-	if (more && excerpt_part(c, s, room))
+	if (excerpt_goes_on(c, s, room))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP_PYTHON);
-	s->walk.program = 0;
-	if (!s->names) {
-		is_out = excerpt_out(c, s);
-		more = s->names;
-	} else {
-		is_out = s->dumped != 0;
-		more = excerpt_names_out(c, s);
-	}
-	if (more)
+	if (excerpt_end(c, s, &is_out))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP_PYTHON);
-	if (!s->dumped) { /* before the walk */
-		excerpt_end_names(s);
-		if (s->walk.runtime)
-			bpf_tail_call(ctx, &oncpu_programs, FRAME_RUNTIME_PYTHON);
-	}
+	if (excerpt_walk_follows(s))
+		bpf_tail_call(ctx, &oncpu_programs, FRAME_RUNTIME_PYTHON);
 	return oncpu_dumped(ctx, s, is_out);
 }
 

@@ -369,4 +369,34 @@ static __always_inline int excerpt_out(struct stack_dump_record *c, struct stack
 	return 1;
 }
 
+/* A part of the excerpt, or of new names. 1 if another one is to come. */
+static __always_inline int excerpt_goes_on(struct stack_dump_record *c, struct stack *s,
+					   struct stack_room *room)
+{
+	if (s->names && !s->walk.program && !excerpt_begin_names(c, s))
+		return 0;
+	return excerpt_part(c, s, room);
+}
+
+/* After the last part. Not 0 if new names are to follow. @is_out: whether the dump is sent. */
+static __always_inline int excerpt_end(struct stack_dump_record *c, struct stack *s, int *is_out)
+{
+	s->walk.program = 0;
+	if (!s->names) {
+		*is_out = excerpt_out(c, s);
+		return s->names;
+	}
+	*is_out = s->dumped != 0;
+	return excerpt_names_out(c, s);
+}
+
+/* Whether Python's walk follows, as after names that were sent alone. */
+static __always_inline int excerpt_walk_follows(struct stack *s)
+{
+	if (s->dumped)
+		return 0;
+	excerpt_end_names(s);
+	return s->walk.runtime != 0;
+}
+
 #endif

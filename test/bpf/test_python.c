@@ -75,18 +75,6 @@ static bool is_function(const struct cpu_stack *stack, size_t i, const char *nam
 	return strcmp(dot ? dot + 1 : image->function.name, name) == 0;
 }
 
-/* The number of the script's line with this comment. */
-static uint64_t line_of(const struct bench *b, const char *comment)
-{
-	const char *at = strstr(b->source, comment);
-	uint64_t line = 1;
-
-	assert_non_null(at);
-	for (const char *c = b->source; c < at; c++)
-		line += *c == '\n';
-	return line;
-}
-
 /* Whether the stack from frame @at on is as in wants[]. */
 static bool is_right(const struct bench *b, const struct cpu_stack *stack, size_t at)
 {
@@ -97,7 +85,8 @@ static bool is_right(const struct bench *b, const struct cpu_stack *stack, size_
 			return false;
 		if (!strstr(stack->frames[at].image->function.file, "recursion.py"))
 			return false;
-		if (wants[i].called && stack->frames[at].vaddr != line_of(b, wants[i].called))
+		if (wants[i].called &&
+		    stack->frames[at].vaddr != pythons_line_of(b->source, wants[i].called))
 			return false;
 		for (at++; at < stack->n && stack->frames[at].image->kind != IMAGE_RUNTIME; at++)
 			n_between++;

@@ -38,17 +38,6 @@ struct bench {
 	uint64_t n_first;   /* ... before it */
 };
 
-static uint64_t line_of(const struct bench *b, const char *comment)
-{
-	const char *at = strstr(b->source, comment);
-	uint64_t line = 1;
-
-	assert_non_null(at);
-	for (const char *c = b->source; c < at; c++)
-		line += *c == '\n';
-	return line;
-}
-
 static bool is_function(const struct cpu_stack *stack, size_t i, const char *name)
 {
 	const struct image *image = stack->frames[i].image;
@@ -74,7 +63,8 @@ static bool is_right(const struct bench *b, const struct cpu_stack *stack, size_
 		if (at >= stack->n || !is_function(stack, at, wants[i].name) ||
 		    !strstr(stack->frames[at].image->function.file, "short.py"))
 			return false;
-		if (wants[i].called && stack->frames[at].vaddr != line_of(b, wants[i].called))
+		if (wants[i].called &&
+		    stack->frames[at].vaddr != pythons_line_of(b->source, wants[i].called))
 			return false;
 	}
 	return true;

@@ -97,3 +97,14 @@ void pythons_truth_free(struct pythons_truth *truth)
 		free(truth->text);
 	free(truth);
 }
+
+uint64_t pythons_line_of(const char *source, const char *text)
+{
+	const char *at = strstr(source, text);
+	uint64_t line = 1;
+
+	assert_non_null(at);
+	for (const char *p = source; p < at; p++)
+		line += *p == '\n';
+	return line;
+}

@@ -55,4 +55,7 @@ void pythons_run(const char *path, const char *script, struct goprocess *p, char
 void pythons_run_with(const char *path, const char *script, const char *arg, struct goprocess *p,
 		      char **ret_answer);
 
+/* The line, from 1, of the first @text in a script's @source. */
+uint64_t pythons_line_of(const char *source, const char *text);
+
 #endif
