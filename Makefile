@@ -137,7 +137,7 @@ check: ## install what is missing, build and run every test
 	$(Q)test/setup.sh all
 	$(Q)test/run.sh begin
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all check-build
-	$(Q)nice -n 10 $(MAKE) --no-print-directory -k -j$$(nproc) $(CHECKS_REST) & rest=$$!; \
+	$(Q)nice -n 5 $(MAKE) --no-print-directory -k -j$$(nproc) $(CHECKS_REST) & rest=$$!; \
 		$(MAKE) --no-print-directory -k -j$(words $(CHECKS_LIVE)) $(CHECKS_LIVE) || failed=yes; \
 		$(MAKE) --no-print-directory check-hostile || failed=yes; \
 		wait $$rest || failed=yes; \
