@@ -129,18 +129,17 @@ run: ## install what is missing, build, and profile this node with a page on loo
 	$(Q)exec $(B)/podprof agent $(RUN_FLAGS)
 
 # All run to their end, whatever the others find. Tests with a live agent or kernel wait most of their time: they get
-# a CPU first, and the rest fills the gaps. The attacks come after the other agents' tests: they take names from all
-# agents of the machine.
-CHECKS_LIVE := check-e2e check-bpf check-kernel
-CHECKS_REST := check-unit check-deploy check-fuzz check-counts check-format lint
+# a CPU first, then the unit tests (check-unit), then lint. The attacks come after the other tests: they take names
+# from all agents of the machine, and a CPU from everybody.
+CHECKS := check-e2e check-bpf check-unit check-kernel check-fuzz check-counts check-deploy check-format
 check: ## install what is missing, build and run every test
 	$(Q)test/setup.sh all
 	$(Q)test/run.sh begin
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all check-build
-	$(Q)nice -n 5 $(MAKE) --no-print-directory -k -j$$(nproc) $(CHECKS_REST) & rest=$$!; \
-		$(MAKE) --no-print-directory -k -j$(words $(CHECKS_LIVE)) $(CHECKS_LIVE) || failed=yes; \
+	$(Q)nice -n 10 $(MAKE) --no-print-directory -k -j$$(nproc) lint & lint=$$!; \
+		$(MAKE) --no-print-directory -k -j$$((2 * $$(nproc))) $(CHECKS) || failed=yes; \
 		$(MAKE) --no-print-directory check-hostile || failed=yes; \
-		wait $$rest || failed=yes; \
+		wait $$lint || failed=yes; \
 		test/run.sh summary && [ -z "$$failed" ]
 
 image: ## container image podprof:VERSION (buildah, podman or docker)
@@ -160,7 +159,7 @@ clean: ## remove build/
 .PHONY: check-build check-unit check-bpf check-kernel check-fuzz check-counts check-format check-deploy check-e2e check-hostile lint lint-c format limits
 check-build: $(UNIT) $(COMPLEXITY) $(BPF_TEST) $(REPLAY) $(GUEST) $(HOSTILE) $(BPF_OTHER) ## build every test program
 check-unit: $(UNIT) $(COMPLEXITY) ## unit tests under ASan and UBSan; the growth of parsers' work
-	$(Q)test/run.sh unit $(UNIT) $(COMPLEXITY)
+	$(Q)nice -n 5 test/run.sh unit $(UNIT) $(COMPLEXITY)
 
 check-bpf: $(BPF_TEST) ## BPF programs in the real kernel (root)
 	$(Q)test/run.sh bpf $(BPF_TEST)

@@ -472,8 +472,12 @@ static void test_queue_full(void **state)
 	assert_true(sideband_n_lost(f.sb) > 0);
 	assert_int_equal(metrics_get(sideband_collect, f.sb, "podprof_process_event_gaps", ""), 1);
 	ending = (struct ending){0};
-	run("/bin/true");
-	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, note_end, &ending);
+	/* There is room again. A busy machine's own starts of programs fill the queue at times. */
+	for (int i = 0; i < 1000 && (ending.n < 4 || ending.lost); i++) {
+		ending = (struct ending){0};
+		run("/bin/true");
+		sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, note_end, &ending);
+	}
 	assert_true(ending.n >= 4 && !ending.lost);
 	close_sideband(&f);
 }
