@@ -122,6 +122,7 @@ int reading_look(const struct config *config, const struct root *proc, struct re
 	if (ret->ksyms)
 		return ret->ksyms == -ENOMEM ? -ENOMEM : 0;
 	ret->n_ksyms = ksyms_n(ksyms);
+	ret->text_start = ksyms_text_start(ksyms);
 	ksyms_free(ksyms);
 	return 0;
 }
@@ -183,6 +184,23 @@ static void check_processes(const struct probe_results *results, struct findings
 		     heaps ? "mappings, programs and memory" : "mappings and programs", reading->n);
 }
 
+#ifdef __x86_64__
+/* The usual link address: __START_KERNEL_map and CONFIG_PHYSICAL_START. */
+#define KERNEL_LINK_ADDRESS 0xffffffff81000000ull
+#endif
+
+/* Profiles have the kernel's addresses as they are. Other tools' addresses of the same kernel
+ * differ by this. */
+static const char *place_of(uint64_t text_start)
+{
+#ifdef __x86_64__
+	if (text_start)
+		return text_start == KERNEL_LINK_ADDRESS ? ", at their link addresses (no KASLR)"
+							 : ", moved by KASLR";
+#endif
+	return "";
+}
+
 static void check_kernel(const struct probe_results *results, struct findings *ret)
 {
 	const struct reading *reading = &results->reading;
@@ -192,7 +210,8 @@ static void check_kernel(const struct probe_results *results, struct findings *r
 	if (!results->config->cpu_rate || !results->config->kernel_stacks)
 		return;
 	if (!reading->ksyms) {
-		findings_add(ret, "kernel symbols", FINDING_OK, "%zu", reading->n_ksyms);
+		findings_add(ret, "kernel symbols", FINDING_OK, "%zu%s", reading->n_ksyms,
+			     place_of(reading->text_start));
 		return;
 	}
 	if (reading->ksyms == KSYMS_HIDDEN && !may)

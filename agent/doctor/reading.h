@@ -31,6 +31,7 @@ enum reading_what {
  * @example: the first refused process: its number and name
  * @ksyms:   an enum ksyms_outcome, or -errno
  * @n_ksyms: the kernel's functions
+ * @text_start: the first address of the kernel's code; 0: unknown
  */
 struct reading {
 	size_t n;
@@ -41,6 +42,7 @@ struct reading {
 	} example;
 	int ksyms;
 	size_t n_ksyms;
+	uint64_t text_start;
 };
 
 /* @proc: --proc-root. Tries only accesses required by the settings. 0 or -ENOMEM. */

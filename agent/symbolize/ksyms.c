@@ -90,6 +90,7 @@ struct ksyms {
 	size_t n_groups;
 	size_t groups_cap;
 	struct buf names;
+	uint64_t text_start;
 };
 
 static void listing_deinit(struct listing *l)
@@ -353,6 +354,7 @@ int ksyms_load(const struct root *proc, struct ksyms **ret)
 		return KSYMS_ABSENT;
 	k->names = l.names;
 	l.names = (struct buf){0};
+	k->text_start = l.text_start;
 	shrink(k);
 	*ret = take_ptr(k);
 	return 0;
@@ -377,6 +379,11 @@ size_t ksyms_bytes(const struct ksyms *k)
 {
 	return sizeof(*k) + k->n * sizeof(*k->items) + k->groups_cap * sizeof(*k->groups) +
 	       k->names.cap;
+}
+
+uint64_t ksyms_text_start(const struct ksyms *k)
+{
+	return k->text_start;
 }
 
 /* ---------------------------------------------------------------- find */

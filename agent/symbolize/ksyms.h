@@ -25,6 +25,8 @@ int ksyms_load(const struct root *proc, struct ksyms **ret);
 void ksyms_free(struct ksyms *k);
 size_t ksyms_n(const struct ksyms *k);
 size_t ksyms_bytes(const struct ksyms *k);
+/* The first address of the kernel's code (_stext); 0: not in the list. */
+uint64_t ksyms_text_start(const struct ksyms *k);
 
 /* "name", or "name [module]"; borrowed from @k. 0 or KSYMS_NOT_FOUND. */
 int ksyms_find(const struct ksyms *k, uint64_t pc, const char **ret_name, uint64_t *ret_start);

@@ -928,6 +928,39 @@ static void capabilities(void **state)
 		assert_string_not_equal(findings.items[i].check, "kernel symbols"); /* told once */
 }
 
+#ifdef __x86_64__
+/* The finding says whether the kernel's addresses are those of its file. */
+static void kernel_moved(void **state)
+{
+	static const struct {
+		uint64_t text_start;
+		const char *found;
+	} moved_rows[] = {
+		{0, "100000"},
+		{0xffffffff81000000, "100000, at their link addresses (no KASLR)"},
+		{0xffffffff9a200000, "100000, moved by KASLR"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(moved_rows); i++) {
+		const struct finding *finding = NULL;
+		struct findings findings;
+		struct config config;
+		struct probe_results results;
+
+		good_config(&config);
+		good_results(&config, &results);
+		results.reading.text_start = moved_rows[i].text_start;
+		doctor_check(&results, &findings);
+		for (size_t j = 0; j < findings.n; j++)
+			if (strcmp(findings.items[j].check, "kernel symbols") == 0)
+				finding = &findings.items[j];
+		assert_non_null(finding);
+		assert_string_equal(finding->found, moved_rows[i].found);
+	}
+}
+#endif
+
 static void full_of_findings(void **state)
 {
 	struct findings findings = {.n = 0};
@@ -949,6 +982,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(checks),
 		cmocka_unit_test(capabilities),
+#ifdef __x86_64__
+		cmocka_unit_test(kernel_moved),
+#endif
 		cmocka_unit_test(full_of_findings),
 	};
 
