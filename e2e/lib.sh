@@ -92,8 +92,10 @@ agent_start() {
 	"$podprof" agent --listen "$agent" --node-name e2e-node "$@" >"$work/agent.log" 2>&1 &
 	agent_pid=$!
 	background+=("$agent_pid")
-	until_true curl -sf "http://$agent/-/ready" || fail "the agent is not ready"
+	until_true agent_answers || fail "the agent is not ready"
+	kill -0 "$agent_pid" 2>/dev/null || fail "the agent has ended"
 }
+agent_answers() { curl -sf "http://$agent/-/ready" || ! kill -0 "$agent_pid" 2>/dev/null; }
 
 # agent_stop: by SIGTERM, like a kubelet; the exit status must be 0
 agent_stop() {

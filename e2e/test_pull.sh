@@ -18,7 +18,7 @@ refused() {
 	grep -q -- "$2" "$work/body" || fail "$3: '$(head -c 200 "$work/body")' instead of '$2'"
 }
 
-agent_start --window 60s --host-processes=false --off-cpu 0
+agent_start --window 60s --host-processes=false --off-cpu 0 --store-dir "$work/store"
 containerd_start
 container_run "$fixtures/burn"
 burn=$container container_burn=$container_pid
@@ -94,7 +94,7 @@ note "429 for the fifth request, and $(metric podprof_cpu_pulls_total 'outcome="
 agent_stop
 open=127.0.0.1:$(free_port)
 page="0.0.0.0:${open#*:}"
-agent_start --window 60s --host-processes=false --ui-listen "$page"
+agent_start --window 60s --host-processes=false --store-dir "$work/store" --ui-listen "$page"
 refused 404 '--ui-listen' "/debug/pprof/profile?seconds=1"
 refused 404 '--ui-listen' /
 metrics=$agent agent=$open
@@ -102,7 +102,7 @@ refused 404 '--pull' "/debug/pprof/profile?seconds=1"
 is_there / || fail "no page at --ui-listen"
 agent=$metrics
 agent_stop
-agent_start --window 60s --host-processes=false --ui-listen "$page" --pull
+agent_start --window 60s --host-processes=false --store-dir "$work/store" --ui-listen "$page" --pull
 metrics=$agent agent=$open
 until_true is_there "/debug/pprof/profile?seconds=1&$of_burn" || fail "--pull: $(cat "$work/body")"
 check -type cpu -function '^burn_seventy$' "$work/body"

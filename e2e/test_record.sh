@@ -94,6 +94,8 @@ wait "$burn" || true
 sleep 300 &
 sleeper=$!
 background+=("$sleeper")
+sleeps() { grep -q nanosleep "/proc/$sleeper/wchan"; }
+until_true sleeps || fail "it does not sleep"
 "$podprof" record --pid "$sleeper" --output "$work/sleep.pb.gz" 2>"$work/record.log" &
 recorder=$!
 background+=("$recorder")
@@ -128,8 +130,8 @@ done
 for how in '' nested; do
 	# shellcheck disable=SC2086
 	recorded --rate 499 -- "$fixtures/jit" $how
-	check -type cpu -function '^jit_seventy$' -share 70 -tolerance 6 "$profile"
-	check -type cpu -function '^jit_thirty$' -share 30 -tolerance 6 "$profile"
+	check -type cpu -function '^jit_seventy$' -cum -share 70 -tolerance 6 "$profile"
+	check -type cpu -function '^jit_thirty$' -cum -share 30 -tolerance 6 "$profile"
 done
 recorded -- node -e 'function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } fib(44)'
 check -type cpu -function '^fib$' -share 80 -tolerance 20 "$profile"

@@ -21,14 +21,31 @@
 static const uint8_t count_down[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf9,
 				     0x48, 0xff, 0xc9, 0x75, 0xfb, 0x5d, 0xc3};
 
+#define SLICE_NS 10000000ull /* of CPU time */
+
 typedef void (*count_fn)(uint64_t n);
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+static void spin(const uint8_t *code, uint64_t until)
+{
+	do
+		((count_fn)(uintptr_t)code)(100000);
+	while (cpu_ns() < until);
+}
 
 static int run(void)
 {
 	uint8_t *code =
 		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const uint8_t *seventy = code, *thirty = code + 64;
-	const clock_t until = clock() + 3 * CLOCKS_PER_SEC;
+	uint64_t due = cpu_ns();
 	char path[64];
 	FILE *map;
 
@@ -46,9 +63,11 @@ static int run(void)
 	fprintf(map, "%lx 40 jit_seventy\n", (unsigned long)seventy);
 	fprintf(map, "%lx 40 jit_thirty\n", (unsigned long)thirty);
 	fclose(map);
-	while (clock() < until) {
-		((count_fn)(uintptr_t)seventy)(700000);
-		((count_fn)(uintptr_t)thirty)(300000);
+	for (int i = 0; i < 30; i++) { /* turns far longer than the time between two samples */
+		due += 7 * SLICE_NS;
+		spin(seventy, due);
+		due += 3 * SLICE_NS;
+		spin(thirty, due);
 	}
 	unlink(path);
 	return 0;
