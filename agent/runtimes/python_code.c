@@ -82,11 +82,12 @@ static int read_key(const struct reading *r, struct python_code_key *ret)
 /* The headers of the strings and of the table. */
 static int read_headers(struct reading *r)
 {
-	uint8_t name[PYTHON_STRING_HEADER_BYTES], file[PYTHON_STRING_HEADER_BYTES];
+	const size_t n_header = python_string_header_bytes(r->layout);
+	uint8_t name[PYTHON_STRING_HEADER_BYTES] = {0}, file[PYTHON_STRING_HEADER_BYTES] = {0};
 	int64_t n_lines;
 	const struct memory_range ranges[] = {
-		{r->key.qualname, name, sizeof(name)},
-		{r->key.file, file, sizeof(file)},
+		{r->key.qualname, name, n_header},
+		{r->key.file, file, n_header},
 		{r->key.lines + r->layout->bytes_length, &n_lines, sizeof(n_lines)},
 	};
 	int result = read_ranges(r->m, ranges, array_size(ranges));

@@ -8,6 +8,10 @@
  * free_threaded, and for each structure its size and offsets of members. The order of the words
  * changes with the minor version and during its betas.
  *
+ * A build without the interpreter lock (free-threaded) has other offsets: its objects have a longer
+ * head. In 3.13 nothing else differs. From 3.14 on, a thread runs a copy of the code's
+ * instructions, so the place of a frame needs the copy's address, which the walker does not read.
+ *
  * Sources: CPython's headers, in Include/internal and Include/cpython.
  */
 #include "runtimes/python_layout.h"
@@ -109,6 +113,8 @@ bool python_layout_of_version(uint16_t version, struct python_layout *ret)
 /* Indexes of words of _Py_DebugOffsets. */
 #define WORD_VERSION	   1
 #define WORD_FREE_THREADED 2
+/* The first release whose free-threaded builds copy instructions. */
+#define VERSION_OF_COPIES  0x030e
 
 /* PY_VERSION_HEX of a final release ends in 0xf0, of candidates in 0xcN, of betas in 0xbN. */
 #define RELEASE_LEVEL(hex) ((hex) >> 4 & 0xf)
@@ -240,7 +246,7 @@ enum python_offsets_outcome python_layout_of_offsets(const void *bytes, size_t n
 			d = &descriptions[i];
 	if (!d || RELEASE_LEVEL(release) != RELEASE_FINAL)
 		return PYTHON_OFFSETS_VERSION;
-	if (word_at(bytes, n, WORD_FREE_THREADED) != 0)
+	if (word_at(bytes, n, WORD_FREE_THREADED) != 0 && layout.version >= VERSION_OF_COPIES)
 		return PYTHON_OFFSETS_FREE_THREADED;
 	string_size = word_at(bytes, n, d->sizes[STRING]);
 	if (!take_members(d, bytes, n, &layout) || string_size >= OFFSET_LIMIT ||

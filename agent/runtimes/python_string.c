@@ -8,6 +8,15 @@
 #define STATE_COMPACT	8u
 #define STATE_ASCII	16u
 
+size_t python_string_header_bytes(const struct python_layout *layout)
+{
+	const size_t n = layout->string_length + sizeof(int64_t);
+	const size_t n_state = layout->string_state + sizeof(uint32_t);
+	const size_t most = n > n_state ? n : n_state;
+
+	return most < PYTHON_STRING_HEADER_BYTES ? most : PYTHON_STRING_HEADER_BYTES;
+}
+
 bool python_string_parse(const struct python_layout *layout,
 			 const uint8_t header[PYTHON_STRING_HEADER_BYTES],
 			 struct python_string *ret)

@@ -10,8 +10,9 @@
 
 #include "runtimes/python_layout.h"
 
-/* Bytes of a string object that python_string_parse() needs. */
-#define PYTHON_STRING_HEADER_BYTES 40u
+/* Bytes of a string object that python_string_parse() needs, at most: 36, or 52 in a build without
+ * the interpreter lock. */
+#define PYTHON_STRING_HEADER_BYTES 56u
 
 /**
  * struct python_string - where a string's characters are
@@ -24,6 +25,9 @@ struct python_string {
 	uint8_t width;
 	uint64_t n;
 };
+
+/* How many of them: a short string may be at the end of the mapped memory. */
+size_t python_string_header_bytes(const struct python_layout *layout);
 
 /* From the first PYTHON_STRING_HEADER_BYTES of the object. False if these are no compact string. */
 bool python_string_parse(const struct python_layout *layout,

@@ -19,6 +19,7 @@
 #include "runtimes/runtime_reader.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,30 +41,36 @@
 /* Processes of a runtime to probe or with the runtime, 3 KB each. An owner has a share of the free
  * ones (procmap/share.h). Reached: a further process has native frames only;
  * `podprof_runtime_processes_refused_total`. */
-#define READER_PROCESSES_MAX 8192
+#define READER_PROCESSES_MAX  8192
 /* Bytes of functions of a runtime: names and line tables. Reached: all are read again. */
-#define READER_NAMES_BYTES   ((size_t)32 << 20)
+#define READER_NAMES_BYTES    ((size_t)32 << 20)
 /* Processes that are known by excerpts alone, 3 KB each and 1 KB for each function. Reached: the
  * one that is known the longest is forgotten. */
-#define READER_COPIED_MAX    512
+#define READER_COPIED_MAX     512
 /* Files with the runtime, some hundred bytes each. Reached: all are forgotten, and probed again. */
-#define READER_IMAGES_MAX    1024
+#define READER_IMAGES_MAX     1024
 /* Functions of one job: some milliseconds. Reached: the next job reads the others. */
-#define READER_BATCH_MAX     256
+#define READER_BATCH_MAX      256
 /* Nanoseconds of one job: a process can make each read slow, and others wait behind it. Reached:
  * the next job reads the others. */
-#define READER_BATCH_NS	     NSEC_PER_SEC
+#define READER_BATCH_NS	      NSEC_PER_SEC
 /* Functions of a process that wait for the thread. Reached: a frame is "[RUNTIME: gone]". */
-#define READER_WANTED_MAX    8192
+#define READER_WANTED_MAX     8192
 /* Jobs that wait for the thread. Reached: tried again within a second. */
-#define READER_JOBS_MAX	     256
+#define READER_JOBS_MAX	      256
 /* Attempts on a process that does not run the runtime yet, in 1, 2, 4 ... 64 seconds. Reached: the
  * process has native frames until its mappings change;
  * `podprof_runtime_processes{state="not_ready"}` and others. */
-#define READER_ATTEMPTS_MAX  7
+#define READER_ATTEMPTS_MAX   7
 /* Nanoseconds without progress before the thread is abandoned: samples wait five seconds at most.
  */
-#define READER_STUCK_NS	     (2 * NSEC_PER_SEC)
+#define READER_STUCK_NS	      (2 * NSEC_PER_SEC)
+/* Abandoned threads of a runtime, 2 MB each. Reached: the runtime reads nothing until one returns.
+ */
+#define READER_HUNG_MAX	      16
+/* Abandoned threads for processes of one owner. Reached: the owner's other processes are not read
+ * until a thread returns; `podprof_runtime_processes{state="slow"}`. */
+#define READER_HUNG_OWNER_MAX 2
 
 _Static_assert(FRAME_RUNTIME_MAX <= 32, "a bit for each in struct image");
 
@@ -71,6 +78,24 @@ struct process_key {
 	uint64_t pid;
 	uint64_t start_ns;
 	uint64_t exec_id;
+};
+
+/* A process with its successive programs, each a struct process. Exists as long as one of these. */
+struct life {
+	struct {
+		uint64_t pid;
+		uint64_t start_ns;
+	} key;
+	uint64_t newest; /* exec_id */
+	size_t n_processes;
+	UT_hash_handle hh;
+};
+
+/* The owners of the abandoned threads. A thread that returns frees its slot, perhaps after the
+ * reader's end. */
+struct hung {
+	_Atomic unsigned int n_refs;
+	_Atomic uint64_t owners[READER_HUNG_MAX]; /* 0: free; else the id + 1 */
 };
 
 /* A frame's words; without the place, unless functions are read by place. */
@@ -92,6 +117,7 @@ TAILQ_HEAD(function_queue, function);
 
 struct process {
 	struct process_key key;
+	struct life *life;
 	struct pid_id pid;
 	void *target;	  /* owned; NULL: not probed yet */
 	int outcome;	  /* of @target */
@@ -135,6 +161,8 @@ struct runtime_reader {
 	struct runtime_files *files; /* of the thread */
 	struct runtime_files *next;
 	struct process *processes;
+	struct life *lives;
+	struct hung *hung;
 	struct process_queue unread; /* functions are wanted, and no job reads them */
 	struct process_queue copied; /* the oldest first */
 	size_t n_copied;
@@ -163,7 +191,11 @@ struct job {
 	const struct root *proc;
 	struct process_key key;
 	struct pid_id pid;
+	uint64_t owner;
+	struct hung *hung; /* a reference */
+	size_t hung_slot;  /* of an abandoned job */
 	int outcome;
+	bool is_refused; /* not run: the owner has too many abandoned threads */
 
 	uint64_t version;
 	struct image **files; /* @n_files references; the first @n_lacking lack the runtime */
@@ -185,6 +217,37 @@ static void value_free(const struct runtime_reader_kind *kind, void *value)
 	free(value);
 }
 
+/* ---------------------------------------------------------------- abandoned threads */
+
+static void hung_unref(struct hung *h)
+{
+	if (h && atomic_fetch_sub(&h->n_refs, 1) == 1)
+		free(h);
+}
+
+/* Whether the owner's processes are left alone. On any thread. */
+static bool is_hung_up(const struct hung *h, uint64_t owner)
+{
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < READER_HUNG_MAX; i++)
+		n += atomic_load(&h->owners[i]) == owner + 1;
+	return n >= READER_HUNG_OWNER_MAX;
+}
+
+/* The slot that the owner takes. The watchdog has no more threads than slots. */
+static size_t hung_take(struct hung *h, uint64_t owner)
+{
+	size_t i = 0;
+
+	while (i < READER_HUNG_MAX - 1 && atomic_load(&h->owners[i]))
+		i++;
+	atomic_store(&h->owners[i], owner + 1);
+	return i;
+}
+
+/* ---------------------------------------------------------------- jobs */
+
 static void job_free(struct job *job)
 {
 	for (size_t i = 0; i < job->n_files; i++)
@@ -195,6 +258,7 @@ static void job_free(struct job *job)
 	free(job->functions);
 	free(job->target);
 	free(job->image);
+	hung_unref(job->hung);
 	free(job);
 }
 
@@ -202,6 +266,7 @@ static void job_drop(struct work *work)
 {
 	struct job *job = container_of(work, struct job, work);
 
+	atomic_store(&job->hung->owners[job->hung_slot], 0);
 	runtime_files_free(job->searched);
 	job_free(job);
 }
@@ -245,6 +310,46 @@ static void release(struct share_holder **holders, struct share_holder *h)
 	share_holder_put(holders, h);
 }
 
+static struct life *life_find(const struct runtime_reader *r, const struct process_key *key)
+{
+	struct life *life, sought = {.key = {key->pid, key->start_ns}};
+
+	HASH_FIND(hh, r->lives, &sought.key, sizeof(sought.key), life);
+	return life;
+}
+
+static void life_put(struct runtime_reader *r, struct life *life)
+{
+	if (!life || --life->n_processes)
+		return;
+	HASH_DEL(r->lives, life);
+	free(life);
+}
+
+/* One more process of a life. NULL without memory. */
+static struct life *life_get(struct runtime_reader *r, const struct process_key *key)
+{
+	struct life *life = life_find(r, key);
+	bool hash_oom = false;
+
+	if (!life) {
+		life = calloc(1, sizeof(*life));
+		if (!life)
+			return NULL;
+		life->key.pid = key->pid;
+		life->key.start_ns = key->start_ns;
+		HASH_ADD(hh, r->lives, key, sizeof(life->key), life);
+		if (hash_oom) {
+			free(life);
+			return NULL;
+		}
+	}
+	if (life->newest < key->exec_id)
+		life->newest = key->exec_id;
+	life->n_processes++;
+	return life;
+}
+
 static struct process *process_new(struct runtime_reader *r, const struct address_space_who *who,
 				   uint64_t owner)
 {
@@ -259,12 +364,15 @@ static struct process *process_new(struct runtime_reader *r, const struct addres
 		return NULL;
 	}
 	p->key = key_of(who);
+	p->life = life_get(r, &p->key);
 	p->pid = who->pid;
 	p->outcome = r->kind->unreadable;
 	p->owner = h;
 	TAILQ_INIT(&p->wanted);
-	HASH_ADD(hh, r->processes, key, sizeof(p->key), p);
-	if (hash_oom) {
+	if (p->life)
+		HASH_ADD(hh, r->processes, key, sizeof(p->key), p);
+	if (!p->life || hash_oom) {
+		life_put(r, p->life);
 		release(&r->owners, h);
 		free(p);
 		return NULL;
@@ -344,6 +452,7 @@ static void process_drop(struct runtime_reader *r, struct process *p)
 	set_copied(r, p, false);
 	drop_record(r, p);
 	release(&r->owners, p->owner);
+	life_put(r, p->life);
 	HASH_DEL(r->processes, p);
 	free(p->target);
 	free(p);
@@ -384,6 +493,9 @@ static void probe_run(struct work *work)
 {
 	struct job *job = container_of(work, struct job, work);
 
+	job->is_refused = is_hung_up(job->hung, job->owner);
+	if (job->is_refused)
+		return;
 	job->searched = job->reader->files;
 	if (!job->searched) {
 		job->outcome = job->kind->probe->gone; /* at the end */
@@ -406,6 +518,13 @@ static void retry_later(struct runtime_reader *r, struct process *p)
 	if (p->n_attempts >= READER_ATTEMPTS_MAX)
 		return;
 	p->retry_ns = nsec_monotonic() + (NSEC_PER_SEC << p->n_attempts++);
+	(void)loop_arm(r->retry, NSEC_PER_SEC, NSEC_PER_SEC);
+}
+
+/* The thread did not try: that is no attempt. */
+static void retry_soon(struct runtime_reader *r, struct process *p)
+{
+	p->retry_ns = nsec_monotonic() + NSEC_PER_SEC;
 	(void)loop_arm(r->retry, NSEC_PER_SEC, NSEC_PER_SEC);
 }
 
@@ -510,7 +629,11 @@ static void probe_done(struct work *work)
 	struct runtime_reader *r = job->reader;
 	struct process *p = process_find(r, &job->key);
 
-	if (!work->cancelled && !r->ends && p) {
+	if (!work->cancelled && !r->ends && p && job->is_refused) {
+		p->is_probing = false;
+		p->version = job->version;
+		retry_soon(r, p);
+	} else if (!work->cancelled && !r->ends && p) {
 		p->is_probing = false;
 		p->version = job->version;
 		take_image(r, job, job->outcome ? NULL : job->target);
@@ -549,6 +672,9 @@ static struct job *job_new(struct runtime_reader *r, const struct process *p)
 	job->proc = r->host.proc;
 	job->key = p->key;
 	job->pid = p->pid;
+	job->owner = p->owner->id;
+	job->hung = r->hung;
+	atomic_fetch_add(&job->hung->n_refs, 1);
 	return job;
 }
 
@@ -556,9 +682,15 @@ static struct job *job_new(struct runtime_reader *r, const struct process *p)
 static void probe(struct runtime_reader *r, struct process *p, struct image *const *files, size_t n,
 		  uint64_t version)
 {
-	struct job *job = job_new(r, p);
+	struct job *job;
 
 	p->retry_ns = 0;
+	if (is_hung_up(r->hung, p->owner->id)) {
+		p->version = version;
+		retry_soon(r, p);
+		return;
+	}
+	job = job_new(r, p);
 	if (job)
 		job->files = calloc(n ? n : 1, sizeof(struct image *));
 	if (job)
@@ -574,8 +706,7 @@ static void probe(struct runtime_reader *r, struct process *p, struct image *con
 	job->work = (struct work){.run = probe_run, .done = probe_done};
 	if (worker_submit(r->worker, &job->work)) {
 		job_free(job);
-		p->retry_ns = nsec_monotonic() + NSEC_PER_SEC;
-		(void)loop_arm(r->retry, NSEC_PER_SEC, NSEC_PER_SEC);
+		retry_soon(r, p);
 		return;
 	}
 	p->is_probing = true;
@@ -735,6 +866,9 @@ static void names_run(struct work *work)
 	const uint64_t end_ns = nsec_monotonic() + READER_BATCH_NS;
 	struct process_memory memory = {.fd = -1};
 
+	job->is_refused = is_hung_up(job->hung, job->owner);
+	if (job->is_refused)
+		return;
 	job->searched = job->reader->files;
 	job->outcome = process_memory_init(&memory, job->proc, &job->pid);
 	while (job->n_read < job->n && (!job->n_read || nsec_monotonic() < end_ns)) {
@@ -825,7 +959,7 @@ static void read_names(struct runtime_reader *r, struct process *p)
 	unqueue(r, p);
 	if (!most || p->is_naming || p->is_hung)
 		return;
-	job = names_job(r, p, most);
+	job = is_hung_up(r->hung, p->owner->id) ? NULL : names_job(r, p, most);
 	p->is_naming = job && !worker_submit(r->worker, &job->work);
 	if (p->is_naming)
 		return;
@@ -838,10 +972,11 @@ bool runtime_reader_wants(void *reader, const struct address_space_who *who,
 			  const struct frame_record *frame)
 {
 	const struct process_key key = key_of(who);
+	const struct runtime_reader *r = reader;
 	struct process *p = process_find(reader, &key);
 	const struct function *f;
 
-	if (!p || !p->target || p->is_hung)
+	if (!p || !p->target || p->is_hung || is_hung_up(r->hung, p->owner->id))
 		return false;
 	f = function_find(reader, p, frame);
 	if (f)
@@ -998,6 +1133,15 @@ int runtime_reader_frame_name(void *reader, const struct address_space_who *who,
 
 /* ---------------------------------------------------------------- life */
 
+void runtime_reader_saw(void *reader, const struct address_space_who *who)
+{
+	const struct process_key key = key_of(who);
+	struct life *life = life_find(reader, &key);
+
+	if (life && life->newest < key.exec_id)
+		life->newest = key.exec_id;
+}
+
 size_t runtime_reader_pending(void *reader)
 {
 	const struct runtime_reader *r = reader;
@@ -1016,7 +1160,7 @@ static void process_sweep(struct runtime_reader *r, struct process *p)
 {
 	struct function *f, *next;
 
-	if (pid_check(r->host.proc, &p->pid) == PID_GONE) {
+	if (p->key.exec_id < p->life->newest || pid_check(r->host.proc, &p->pid) == PID_GONE) {
 		process_drop(r, p);
 		return;
 	}
@@ -1082,16 +1226,14 @@ static struct count *count_of(struct counts *counts, const char *version)
 static void count_all(const struct runtime_reader *r, int hung, int full, struct counts *ret)
 {
 	for (const struct process *p = r->processes; p; p = p->hh.next) {
+		const bool is_slow = p->is_hung || is_hung_up(r->hung, p->owner->id);
 		char version[RUNTIME_VERSION_BYTES] = "";
 
-		if (!p->target && !p->is_hung)
+		if (!p->target && !is_slow)
 			continue;
 		if (p->target)
 			r->kind->version(p->target, version);
-		count_of(ret, version)
-			->states[p->is_hung   ? hung
-				 : p->is_full ? full
-					      : p->outcome]++;
+		count_of(ret, version)->states[is_slow ? hung : p->is_full ? full : p->outcome]++;
 	}
 }
 
@@ -1151,10 +1293,11 @@ static void drop_next(void *ctx)
 /* The process is left alone from now on. */
 static void on_abandoned(void *ctx, struct work *work)
 {
-	const struct job *job = container_of(work, struct job, work);
+	struct job *job = container_of(work, struct job, work);
 	struct runtime_reader *r = ctx;
 	struct process *p = process_find(r, &job->key);
 
+	job->hung_slot = hung_take(r->hung, job->owner);
 	r->files = take_ptr(r->next);
 	if (!p || r->ends)
 		return;
@@ -1179,6 +1322,7 @@ void runtime_reader_free(void *reader)
 		process_drop(r, p);
 	images_forget(r);
 	runtime_files_free(r->files);
+	hung_unref(r->hung);
 	free(r);
 }
 
@@ -1189,6 +1333,7 @@ int runtime_reader_new(const struct runtime_reader_kind *kind, const struct runt
 	struct watchdog_opts watchdog = {
 		.loop = host->loop,
 		.blocked_ns = READER_STUCK_NS,
+		.threads_max = READER_HUNG_MAX,
 		.prepare = make_next,
 		.abandoned = on_abandoned,
 		.kept = drop_next,
@@ -1203,7 +1348,10 @@ int runtime_reader_new(const struct runtime_reader_kind *kind, const struct runt
 	r->host = *host;
 	TAILQ_INIT(&r->unread);
 	TAILQ_INIT(&r->copied);
-	result = runtime_files_new(kind->probe, &r->files);
+	r->hung = calloc(1, sizeof(*r->hung));
+	result = r->hung ? runtime_files_new(kind->probe, &r->files) : -ENOMEM;
+	if (r->hung)
+		r->hung->n_refs = 1;
 	if (!result)
 		result = loop_add_timer(host->loop, on_retry, r, &r->retry);
 	if (!result)

@@ -96,6 +96,7 @@ int runtime_reader_new(const struct runtime_reader_kind *kind, const struct runt
 void runtime_reader_free(void *reader);
 bool runtime_reader_runs(void *reader, const struct address_space_who *who,
 			 const struct address_space *space);
+void runtime_reader_saw(void *reader, const struct address_space_who *who);
 const void *runtime_reader_record(void *reader, const struct address_space_who *who);
 const void *runtime_reader_exe(void *reader, const struct address_space *space, size_t *ret_n);
 const void *runtime_reader_excerpt(void *reader, const struct address_space_who *who,
@@ -115,8 +116,9 @@ void runtime_reader_collect(void *reader, enum runtime_family family, struct met
 #define RUNTIME_READER                                                                             \
 	.free = runtime_reader_free, .runs = runtime_reader_runs, .record = runtime_reader_record, \
 	.wants = runtime_reader_wants, .flush = runtime_reader_flush, .exe = runtime_reader_exe,   \
-	.excerpt = runtime_reader_excerpt, .frame_name = runtime_reader_frame_name,                \
-	.pending = runtime_reader_pending, .wait = runtime_reader_wait,                            \
-	.sweep = runtime_reader_sweep, .collect = runtime_reader_collect
+	.saw = runtime_reader_saw, .excerpt = runtime_reader_excerpt,                              \
+	.frame_name = runtime_reader_frame_name, .pending = runtime_reader_pending,                \
+	.wait = runtime_reader_wait, .sweep = runtime_reader_sweep,                                \
+	.collect = runtime_reader_collect
 
 #endif

@@ -276,6 +276,9 @@ static const struct runtime *runtime_of(const struct runtimes *rs, uint32_t numb
 uint32_t runtimes_of(const struct runtimes *rs, const struct address_space_who *who,
 		     const struct address_space *space)
 {
+	for (uint32_t i = 0; i < rs->opts.n; i++)
+		if (rs->opts.table[i] && rs->opts.table[i]->saw)
+			rs->opts.table[i]->saw(rs->readers[i], who);
 	for (uint32_t i = 0; i < rs->opts.n; i++) {
 		const struct runtime *rt = rs->opts.table[i];
 

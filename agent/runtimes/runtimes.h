@@ -95,6 +95,8 @@ enum runtime_family {
  *
  * For a reader that reads names on a thread of its own; NULL for other readers:
  *
+ * @saw:     the program of a process that was sampled: the process's earlier programs are forgotten
+ *           with the next sweep
  * @wants:   whether the thread is reading or will read the name of a frame; host.named() follows
  * @flush:   starts reading the names for which wants() was true
  * @pending: number of tasks with the thread
@@ -114,6 +116,7 @@ struct runtime {
 	const void *(*exe)(void *reader, const struct address_space *space, size_t *ret_n);
 	const void *(*excerpt)(void *reader, const struct address_space_who *who,
 			       const struct address_space *space, const uint8_t *bytes, size_t n);
+	void (*saw)(void *reader, const struct address_space_who *who);
 	bool (*wants)(void *reader, const struct address_space_who *who,
 		      const struct frame_record *frame);
 	void (*flush)(void *reader);

@@ -16,12 +16,14 @@
 #include "runtimes/python_code.h"
 #include "runtimes/python_frames.h"
 #include "runtimes/python_process.h"
+#include "runtimes/python_string.h"
 #include "support/flatmemory.h"
 
-#define CORPUS "test/fuzz/runtimes/corpus/python_memory"
-#define HEAD   2 /* bytes of the fuzzer's own */
-#define BYTES  8192
-#define FRAMES 64
+#define CORPUS	"test/fuzz/runtimes/corpus/python_memory"
+#define OFFSETS "test/fuzz/runtimes/corpus/python_offsets"
+#define HEAD	2 /* bytes of the fuzzer's own */
+#define BYTES	8192
+#define FRAMES	64
 
 #define STATE 4224
 #define CODE  4480
@@ -224,12 +226,83 @@ static void random_words(void **state)
 	}
 }
 
+/* ---------------------------------------------------------------- images that describe themselves
+ */
+
+static void read_offsets(const char *release, struct buf *b)
+{
+	_cleanup_(root_deinit) struct root root = ROOT_INIT;
+
+	assert_int_equal(root_open(OFFSETS, &root), 0);
+	assert_int_equal(root_read(&root, release, b), 0);
+	assert_true(b->len > 3 * 8);
+}
+
+/* The offsets that differ with the length of an object's head: 16 bytes, or 32 without the
+ * interpreter lock. */
+static void described(void **state)
+{
+	static const struct {
+		const char *release;
+		uint16_t version, type, filename, instructions, length, string_state, ascii;
+		size_t header;
+	} rows[] = {
+		{"3.13", 0x030d, 8, 112, 200, 16, 32, 40, 36},
+		{"3.13t", 0x030d, 24, 128, 216, 32, 48, 56, 52},
+		{"3.14", 0x030e, 8, 112, 208, 16, 32, 40, 36},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(buf_deinit) struct buf b = BUF_INIT(BYTES);
+		struct python_layout layout;
+
+		read_offsets(rows[i].release, &b);
+		assert_int_equal(python_layout_of_offsets(b.data, b.len, &layout),
+				 PYTHON_OFFSETS_OK);
+		assert_int_equal(layout.version, rows[i].version);
+		assert_int_equal(layout.object_type, rows[i].type);
+		assert_int_equal(layout.process.code_filename, rows[i].filename);
+		assert_int_equal(layout.process.code_instructions, rows[i].instructions);
+		assert_int_equal(layout.string_length, rows[i].length);
+		assert_int_equal(layout.string_state, rows[i].string_state);
+		assert_int_equal(layout.string_ascii, rows[i].ascii);
+		assert_int_equal(python_string_header_bytes(&layout), rows[i].header);
+	}
+}
+
+/* From 3.14 on, a thread of a build without the lock runs a copy of the instructions. */
+static void free_threaded(void **state)
+{
+	static const struct {
+		const char *release;
+		enum python_offsets_outcome outcome;
+	} rows[] = {
+		{"3.13", PYTHON_OFFSETS_OK},
+		{"3.14", PYTHON_OFFSETS_FREE_THREADED},
+		{"3.15", PYTHON_OFFSETS_FREE_THREADED},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(buf_deinit) struct buf b = BUF_INIT(BYTES);
+		struct python_layout layout;
+
+		read_offsets(rows[i].release, &b);
+		assert_int_equal(python_layout_of_offsets(b.data, b.len, &layout),
+				 PYTHON_OFFSETS_OK);
+		b.data[2 * 8] = 1;
+		assert_int_equal(python_layout_of_offsets(b.data, b.len, &layout), rows[i].outcome);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_releases), cmocka_unit_test(refused),
-		cmocka_unit_test(refused_code), cmocka_unit_test(cyclic_frames),
-		cmocka_unit_test(random_words),
+		cmocka_unit_test(all_releases),	 cmocka_unit_test(refused),
+		cmocka_unit_test(refused_code),	 cmocka_unit_test(cyclic_frames),
+		cmocka_unit_test(random_words),	 cmocka_unit_test(described),
+		cmocka_unit_test(free_threaded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
