@@ -663,17 +663,19 @@ $(FUZZ): $(B)/%: $(B)/fuzzobj/%.o $(B)/fuzzobj/libpodprof.a
 hostile: all $(HOSTILE) ## all attacks one by one, and the table of what others lose (root, minutes): ATTACKS (names ...)
 	$(Q)test/hostile/hostile.py --long $(ATTACKS)
 
-e2e: all ## all end-to-end tests: check-e2e, then podprof in a cluster of one node (root, minutes)
+e2e: all $(HOUR) ## all end-to-end tests: check-e2e, then podprof in a cluster of one node (root, minutes)
 	$(Q)test/setup.sh cluster
 	$(Q)test/run.sh begin
 	$(Q)e2e/run.sh || failed=yes; \
 		e2e/backends/run.sh 4 5 || failed=yes; \
+		e2e/backends/hour.sh || failed=yes; \
 		e2e/cluster/run.sh || failed=yes; \
 		PODPROF_E2E_SHAPE=container e2e/cluster/run.sh || failed=yes; \
 		test/run.sh summary && [ -z "$$failed" ]
 
-check-backends: all ## all destinations at once, each behind a proxy with a new fault every PHASE seconds (50): lost, twice, memory (root, ten minutes)
+check-backends: all $(HOUR) ## all destinations at once, each behind a proxy with a new fault every PHASE seconds (50): lost, twice, memory; and an hour with a simulated clock (root, ten minutes)
 	$(Q)e2e/backends/run.sh $(or $(PHASE),50) 10
+	$(Q)e2e/backends/hour.sh
 
 e2e-cluster: all ## the cluster alone: TESTS (names ...)
 	$(Q)e2e/cluster/run.sh $(TESTS)
@@ -763,6 +765,13 @@ $(HEAPSAVE): $(B)/obj/test/tools/heapsave.o $(B)/obj/test/support/heapsaved.o $(
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
+
+# An hour of profiles with a simulated clock (e2e/backends/hour.sh).
+HOUR := $(B)/test/tools/hour
+$(HOUR): $(B)/obj/test/tools/hour.o $(B)/obj/test/support/profiles.o $(B)/obj/libpodprof.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -Wl,--wrap=http_start,--wrap=worker_submit -o $@ $^ $(LIBS) -lcmocka
 
 # Its frames are what is measured, so it keeps them.
 $(B)/obj/test/support/burn.o: private HARDEN += -O1 -fno-omit-frame-pointer

@@ -54,15 +54,43 @@ void cmd_print(const char *s)
 	}
 }
 
-int cmd_print_json(json_t *object)
+/* jansson escapes control characters below a blank; a terminal obeys others, too. */
+static void put_json(const char *s)
 {
-	_cleanup_(freep) char *line = object ? json_dumps(object, JSON_COMPACT) : NULL;
+	while (*s) {
+		const char *next = s;
+		size_t n = *s >= ' ' && *s <= '~' ? 0 : utf8_control(s);
+
+		if (n && *s >= 0 && *s < ' ')
+			n = 0; /* between values */
+		if (n)
+			printf("\\u%04X", (unsigned int)utf8_next(&next));
+		else
+			putchar_unlocked(*s);
+		s += n ? n : 1;
+	}
+	putchar_unlocked('\n');
+}
+
+static int print_json(json_t *object, size_t flags)
+{
+	_cleanup_(freep) char *text = object ? json_dumps(object, flags) : NULL;
 
 	json_decref(object);
-	if (!line)
+	if (!text)
 		return -ENOMEM;
-	puts(line);
+	put_json(text);
 	return 0;
+}
+
+int cmd_print_json(json_t *object)
+{
+	return print_json(object, JSON_COMPACT);
+}
+
+int cmd_print_json_tree(json_t *object)
+{
+	return print_json(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 }
 
 static void print_help(FILE *to)

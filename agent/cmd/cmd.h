@@ -27,9 +27,10 @@ int cmd_version(int argc, char **argv);
 void cmd_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints foreign text on stdout with control characters replaced by '?', also in errors. */
 void cmd_print(const char *s);
-/* Prints a line of JSON on stdout. Takes @object, which may be NULL after a lack of memory. 0 or
- * -ENOMEM. */
+/* Prints a line of JSON on stdout, or indented lines. Control characters are escaped, also those
+ * above ASCII. Takes @object, which may be NULL after a lack of memory. 0 or -ENOMEM. */
 struct json_t;
 int cmd_print_json(struct json_t *object);
+int cmd_print_json_tree(struct json_t *object);
 
 #endif

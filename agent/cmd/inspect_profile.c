@@ -443,23 +443,13 @@ static void print_text(const struct profile_view *v, const json_t *root)
 	print_top(root, unit, "cumulative", "cum");
 }
 
-static int print_json(const json_t *root)
-{
-	_cleanup_(freep) char *text = json_dumps(root, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-
-	if (!text)
-		return -ENOMEM;
-	puts(text);
-	return 0;
-}
-
 static int print(const struct profile_view *v, bool json)
 {
 	json_t *root = json_of_profile(v);
 	int r = root ? 0 : -ENOMEM;
 
 	if (root && json)
-		r = print_json(root);
+		r = cmd_print_json_tree(json_incref(root));
 	else if (root)
 		print_text(v, root);
 	json_decref(root);

@@ -8,6 +8,8 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"maps"
+	"math/big"
 	"os"
 	"slices"
 	"strings"
@@ -15,9 +17,12 @@ import (
 
 // compare reads entries and compares each profile of a container at all backends, by type, entity and time:
 //
-//	lost     another backend has the profile
-//	unequal  another backend has another total
-//	twice    copies beyond the first; "excused" of these had their answer lost
+//	lost       another backend has the profile
+//	unequal    another backend has another total or unit
+//	twice      copies beyond the first; "excused" of these had their answer lost
+//	forgotten  the backend answered 200 and stored nothing: neither lost nor a copy, but a further copy is one
+//
+// The first file with a profile says its total. With -types, the number and the sum of the values of each type follow.
 //
 // Exit status 1: lost or unequal profiles, or copies without an excuse.
 
@@ -27,8 +32,8 @@ type key struct {
 }
 
 type copies struct {
-	n, nLost int
-	total    int64
+	n, nLost, nForgotten int
+	total                int64
 }
 
 // The types that a backend does not get, or not as values of a window.
@@ -45,11 +50,13 @@ func carries(backend, kind string) bool {
 }
 
 type comparison struct {
-	backends map[string]map[key]*copies
-	totals   map[key]int64 // of any backend
-	unequal  map[string]int
-	windows  []int64         // the times of the profiles, in order, without Coroot's
-	lost     map[string]bool // requests whose answer got lost
+	backends  map[string]map[key]*copies
+	totals    map[key]int64 // of any backend
+	units     map[string]string
+	unequal   map[string]int
+	windows   []int64         // the times of the profiles, in order, without Coroot's
+	lost      map[string]bool // requests whose answer got lost
+	forgotten map[string]bool // requests answered with 200 and not stored
 }
 
 // window is the begin of the entry's window: at Coroot each container's windows are up to a millisecond later.
@@ -83,10 +90,19 @@ func (c *comparison) add(e entry, excuseOnly bool) {
 		return
 	}
 	got.n++
+	if c.forgotten[e.Request] {
+		got.nForgotten++
+	}
 	if _, ok := c.totals[k]; !ok {
 		c.totals[k] = e.Total
 	}
-	if c.totals[k] != e.Total {
+	if _, ok := c.units[e.Type]; !ok {
+		c.units[e.Type] = e.Unit
+	}
+	if c.units[e.Type] != e.Unit {
+		c.unequal[e.Backend]++
+		log.Printf("%s: %v is in %s, elsewhere in %s", e.Backend, k, e.Unit, c.units[e.Type])
+	} else if c.totals[k] != e.Total {
 		c.unequal[e.Backend]++
 		log.Printf("%s: %v has %d, elsewhere %d", e.Backend, k, e.Total, c.totals[k])
 	}
@@ -119,7 +135,7 @@ func (c *comparison) print() bool {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		profiles, lost, twice, excused := 0, 0, 0, 0
+		profiles, lost, twice, excused, forgotten := 0, 0, 0, 0, 0
 		for k := range c.totals {
 			if !carries(name, k.kind) {
 				continue
@@ -134,11 +150,29 @@ func (c *comparison) print() bool {
 				twice += got.n - 1
 				excused += min(got.n-1, got.nLost)
 			}
+			if got != nil && got.nForgotten > 0 {
+				forgotten++
+			}
 		}
-		fmt.Printf("%-10s %7d values of profiles, lost %d, unequal %d, twice %d, excused %d\n", name, profiles, lost, c.unequal[name], twice, excused)
+		fmt.Printf("%-10s %7d values of profiles, lost %d, unequal %d, twice %d, excused %d, forgotten %d\n", name, profiles, lost,
+			c.unequal[name], twice, excused, forgotten)
 		fine = fine && profiles > 0 && lost == 0 && c.unequal[name] == 0 && twice == excused
 	}
 	return fine && len(names) > 1
+}
+
+func (c *comparison) printTypes() {
+	values, sums := map[string]int{}, map[string]*big.Int{}
+	for k, total := range c.totals {
+		if sums[k.kind] == nil {
+			sums[k.kind] = new(big.Int)
+		}
+		values[k.kind]++
+		sums[k.kind].Add(sums[k.kind], big.NewInt(total))
+	}
+	for _, kind := range slices.Sorted(maps.Keys(sums)) {
+		fmt.Printf("%-18s %6d values, %s %s\n", kind, values[kind], sums[kind], c.units[kind])
+	}
 }
 
 func readLines(path string) (map[string]bool, error) {
@@ -156,11 +190,16 @@ func readLines(path string) (map[string]bool, error) {
 func compareMain(args []string) {
 	flags := flag.NewFlagSet("compare", flag.ExitOnError)
 	lost := flags.String("lost", "", "file with the names of requests whose answer got lost")
+	forgotten := flags.String("forgotten", "", "file with the names of requests answered with 200 and not stored")
+	types := flags.Bool("types", false, "print the values of each type")
 	flags.Parse(args)
-	c := comparison{backends: map[string]map[key]*copies{}, totals: map[key]int64{}, unequal: map[string]int{}}
+	c := comparison{backends: map[string]map[key]*copies{}, totals: map[key]int64{}, units: map[string]string{}, unequal: map[string]int{}}
 	var all []entry
 	var err error
 	if c.lost, err = readLines(*lost); err != nil {
+		log.Fatal(err)
+	}
+	if c.forgotten, err = readLines(*forgotten); err != nil {
 		log.Fatal(err)
 	}
 	for _, path := range flags.Args() {
@@ -180,7 +219,11 @@ func compareMain(args []string) {
 		// the collector's own lines name no request; those of its proxy are no profiles of their own
 		c.add(e, e.Backend == "collector" && e.Request != "")
 	}
-	if !c.print() {
+	fine := c.print()
+	if *types {
+		c.printTypes()
+	}
+	if !fine {
 		os.Exit(1)
 	}
 }

@@ -10,11 +10,12 @@
 //
 //	backends proxy -dir DIR NAME=URL...            a proxy with faults before each server (proxy.go)
 //	backends read -out FILE [-lost] KIND=PATH...   the same lines from what other servers stored (read.go)
-//	backends compare [-lost FILE] FILE...          lost and duplicate profiles of each backend (compare.go)
+//	backends compare [-lost FILE] [-forgotten FILE] [-types] FILE...   lost and duplicate profiles of each backend (compare.go)
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -407,7 +408,7 @@ func otlpRequest(body []byte, check func(dictionary) error) ([]entry, error) {
 				return nil, errors.New("no scope")
 			}
 			for _, p := range scope.Profiles {
-				e, err := d.profile(values["container.name"], p)
+				e, err := d.profile(cmp.Or(values["container.name"], values["k8s.container.name"]), p)
 				if err != nil {
 					return nil, err
 				}

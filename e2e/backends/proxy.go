@@ -13,6 +13,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	collector "go.opentelemetry.io/proto/slim/otlp/collector/profiles/v1development"
+	"google.golang.org/protobuf/proto"
 )
 
 // A proxy before each server has the fault in DIR/NAME.fault at the time of the request, and appends a line with the
@@ -31,6 +34,10 @@ import (
 //	cut       the same in the middle of the answer
 //	huge      the server takes the request, and its answer is followed by 1 GB
 //	lying     the server takes the request, and the answer is 503
+//	forgets   the answer is 200, but the server stores nothing: DIR/forgotten has the request's name. The request goes on
+//	          to the server all the same, as a record of what the sender has sent
+//	partial   the server takes the request, and its answer says that a profile was refused (OTLP): DIR/NAME.partial has a
+//	          line for each such answer
 type proxy struct {
 	dir, name, url string
 
@@ -123,6 +130,17 @@ func copyAnswer(w http.ResponseWriter, answer *http.Response, text []byte) {
 	w.Write(text)
 }
 
+// partialAnswer refuses one profile of the request.
+func partialAnswer() []byte {
+	answer, err := proto.Marshal(&collector.ExportProfilesServiceResponse{
+		PartialSuccess: &collector.ExportProfilesPartialSuccess{RejectedProfiles: 1, ErrorMessage: "a profile is refused"},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return answer
+}
+
 // lose answers a request that the server has taken.
 func lose(fault string, w http.ResponseWriter, answer *http.Response, text []byte) {
 	switch fault {
@@ -132,6 +150,11 @@ func lose(fault string, w http.ResponseWriter, answer *http.Response, text []byt
 		raw(w, fmt.Sprintf("HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n", answer.Status, len(text)+100))
 	case "lying":
 		http.Error(w, "lying", http.StatusServiceUnavailable)
+	case "forgets":
+		w.WriteHeader(http.StatusOK)
+	case "partial":
+		w.Header().Set("Content-Type", "application/x-protobuf")
+		w.Write(partialAnswer())
 	case "huge":
 		copyAnswer(w, answer, text)
 		piece := bytes.Repeat([]byte("x"), 1<<20)
@@ -152,6 +175,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fault := p.fault()
 	name := p.next()
 	loses := fault == "lost" || fault == "cut" || fault == "lying" || fault == "huge"
+	answers := fault == "forgets" || fault == "partial"
 	appendLine(p.path("requests"), fault)
 	switch {
 	case fault == "down":
@@ -180,7 +204,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if loses || r.Context().Err() != nil {
 			p.noteLost(name, body)
 		}
-		if loses {
+		if answer.StatusCode/100 == 2 && fault == "forgets" {
+			appendLine(filepath.Join(p.dir, "forgotten"), name)
+		} else if answer.StatusCode/100 == 2 && fault == "partial" {
+			appendLine(p.path("partial"), name)
+		}
+		if loses || answers && answer.StatusCode/100 == 2 {
 			lose(fault, w, answer, text)
 			return
 		}

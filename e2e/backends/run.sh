@@ -5,51 +5,19 @@
 #
 #   run.sh SECONDS PHASES
 #
-# The servers are a collector, Pyroscope's push handler, and stand-ins for Parca, Coroot and OTLP that check what the
-# servers check. A folder has the truth.
+# A folder has the truth.
 set -eu
 cd "$(dirname "$0")/../.."
-mkdir -p build/e2e build/test/results
-for tool in pyrosink backends checkprofile collector; do
-	ln -sf "$(test/tool.sh $tool)" build/e2e/$tool
-done
+# shellcheck source=e2e/backends/servers.sh
+. e2e/backends/servers.sh
 gcc -O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static -o build/e2e/burn e2e/workloads/burn.c
 for name in goalloc goserve; do
 	(cd e2e/workloads/$name && CGO_ENABLED=0 ../../../test/go.sh build -o ../../../build/e2e/$name .)
 done
-# shellcheck source=e2e/lib.sh
-. e2e/lib.sh
 seconds=$1 phases=$2
 faults=(down slow 429 lost 503 lying garbage cut 413 huge)
-servers=(pyroscope parca otlp coroot collector)
 
-mkdir "$work/sink" "$work/faults"
-"$fixtures/pyrosink" -dir "$work/sink" -address-file "$work/sink.address" >"$work/sink.log" 2>&1 &
-background+=($!)
-"$fixtures/backends" -out "$work/entries" -address-file "$work/backends.address" >"$work/check.log" 2>&1 &
-background+=($!)
-collector=127.0.0.1:$(free_port)
-cat >"$work/collector.yaml" <<EOF2
-receivers: {otlp: {protocols: {http: {endpoint: "$collector"}}}}
-exporters: {file: {path: "$work/collected", format: proto}}
-service:
-  telemetry: {metrics: {level: none}}
-  pipelines: {profiles: {receivers: [otlp], exporters: [file]}}
-EOF2
-"$fixtures/collector" --config "$work/collector.yaml" --feature-gates=service.profilesSupport >"$work/collector.log" 2>&1 &
-background+=($!)
-until_true test -s "$work/sink.address" -a -s "$work/backends.address" || fail "no sinks"
-answers() { [ "$(curl -s -o "$work/body" -w '%{http_code}' -X POST "http://$collector/v1development/profiles")" != 000 ]; }
-until_true answers || fail "no collector: $(tail -n 3 "$work/collector.log")"
-stand_ins=http://$(cat "$work/backends.address")
-"$fixtures/backends" proxy -dir "$work/faults" "pyroscope=http://$(cat "$work/sink.address")" "parca=$stand_ins" \
-	"otlp=$stand_ins" "coroot=$stand_ins" "collector=http://$collector" >"$work/proxy.log" 2>&1 &
-background+=($!)
-for name in "${servers[@]}"; do
-	until_true test -s "$work/faults/$name.address" || fail "no proxy"
-done
-at() { echo "http://$(cat "$work/faults/$1.address")"; }
-
+servers_start
 agent_start --window 2s --host-processes=false --off-cpu 1 --go-heap-profiler force \
 	--destination "file=$work/out,bytes=4GiB" --destination "pyroscope=$(at pyroscope)" \
 	--destination "parca=$(at parca)" --destination "otlp=$(at otlp)" --destination "coroot=$(at coroot)" \
@@ -108,15 +76,4 @@ memory end
 dropped=$(metric podprof_export_profiles_total 'outcome="dropped')
 [ "$dropped" = 0 ] || fail "$dropped profiles are dropped: $(metrics_page | grep 'profiles_total.*outcome="dropped.*[^0]$')"
 agent_stop # sends the last window
-for name in "${servers[@]}"; do
-	note "$name: $(sort "$work/faults/$name.requests" | uniq -c | awk '{ printf "%s %s, ", $2, $1 }')"
-done
-
-[ ! -d "$work/faults/collector.lost" ] || lost="collector=$work/faults/collector.lost"
-"$fixtures/backends" read -out "$work/stored" "folder=$work/out" "pyroscope=$work/sink" "collector=$work/collected" 2>"$work/check.log" ||
-	fail "read: $(tail -n 3 "$work/check.log")"
-"$fixtures/backends" read -out "$work/excused" -lost ${lost:+"$lost"} 2>"$work/check.log" || fail "read: $(tail -n 3 "$work/check.log")"
-status=0
-"$fixtures/backends" compare -lost "$work/faults/lost" "$work/entries" "$work/stored" "$work/excused" >"$work/compared" 2>"$work/compare.log" || status=$?
-while read -r line; do note "$line"; done <"$work/compared"
-[ $status = 0 ] || fail "$(grep -c . "$work/compare.log") differences: $(head -n 5 "$work/compare.log")"
+servers_compare

@@ -255,24 +255,6 @@ static void must(int r)
 		exit(1);
 }
 
-static const struct pprof_opts kinds_types[] = {
-	[PROFILE_CPU] = {.types = {{"samples", "count"}, {"cpu", "nanoseconds"}},
-			 .n_types = 2,
-			 .period_type = {"cpu", "nanoseconds"},
-			 .period = 10309278},
-	[PROFILE_OFF_CPU] = {.types = {{"delay", "nanoseconds"}, {"switches", "count"}},
-			     .n_types = 2,
-			     .period_type = {"delay", "nanoseconds"},
-			     .period = 1},
-	[PROFILE_GO_HEAP] = {.types = {{"alloc_objects", "count"},
-				       {"alloc_space", "bytes"},
-				       {"inuse_objects", "count"},
-				       {"inuse_space", "bytes"}},
-			     .n_types = 4,
-			     .period_type = {"space", "bytes"},
-			     .period = 524288},
-};
-
 static void enter_function(struct pprof *p, uint32_t map, uint32_t i, uint32_t *ret)
 {
 	struct pprof_line line = {.line = 10 + i % 90};
@@ -289,7 +271,7 @@ static void encode_profile(enum profile_kind kind, uint32_t own, struct buf *ret
 {
 	static const struct pprof_mapping program = {
 		.limit = UINT64_MAX, .path = "/app", .has_functions = true};
-	struct pprof_opts opts = kinds_types[kind];
+	struct pprof_opts opts = profile_types[kind];
 	uint32_t map, locations[KINDS_FUNCTIONS], stack[KINDS_DEPTH];
 	struct pprof *p;
 

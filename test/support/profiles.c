@@ -27,7 +27,7 @@ struct profile *profile_make(enum profile_kind kind, const char *service, uint64
 
 /* ---- a readable profile */
 
-static const struct pprof_opts real_opts[PROFILE_KIND_MAX] = {
+const struct pprof_opts profile_types[PROFILE_KIND_MAX] = {
 	[PROFILE_CPU] = {.types = {{"samples", "count"}, {"cpu", "nanoseconds"}},
 			 .n_types = 2,
 			 .period_type = {"cpu", "nanoseconds"},
@@ -96,7 +96,7 @@ struct profile *profile_make_real(enum profile_kind kind)
 	static const char *const labels[][2] = {
 		{"namespace", "shop"}, {"pod", "web-5d4f8c7b9-x2x4k"}, {"container", "web"}};
 	struct profile *profile = profile_make(kind, "shop", PROFILE_REAL_START_NS, 0, 1);
-	struct pprof_opts opts = real_opts[kind];
+	struct pprof_opts opts = profile_types[kind];
 	struct buf out = BUF_INIT(1u << 20);
 	struct pprof *p;
 

@@ -5,6 +5,10 @@
 #include <stdint.h>
 
 #include "export/export.h"
+#include "pprof/pprof.h"
+
+/* The types of each kind as the agent writes these, without time and duration. */
+extern const struct pprof_opts profile_types[PROFILE_KIND_MAX];
 
 /* A profile with the labels "service_name" (@service; NULL for none) and "node". Its pprof are @n
  * arbitrary bytes with @mark as the first. The caller owns the profile. */

@@ -70,10 +70,15 @@ static void test_fields(void **state)
 
 static void test_forms(void **state)
 {
-	_cleanup_(freep) char *json = NULL, *nothing = NULL;
+	_cleanup_(freep) char *json = NULL, *raw = NULL, *nothing = NULL;
 	int r;
 
 	(void)state;
+	/* DEL, the last C1 character, and the first letter after these; a mark of direction */
+	raw = printed(json_pack("{s:s}", "a\xc2\x85", "x\033\x7f\xc2\x9f\xc2\xa0\xe2\x80\xae"),
+		      true, "", &r);
+	assert_int_equal(r, 0);
+	assert_string_equal(raw, "{\"a\\u0085\":\"x\\u001B\\u007F\\u009F\xc2\xa0\\u202E\"}\n");
 	json = printed(json_pack("{s:o, s:o, s:o}", "a", view_hex(0), "b", view_text(""), "c",
 				 view_text("x\033[1m\xe9")),
 		       true, "{a}\n", &r);
