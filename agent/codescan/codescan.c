@@ -108,11 +108,11 @@ struct codescan {
 	uint32_t highest;		  /* end of its last instruction */
 	uint16_t tables[CODESCAN_TABLES]; /* states of its jumps through tables */
 	size_t n_tables;
-	bool guessed; /* the entry is a guess */
-	bool leaves;  /* it returns, or continues as another function */
-	bool returns; /* a return was seen */
-	bool frames;  /* sets the frame pointer to its frame */
-	bool saves;   /* stores the caller's frame pointer */
+	bool guessed;  /* the entry is a guess */
+	bool leaves;   /* it returns, or continues as another function */
+	bool returns;  /* a return was seen */
+	bool frames;   /* sets the frame pointer to its frame */
+	bool saves;    /* stores the caller's frame pointer */
 	bool clobbers; /* sets the frame pointer without having stored the caller's */
 	bool bad;
 	bool lost;    /* a part could not be followed */
