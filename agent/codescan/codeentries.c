@@ -257,7 +257,93 @@ static int add_calls_between(struct finder *f, uint8_t *piece, uint64_t start, u
 	return r;
 }
 
-/* Of a stripped static program nothing else tells where the described part calls the other. */
+/* call, and lea of a place by its distance */
+static bool has_distance(const uint8_t *code, size_t at)
+{
+	return code[at - 1] == 0xe8 ||
+	       (at > 1 && code[at - 2] == 0x8d && (code[at - 1] & 0xc7) == 5);
+}
+
+/* mov of a constant to a register */
+static bool has_constant(const uint8_t *code, size_t at)
+{
+	return (code[at - 1] & 0xf8) == 0xb8 ||
+	       (at > 1 && code[at - 2] == 0xc7 && (code[at - 1] & 0xf8) == 0xc0);
+}
+
+/* Whether instructions in these bytes may lead into a gap; they begin anywhere. Decoding takes many
+ * times as long as this look, and few rows of a library lead into a gap. */
+static bool may_lead(const struct finder *f, const uint8_t *code, size_t n, uint64_t vaddr)
+{
+	const uint64_t low = f->gaps->items[0].start;
+	const uint64_t span = f->gaps->items[f->gaps->n - 1].end - low;
+
+	if (elffile_machine(f->file) == EM_AARCH64 || span > UINT32_MAX)
+		return true;
+	for (size_t at = 1; at + sizeof(uint32_t) <= n; at++) {
+		uint32_t word, distance, address;
+
+		memcpy(&word, code + at, sizeof(word));
+		address = word - (uint32_t)low;
+		distance = address + (uint32_t)(vaddr + at + sizeof(word));
+		if ((distance < span && has_distance(code, at) &&
+		     codegaps_has(f->gaps, low + distance)) ||
+		    (address < span && has_constant(code, at) &&
+		     codegaps_has(f->gaps, low + address)))
+			return true;
+	}
+	return false;
+}
+
+static uint64_t row_vaddr(const struct finder *f, size_t i)
+{
+	return rows_at(f->known, i).vaddr;
+}
+
+/* Of rows [first, end), in one piece. Rows begin at instructions. */
+static int add_calls_of_rows(struct finder *f, uint8_t *piece, size_t first, size_t end)
+{
+	const uint64_t start = row_vaddr(f, first);
+	const size_t n = (size_t)(row_vaddr(f, end) - start);
+	uint64_t off;
+	int r;
+
+	if (!elffile_off_of_vaddr(f->file, start, &off))
+		return 0;
+	if (!elffile_spend(f->file, CODE_COST * n))
+		return ELFFILE_ABANDONED;
+	r = elffile_read(f->file, off, piece, n);
+	for (size_t i = first; i < end && !r; i++) {
+		const uint64_t at = row_vaddr(f, i);
+		const size_t size = (size_t)(row_vaddr(f, i + 1) - at);
+		size_t taken;
+
+		if (may_lead(f, piece + (at - start), size, at))
+			r = add_calls_of(f, piece + (at - start), size, at, &taken);
+	}
+	return r;
+}
+
+/* Of rows [first, end) without a gap; a row follows. */
+static int add_calls_of_range(struct finder *f, uint8_t *piece, size_t first, size_t end)
+{
+	int r = 0;
+
+	for (size_t next; first < end && !r; first = next) {
+		const uint64_t start = row_vaddr(f, first);
+
+		for (next = first + 1; next < end && row_vaddr(f, next + 1) - start < PIECE;)
+			next++;
+		if (row_vaddr(f, next) - start < PIECE)
+			r = add_calls_of_rows(f, piece, first, next);
+		else
+			r = add_calls_between(f, piece, start, row_vaddr(f, next));
+	}
+	return r;
+}
+
+/* Of a stripped static program or a stripped library nothing else tells where the described part
+ * calls the other. */
 static int add_calls(struct finder *f)
 {
 	_cleanup_(freep) uint8_t *piece = NULL;
@@ -265,7 +351,7 @@ static int add_calls(struct finder *f)
 	struct elffile_section section;
 	int r = 0;
 
-	if (!n || !elffile_section(f->file, ".symtab", &section) ||
+	if (!n || !f->gaps->n || !elffile_section(f->file, ".symtab", &section) ||
 	    !elffile_section(f->file, ".interp", &section) ||
 	    rows_at(f->known, n - 1).vaddr - rows_at(f->known, 0).vaddr > CODEENTRIES_CODE_MAX)
 		return 0;
@@ -273,13 +359,15 @@ static int add_calls(struct finder *f)
 	if (!piece)
 		return -ENOMEM;
 	for (size_t i = 0; i + 1 < n && !r; i++) {
-		uint64_t start = rows_at(f->known, i).vaddr;
+		size_t first = i;
 
 		if (!rows_at(f->known, i).rule)
 			continue;
 		while (i + 1 < n && rows_at(f->known, i + 1).rule)
 			i++;
-		r = add_calls_between(f, piece, start, rows_at(f->known, i + 1).vaddr);
+		if (i + 1 < n)
+			i++;
+		r = add_calls_of_range(f, piece, first, i);
 	}
 	return r;
 }

@@ -108,11 +108,12 @@ struct codescan {
 	uint32_t highest;		  /* end of its last instruction */
 	uint16_t tables[CODESCAN_TABLES]; /* states of its jumps through tables */
 	size_t n_tables;
-	bool guessed; /* the entry is a guess */
-	bool leaves;  /* it returns, or continues as another function */
-	bool returns; /* a return was seen */
-	bool frames;  /* sets the frame pointer to its frame */
-	bool saves;   /* stores the caller's frame pointer */
+	bool guessed;  /* the entry is a guess */
+	bool leaves;   /* it returns, or continues as another function */
+	bool returns;  /* a return was seen */
+	bool frames;   /* sets the frame pointer to its frame */
+	bool saves;    /* stores the caller's frame pointer */
+	bool clobbers; /* sets the frame pointer without having stored the caller's */
 	bool bad;
 	bool lost;    /* a part could not be followed */
 	bool writing; /* the results become rows */
@@ -229,8 +230,8 @@ static int jump(struct codescan *s, const struct insn *insn, const struct codest
 			 (is_entry(s, off) && off != s->first);
 
 	/* backwards: most likely another function without a symbol */
-	if (!elsewhere && off < s->first && !s->state_at[off]) {
-		s->bad |= s->guessed;
+	if (!elsewhere && off < s->first) {
+		s->bad |= s->guessed && !s->state_at[off];
 		elsewhere = codestate_is_balanced(s->machine, st);
 	}
 	if (!elsewhere && off > s->first && off - s->first > CODESCAN_FUNCTION_MAX)
@@ -301,6 +302,15 @@ static int flow(struct codescan *s, const struct insn *insn, struct codestate *s
 	return r;
 }
 
+/* The path reaches another function or described code. Behind a call, the callee does not return.
+ * Otherwise the function continues as the other one, as with a jump: assembly has several entries
+ * into the same code. A guess may be padding in front of the other function. */
+static void fall_through(struct codescan *s, const struct codestate *st, bool called)
+{
+	if (!called && !s->guessed && codestate_is_balanced(s->machine, st))
+		s->leaves = s->returns = true;
+}
+
 static int reach(struct codescan *s, uint32_t off, uint16_t id, size_t length)
 {
 	if (vec_grow(&s->reached, &s->reached_cap, s->n_reached + 1, sizeof(*s->reached),
@@ -315,13 +325,23 @@ static int reach(struct codescan *s, uint32_t off, uint16_t id, size_t length)
 	return 0;
 }
 
+/* An internal routine of assembly may take the frame pointer as any register. Its callers then
+ * cannot count on the frame pointer either. */
+static void odd_fp(struct codescan *s, const struct insn *insn)
+{
+	if (insn->fp == INSN_FP_OTHER && !s->guessed)
+		s->clobbers = true;
+	else
+		s->bad = true;
+}
+
 /* Follows a path from a place to the end of the path or to visited code. */
 static int follow(struct codescan *s, struct codescan_way way)
 {
 	uint32_t off = way.off;
 	const struct codestate entry = codestate_entry(s->machine);
 	uint16_t id = way.state;
-	bool on = true;
+	bool on = true, called = false;
 	int r = 0;
 
 	while (on && !r && !s->bad) {
@@ -334,8 +354,11 @@ static int follow(struct codescan *s, struct codescan_way way)
 			return 0;
 		}
 		if (off >= s->n || !(s->flags[off] & CODE_GAP) ||
-		    (is_entry(s, off) && off != s->first))
-			return 0; /* after a call without return */
+		    (is_entry(s, off) && off != s->first)) {
+			if (off != way.off)
+				fall_through(s, &st, called);
+			return 0;
+		}
 		if (s->state_at[off]) {
 			s->bad |= s->state_at[off] != id + 1;
 			return 0;
@@ -358,8 +381,10 @@ static int follow(struct codescan *s, struct codescan_way way)
 			s->flags[insn.constant - s->vaddr] |= CODE_POINTED;
 		if (!r)
 			r = flow(s, &insn, &st, id, &on);
+		called = insn.flow == INSN_CALL;
 		off += insn.length;
-		s->bad |= !codestate_step(&st, &insn) && !st.outermost;
+		if (!codestate_step(&st, &insn) && !st.outermost)
+			odd_fp(s, &insn);
 		s->bad |= st.outermost && (s->guessed || st.sp != entry.sp) && !was_outermost;
 		if (!r && on)
 			r = intern(s, &st, &id);
@@ -528,7 +553,8 @@ static int codescan_function(struct codescan *s, uint32_t off, bool guessed, boo
 	s->first = s->highest = off;
 	s->n_reached = s->n_ways = s->n_tables = 0;
 	s->guessed = guessed;
-	s->leaves = s->returns = s->bad = s->lost = s->frames = s->saves = false;
+	s->leaves = s->returns = s->clobbers = s->bad = s->lost = false;
+	s->frames = s->saves = false;
 	*ret_good = false;
 	if (s->flags[off] & (CODE_INSIDE | CODE_BAD))
 		return 0;
@@ -539,6 +565,8 @@ static int codescan_function(struct codescan *s, uint32_t off, bool guessed, boo
 		r = follow_tables(s);
 	if (r)
 		return r;
+	/* code that loads all registers (longjmp) does not return */
+	s->bad |= s->clobbers && (s->lost || !s->returns);
 	if (s->bad || (!s->returns && guessed)) {
 		forget(s, 0);
 		mark_rest(s);

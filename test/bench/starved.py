@@ -270,7 +270,10 @@ class Agent:
         """Of an agent that does not answer, what it waits for."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as answer:
-                return answer.read().decode()
+                text = answer.read().decode()
+            with open(f"{self.to}/metrics", "w") as f:
+                f.write(text)
+            return text
         except OSError as e:
             print(f"{self.name} does not answer: {e}")
             for path in (path for pid in workloads.family(self.process.pid)
@@ -411,7 +414,8 @@ def measure(options, binaries, to):
     cc1plus = subprocess.run(["gcc", "-print-prog-name=cc1plus"], stdout=subprocess.PIPE, text=True,
                              check=True).stdout.strip()
     compiler = "cc1plus"
-    entries = {cc1plus: entry_of(cc1plus)}
+    entries = {os.path.realpath(path): entry_of(os.path.realpath(path))
+               for path in [cc1plus, *filter(None, map(shutil.which, options.programs))]}
     cgroups = Cgroups()
     request = options.request * 1024 // 1000
     groups = [f"agent-{i}" if request else "spinners" for i in range(len(binaries))]

@@ -58,7 +58,19 @@ static const struct code_row code_rows[] = {
 	{"a loop that pushes", BYTES("\x53\x85\xc0\x75\xfb\x5b\xc3"), ""},
 	{"returns too early", BYTES("\x53\xc3"), ""},
 	{"returns too late", BYTES("\x5b\xc3"), ""},
-	{"rbp is used and not saved", BYTES("\xbd\x01\x00\x00\x00\xc3"), ""},
+	{"rbp is used and not saved", BYTES("\xbd\x01\x00\x00\x00\xc3"), "0 " ENTRY ";6 gap;"},
+	{"rbp is not saved, and no return follows", BYTES("\xbd\x01\x00\x00\x00\xff\x67\x38"), ""},
+	{"a routine that uses rbp",
+	 BYTES("\x55\xe8\x0a\x00\x00\x00\x5d\xc3" NOPS8 "\xbd\x01\x00\x00\x00\xc3"),
+	 "0 " ENTRY ";1 cfa=rsp+16 fp=cfa-16 ra=cfa-8;7 " ENTRY ";16 gap;"},
+	{"a routine with two entries",
+	 BYTES("\x53\xe8\x0a\x00\x00\x00\xe8\x07\x00\x00\x00\x5b\xc3\x90\x90\x90"
+	       "\xff\xc3\xff\xc3\xc3"),
+	 "0 " ENTRY ";1 " SP(16) ";c " ENTRY ";15 gap;"},
+	{"a routine that ends in an earlier one",
+	 BYTES("\x53\xe8\x0a\x00\x00\x00\xe8\x15\x00\x00\x00\x5b\xc3\x90\x90\x90"
+	       "\xff\xc3\xff\xc3\xc3" NOPS8 "\x90\x90\x90\xbd\x01\x00\x00\x00\xeb\xeb"),
+	 "0 " ENTRY ";1 " SP(16) ";c " ENTRY ";27 gap;"},
 	{"no code", BYTES("\x53\x06\x5b\xc3"), ""},
 	{"an instruction in another one", BYTES("\x85\xc0\x74\xfd\xc3"), ""},
 	{"to another function",
@@ -193,6 +205,47 @@ static void test_code(void **state)
 	check(arm64_rows, array_size(arm64_rows), EM_AARCH64);
 }
 
+/* Described code leads to three functions at places that no guess tries. */
+static void test_calls_of_described(void **state)
+{
+	static const struct code_row row = {
+		"call, lea, mov",
+		BYTES("\xe8\x34\x00\x00\x00\x48\x8d\x3d\x32\x00\x00\x00\xb8\x45\x00\x01\x00"
+		      "\xc3" NOPS8 NOPS8 NOPS8 NOPS8 "\xcc\xcc\xcc\xcc\xcc\xcc\xcc"
+		      "\x53\x5b\xc3\xcc\xcc\x53\x5b\xc3\xcc\xcc\xcc\xcc\x53\x5b\xc3"),
+		NULL,
+	};
+	struct unwind_rule rule = {.cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_X86_SP, .ra_off = -8};
+	static const uint64_t starts[] = {0, 5, 0xc}; /* a row each */
+	_cleanup_(rows_freep) struct rows *known = NULL, *rows = NULL;
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+	struct codescan_stats stats;
+	uint64_t start, end;
+	char text[2048];
+	size_t n;
+
+	(void)state;
+	bytes = build(&row, EM_X86_64, &n);
+	assert_non_null(bytes);
+	assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
+	assert_int_equal(ehframe_text(file, &start, &end), 0);
+	assert_int_equal(rows_new(start, end, &known), 0);
+	assert_int_equal(rows_begin(known, ROWS_EH_FRAME, EHIMAGE_TEXT, EHIMAGE_TEXT + 0x20), 0);
+	for (size_t i = 0; i < array_size(starts); i++) {
+		rule.cfa_off += 8;
+		assert_int_equal(rows_add(known, EHIMAGE_TEXT + starts[i], &rule), 0);
+	}
+	assert_int_equal(rows_end(known), 0);
+	assert_int_equal(rows_finish(known), 0);
+	assert_int_equal(rows_new(start, end, &rows), 0);
+	assert_int_equal(codescan_add(file, known, rows, &stats), 0);
+	assert_int_equal(rows_finish(rows), 0);
+	print_rows(CFI_X86_64, rows, text, sizeof(text));
+	assert_string_equal(text, "39 " ENTRY ";3a " SP(16) ";3b " ENTRY ";3f " SP(
+					  16) ";40 " ENTRY ";46 " SP(16) ";47 " ENTRY ";48 gap;");
+}
+
 static int scan_once(void *ctx)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
@@ -298,6 +351,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_code),
+		cmocka_unit_test(test_calls_of_described),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_library),
 	};
