@@ -71,7 +71,7 @@ def files_below(folders):
                     if not text or text[1] < TEXT_MIN or text[2] != 1:
                         continue
                     build = build_of(path, sections)
-                except OSError:
+                except (OSError, ValueError, OverflowError, MemoryError):  # or a damaged file
                     continue
                 kind = next((kind for kind, name in KINDS if name in sections), None)
                 if kind and build not in seen:
