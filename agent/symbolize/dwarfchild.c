@@ -35,7 +35,8 @@
 #define DWARFCHILD_ADDRESSES_MAX 4096
 /* CPU time, so that a request never meets the limit of a process that has worked for long. */
 #define RETIRE_NS		 (DWARFCHILD_CPU_MAX_S * NSEC_PER_SEC / 2)
-/* Addresses between two looks at the memory in use: mallinfo2() goes through all free memory. */
+/* Parts of units read between two looks at the memory in use: mallinfo2() goes through all free
+ * memory. */
 #define LOOK			 16
 
 struct file {
@@ -268,10 +269,10 @@ static size_t reads_of(const struct file *f)
 	return f->code ? dwarfcode_reads(f->code) : f->lines ? dwarflines_reads(f->lines) : 0;
 }
 
-/* Before the first address of a request, and when more was read since the last look. */
+/* Before the first address of a request, and when much was read since the last look. */
 static void watch_memory(struct child *c, struct file *f, size_t i, size_t *reads)
 {
-	if (i && reads_of(f) == *reads)
+	if (i && reads_of(f) - *reads < LOOK)
 		return;
 	make_room(c, f);
 	*reads = reads_of(f);
@@ -373,8 +374,7 @@ static enum dwarfwire_status find_all(struct child *c, struct file *f)
 		bool is_full = c->string_bytes.len + c->line_bytes.len > DWARFWIRE_ANSWER_MAX / 2;
 		int n = 0;
 
-		if (i % LOOK == 0)
-			watch_memory(c, f, i, &reads);
+		watch_memory(c, f, i, &reads);
 		if (open_lines(f))
 			status = DWARFWIRE_NO_DWARF;
 		else if (!is_full)

@@ -39,16 +39,17 @@ enum depth {
 
 /* ---------------------------------------------------------------- functions */
 
-static bool holds_functions(int tag, enum depth depth)
+static bool holds_functions(const struct dwarfunit *unit, int tag, enum depth depth)
 {
 	switch (tag) {
 	case DW_TAG_namespace:
 	case DW_TAG_module:
+		return true;
 	case DW_TAG_class_type:
 	case DW_TAG_structure_type:
 	case DW_TAG_union_type:
 	case DW_TAG_enumeration_type:
-		return true;
+		return !unit->is_c;
 	case DW_TAG_subprogram:
 	case DW_TAG_lexical_block:
 		return depth == DEEP;
@@ -85,7 +86,7 @@ static int read_functions(struct dwarffile *f, struct dwarfunit *unit, enum dept
 			continue;
 		}
 		r = add_function(f, unit, &entry);
-		if (!level || holds_functions(entry.abbrev->tag, depth)) {
+		if (!level || holds_functions(unit, entry.abbrev->tag, depth)) {
 			level += entry.abbrev->has_children;
 			if (!level)
 				break;
@@ -110,6 +111,16 @@ static int read_unit(struct dwarfcode *code, struct dwarfunit *unit)
 	return r;
 }
 
+/* Whether @vaddr is padding behind a function, as most addresses without a function: the function's
+ * last row of lines goes on there. */
+static bool is_padding(const struct dwarfunit *unit, uint64_t vaddr)
+{
+	const struct dwarfrange *before = dwarfranges_before(&unit->functions, vaddr);
+	const struct dwarfrow *row = dwarfrows_find(unit->rows, vaddr);
+
+	return before && row && row->vaddr >= before->start && row->vaddr < before->end;
+}
+
 /* Functions inside of functions are rare, and expensive to look for. */
 static int find_function(struct dwarfcode *code, struct dwarfunit *unit, uint64_t vaddr,
 			 const struct dwarfrange **ret)
@@ -117,7 +128,7 @@ static int find_function(struct dwarfcode *code, struct dwarfunit *unit, uint64_
 	int r = 0;
 
 	*ret = dwarfranges_find(&unit->functions, vaddr);
-	if (!*ret && unit->depth == SHALLOW) {
+	if (!*ret && unit->depth == SHALLOW && !is_padding(unit, vaddr)) {
 		code->n_read++;
 		r = read_functions(code->file, unit, DEEP);
 		*ret = dwarfranges_find(&unit->functions, vaddr);

@@ -60,6 +60,7 @@ struct first {
 	struct dwarfvalue str_offsets;
 	struct dwarfvalue addresses;
 	struct dwarfvalue rnglists;
+	struct dwarfvalue language;
 	bool is_split;
 };
 
@@ -86,6 +87,9 @@ static void keep_first(struct first *first, uint16_t name, const struct dwarfval
 		break;
 	case DW_AT_addr_base:
 		first->addresses = *value;
+		break;
+	case DW_AT_language:
+		first->language = *value;
 		break;
 	case DW_AT_rnglists_base:
 		first->rnglists = *value;
@@ -129,6 +133,21 @@ static int read_first(struct dwarffile *f, const struct dwarfunit *unit, struct 
 							       : 0;
 }
 
+static bool is_c(const struct dwarfvalue *language)
+{
+	if (!language->form)
+		return false;
+	switch (language->number) {
+	case DW_LANG_C:
+	case DW_LANG_C89:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static uint64_t or_else(const struct dwarfvalue *value, uint64_t otherwise)
 {
 	return value->form ? value->number : otherwise;
@@ -140,6 +159,7 @@ static void take_first(struct dwarffile *f, struct dwarfunit *unit, const struct
 	const uint64_t lists = unit->offset_size == 4 ? 12 : 20, others = lists - 4;
 	const bool has_header = unit->version >= 5;
 
+	unit->is_c = is_c(&first->language);
 	unit->lines = or_else(&first->lines, DWARF_NONE);
 	unit->str_offsets = or_else(&first->str_offsets, has_header ? others : 0);
 	unit->addresses = or_else(&first->addresses, has_header ? others : 0);

@@ -52,6 +52,7 @@ struct dwarfunit {
 	uint8_t version;
 	uint8_t offset_size; /* 4 or 8 */
 	uint8_t depth;
+	bool is_c; /* types hold no functions */
 	bool is_used;
 };
 

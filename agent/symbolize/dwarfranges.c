@@ -190,7 +190,8 @@ void dwarfranges_sort(struct dwarfranges *ranges)
 		}
 }
 
-const struct dwarfrange *dwarfranges_find(const struct dwarfranges *ranges, uint64_t vaddr)
+/* The number of ranges that begin at or before @vaddr. */
+static size_t count_up_to(const struct dwarfranges *ranges, uint64_t vaddr)
 {
 	size_t low = 0, high = ranges->n;
 
@@ -202,8 +203,22 @@ const struct dwarfrange *dwarfranges_find(const struct dwarfranges *ranges, uint
 		else
 			high = middle;
 	}
-	for (size_t i = 0; i < DWARFRANGES_TRIES_MAX && low > 0; i++)
-		if (vaddr < ranges->items[--low].end)
-			return &ranges->items[low];
+	return low;
+}
+
+const struct dwarfrange *dwarfranges_before(const struct dwarfranges *ranges, uint64_t vaddr)
+{
+	size_t n = count_up_to(ranges, vaddr);
+
+	return n ? &ranges->items[n - 1] : NULL;
+}
+
+const struct dwarfrange *dwarfranges_find(const struct dwarfranges *ranges, uint64_t vaddr)
+{
+	size_t n = count_up_to(ranges, vaddr);
+
+	for (size_t i = 0; i < DWARFRANGES_TRIES_MAX && n > 0; i++)
+		if (vaddr < ranges->items[--n].end)
+			return &ranges->items[n];
 	return NULL;
 }

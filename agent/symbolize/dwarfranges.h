@@ -46,6 +46,8 @@ bool dwarfrange_next(struct dwarfrange_reader *r, uint64_t *ret_start, uint64_t 
 /* Adds all ranges of the entry, as @index. Removed code, at 0 or 1, is left out. 0 or -ENOMEM. */
 int dwarfranges_add(struct dwarfranges *ranges, struct dwarfrange_reader *r, uint64_t index);
 void dwarfranges_sort(struct dwarfranges *ranges);
+/* The range that begins last at or before @vaddr; NULL if there is none. */
+const struct dwarfrange *dwarfranges_before(const struct dwarfranges *ranges, uint64_t vaddr);
 /* The range with @vaddr that begins last; NULL if there is none. */
 const struct dwarfrange *dwarfranges_find(const struct dwarfranges *ranges, uint64_t vaddr);
 
