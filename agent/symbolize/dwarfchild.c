@@ -24,6 +24,7 @@
 #include "base/hash.h"
 #include "base/nsec.h"
 #include "base/sandbox.h"
+#include "symbolize/dwarfcode.h"
 #include "symbolize/dwarflines.h"
 #include "symbolize/dwarfwire.h"
 #include "symbolize/symbolizer.h"
@@ -34,7 +35,8 @@
 #define DWARFCHILD_ADDRESSES_MAX 4096
 /* CPU time, so that a request never meets the limit of a process that has worked for long. */
 #define RETIRE_NS		 (DWARFCHILD_CPU_MAX_S * NSEC_PER_SEC / 2)
-/* Addresses between two looks at the memory in use: mallinfo2() goes through all free memory. */
+/* Parts of units read between two looks at the memory in use: mallinfo2() goes through all free
+ * memory. */
 #define LOOK			 16
 
 struct file {
@@ -44,6 +46,7 @@ struct file {
 	size_t n_fds;
 	struct dwarflines_split splits[DWARFWIRE_SPLITS_MAX];
 	size_t n_splits;
+	struct dwarfcode *code; /* NULL: @lines has the file, or it is not open */
 	struct dwarflines *lines;
 };
 
@@ -140,9 +143,17 @@ static void receive(struct child *c, int fds[DWARFWIRE_DESCRIPTORS], size_t *ret
 
 /* ---------------------------------------------------------------- files */
 
+static void close_lines(struct file *f)
+{
+	dwarfcode_free(f->code);
+	dwarflines_free(f->lines);
+	f->code = NULL;
+	f->lines = NULL;
+}
+
 static void close_file(struct file *f)
 {
-	dwarflines_free(f->lines);
+	close_lines(f);
 	for (size_t i = 0; i < f->n_fds; i++)
 		close(f->fds[i]);
 	for (size_t i = 0; i < f->n_splits; i++)
@@ -217,7 +228,12 @@ static int open_lines(struct file *f)
 {
 	int r;
 
-	if (f->lines)
+	if (f->code || f->lines)
+		return 0;
+	r = dwarfcode_open(f->fds, f->n_fds, &f->code);
+	if (r == -ENOMEM)
+		no_memory();
+	if (!r)
 		return 0;
 	r = dwarflines_open(f->fds, f->n_fds, no_memory, &f->lines);
 	if (r == -ENOMEM)
@@ -243,19 +259,23 @@ static void make_room(struct child *c, struct file *f)
 		if (&c->files[i] != f)
 			close_file(&c->files[i]);
 	if (memory_in_use() > DWARFCHILD_DATA_MAX / 4 * 3) {
-		dwarflines_free(f->lines);
-		f->lines = NULL;
+		close_lines(f);
 	}
 	malloc_trim(0);
 }
 
-/* Before the first address of a request, and when more was read since the last look. */
+static size_t reads_of(const struct file *f)
+{
+	return f->code ? dwarfcode_reads(f->code) : f->lines ? dwarflines_reads(f->lines) : 0;
+}
+
+/* Before the first address of a request, and when much was read since the last look. */
 static void watch_memory(struct child *c, struct file *f, size_t i, size_t *reads)
 {
-	if (i && dwarflines_reads(f->lines) == *reads)
+	if (i && reads_of(f) - *reads < LOOK)
 		return;
 	make_room(c, f);
-	*reads = f->lines ? dwarflines_reads(f->lines) : 0;
+	*reads = reads_of(f);
 }
 
 /* ---------------------------------------------------------------- the answer */
@@ -348,16 +368,18 @@ static enum dwarfwire_status find_all(struct child *c, struct file *f)
 	string_id(c, "");
 	if (f->lines) /* wanted files add up over all addresses of a request */
 		dwarflines_set_splits(f->lines, f->splits, f->n_splits, lend);
+	if (f->code)
+		dwarfcode_renew(f->code);
 	for (size_t i = 0; i < c->request.n_addresses && status == DWARFWIRE_OK; i++) {
 		bool is_full = c->string_bytes.len + c->line_bytes.len > DWARFWIRE_ANSWER_MAX / 2;
 		int n = 0;
 
-		if (i % LOOK == 0)
-			watch_memory(c, f, i, &reads);
+		watch_memory(c, f, i, &reads);
 		if (open_lines(f))
 			status = DWARFWIRE_NO_DWARF;
 		else if (!is_full)
-			n = dwarflines_find(f->lines, c->vaddrs[i], lines);
+			n = f->code ? dwarfcode_find(f->code, c->vaddrs[i], lines)
+				    : dwarflines_find(f->lines, c->vaddrs[i], lines);
 		if (n < 0)
 			leave(DWARFCHILD_NO_MEMORY);
 		add_lines(c, lines, (uint8_t)n);

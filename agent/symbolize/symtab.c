@@ -14,7 +14,8 @@
  * An address often has several names. All names stay in the table, and a lookup chooses: a global
  * name before a weak before a local name, then by symname_is_better().
  *
- * 16 bytes a symbol: names are offsets into the file's string table and are read with pread().
+ * 16 bytes a symbol: names are offsets into the file's string table and are read with pread(). The
+ * last names are kept, because a batch of addresses often has several of a function.
  *
  * Specification: System V gABI, "Symbol Table".
  */
@@ -86,6 +87,16 @@ struct range {
 	uint64_t limit;
 };
 
+/* Names read last, by offset in the string table; longer ones are not kept. */
+#define NAMES_KEPT	16
+#define NAME_KEPT_BYTES 123
+
+struct kept_name {
+	uint32_t off;
+	uint8_t table; /* TABLE_MAX: none */
+	char name[NAME_KEPT_BYTES];
+};
+
 struct symtab {
 	struct work_budget work;
 	struct elffile *file;	    /* owned; with this budget */
@@ -96,6 +107,7 @@ struct symtab {
 	size_t n_ranges;
 	size_t cap_ranges;
 	struct elffile_section strings[TABLE_MAX];
+	struct kept_name *names; /* NAMES_KEPT */
 };
 
 DEFINE_CLEANUP(struct symtab *, symtab_freep, symtab_free);
@@ -105,10 +117,23 @@ DEFINE_CLEANUP(struct symtab *, symtab_freep, symtab_free);
 static bool read_name(const struct symtab *t, const struct symbol_entry *e,
 		      char name[SYMTAB_NAME_MAX])
 {
+	struct kept_name *kept = &t->names[e->name % NAMES_KEPT];
+	size_t n;
+
+	if (kept->off == e->name && kept->table == e->table) {
+		memcpy(name, kept->name, strlen(kept->name) + 1);
+		return true;
+	}
 	if (!elffile_read_string(t->file, &t->strings[e->table], e->name, name, SYMTAB_NAME_MAX))
 		return false;
 	symname_cut_version(name);
-	return name[0] != '\0';
+	n = strlen(name) + 1;
+	if (n > 1 && n <= sizeof(kept->name)) {
+		kept->off = e->name;
+		kept->table = e->table;
+		memcpy(kept->name, name, n);
+	}
+	return n > 1;
 }
 
 /* ---------------------------------------------------------------- load */
@@ -392,6 +417,11 @@ int symtab_open(const struct elffile *file, struct symtab **ret)
 		return -ENOMEM;
 	if (elffile_type(file) == ET_REL)
 		return SYMTAB_ABSENT;
+	t->names = calloc(NAMES_KEPT, sizeof(*t->names));
+	if (!t->names)
+		return -ENOMEM;
+	for (size_t i = 0; i < NAMES_KEPT; i++)
+		t->names[i].table = TABLE_MAX;
 	units = SYMTAB_WORK + SYMTAB_BYTE_WORK * elffile_size(file);
 	work_budget_init(&t->work, units < SYMTAB_WORK_MAX ? units : SYMTAB_WORK_MAX, SYMTAB_CPU_NS,
 			 NULL);
@@ -416,12 +446,14 @@ void symtab_free(struct symtab *t)
 	elffile_free(t->file);
 	free(t->items);
 	free(t->ranges);
+	free(t->names);
 	free(t);
 }
 
 size_t symtab_bytes(const struct symtab *t)
 {
-	return sizeof(*t) + t->cap * sizeof(*t->items) + t->cap_ranges * sizeof(*t->ranges);
+	return sizeof(*t) + t->cap * sizeof(*t->items) + t->cap_ranges * sizeof(*t->ranges) +
+	       NAMES_KEPT * sizeof(*t->names);
 }
 
 /* ---------------------------------------------------------------- find */

@@ -44,12 +44,14 @@
 #include "runtimes/v8_places.h"
 #include "runtimes/v8_ways.h"
 #include "symbolize/demangle.h"
+#include "symbolize/dwarfcode.h"
 #include "symbolize/dwarfpackage.h"
 #include "symbolize/jitdump.h"
 #include "symbolize/lookup.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/rustname.h"
 #include "symbolize/source.h"
+#include "symbolize/symbolizer.h"
 #include "symbolize/symtab.h"
 #include "unwind/ehframe.h"
 #include "unwind/gorows.h"
@@ -874,6 +876,181 @@ static uint64_t corefile_mappings_of(size_t n)
 
 /* ---------------------------------------------------------------- */
 
+/* ---------------------------------------------------------------- DWARF */
+
+/* Each number is little-endian; forms are those of DWARF 4. */
+static void put_number(struct buf *to, uint64_t number, size_t n)
+{
+	assert_int_equal(buf_append(to, &number, n), 0);
+}
+
+static void put_leb(struct buf *to, uint64_t number)
+{
+	for (; number >= 0x80; number >>= 7)
+		put_number(to, (number & 0x7f) | 0x80, 1);
+	put_number(to, number, 1);
+}
+
+#define DWARF_CODE 0x1000u
+
+struct dwarf {
+	struct buf info;
+	struct buf lines;
+};
+
+/* Units with addresses and lines (1), functions (2), blocks without addresses (3), inlined
+ * functions with the addresses of all (4). */
+static const uint8_t dwarf_abbrev[] = {
+	1,    0x11, 1,	  0x11, 0x01, 0x12, 0x07, 0x10, 0x17, 0,    0, 2,
+	0x2e, 1,    0x11, 0x01, 0x12, 0x07, 0,	  0,	3,    0x0b, 1, 0,
+	0,    4,    0x1d, 1,	0x11, 0x01, 0x12, 0x07, 0,    0,    0,
+};
+
+static void put_code(struct buf *to, uint8_t abbrev, uint64_t vaddr, uint64_t size)
+{
+	put_number(to, abbrev, 1);
+	put_number(to, vaddr, 8);
+	put_number(to, size, 8);
+}
+
+/* The header and the first entry of a unit; *@ret_length is for end_unit(). */
+static void begin_unit(struct buf *to, uint64_t vaddr, uint64_t size, size_t *ret_length)
+{
+	*ret_length = to->len;
+	put_number(to, 0, 4);
+	put_number(to, 4, 2);
+	put_number(to, 0, 4);
+	put_number(to, 8, 1);
+	put_code(to, 1, vaddr, size);
+	put_number(to, 0, 4);
+}
+
+static void end_unit(struct buf *to, size_t at)
+{
+	uint32_t length;
+
+	put_number(to, 0, 1);
+	length = (uint32_t)(to->len - at - sizeof(length));
+	memcpy(to->data + at, &length, sizeof(length));
+}
+
+/* Work of an address in the code, in the last unit. */
+static uint64_t run_dwarf(struct dwarf *d, uint64_t vaddr)
+{
+	static struct symbol_line lines[SYMBOL_LINES_MAX];
+	struct cursor sections[DWARFSECTION_MAX] = {{.start = NULL}};
+	struct dwarfsections *opened;
+	struct dwarfcode *code;
+	uint64_t before;
+
+	cursor_init(&sections[DWARFSECTION_INFO], d->info.data, d->info.len);
+	cursor_init(&sections[DWARFSECTION_ABBREV], dwarf_abbrev, sizeof(dwarf_abbrev));
+	cursor_init(&sections[DWARFSECTION_LINE], d->lines.data, d->lines.len);
+	assert_int_equal(dwarfsections_open_memory(sections, &opened), 0);
+	before = count_now();
+	assert_int_equal(dwarfcode_open_sections(opened, &code), 0);
+	assert_true(dwarfcode_find(code, vaddr, lines) > 0);
+	before = count_now() - before;
+	dwarfcode_free(code);
+	buf_deinit(&d->info);
+	buf_deinit(&d->lines);
+	return before;
+}
+
+static struct dwarf dwarf_new(void)
+{
+	return (struct dwarf){BUF_INIT(64u << 20), BUF_INIT(64u << 20)};
+}
+
+/* In the reverse order. */
+static uint64_t dwarf_units(size_t n)
+{
+	struct dwarf d = dwarf_new();
+	size_t at;
+
+	for (size_t i = n; i-- > 0;) {
+		begin_unit(&d.info, DWARF_CODE + 16 * i, 16, &at);
+		put_code(&d.info, 2, DWARF_CODE + 16 * i, 16);
+		put_number(&d.info, 0, 1);
+		end_unit(&d.info, at);
+	}
+	return run_dwarf(&d, DWARF_CODE);
+}
+
+/* Entries inside of each other, without siblings to jump to: @abbrev, or functions around them. */
+static uint64_t run_nested(size_t n, uint8_t abbrev)
+{
+	struct dwarf d = dwarf_new();
+	size_t at;
+
+	begin_unit(&d.info, DWARF_CODE, n + 16, &at);
+	put_code(&d.info, 2, DWARF_CODE, n + 16);
+	for (size_t i = 0; i < n; i++)
+		if (abbrev == 3)
+			put_number(&d.info, abbrev, 1);
+		else
+			put_code(&d.info, abbrev, DWARF_CODE + i, n + 16 - i);
+	for (size_t i = 0; i <= n; i++)
+		put_number(&d.info, 0, 1);
+	end_unit(&d.info, at);
+	return run_dwarf(&d, DWARF_CODE + n);
+}
+
+static uint64_t dwarf_blocks(size_t n)
+{
+	return run_nested(n, 3);
+}
+
+static uint64_t dwarf_inlined(size_t n)
+{
+	return run_nested(n, 4);
+}
+
+/* Functions inside of functions, which are looked for in a second pass. */
+static uint64_t dwarf_functions(size_t n)
+{
+	struct dwarf d = dwarf_new();
+	size_t at;
+
+	begin_unit(&d.info, DWARF_CODE, 2 * n + 16, &at);
+	put_code(&d.info, 2, DWARF_CODE, 1);
+	for (size_t i = 0; i < n; i++)
+		put_code(&d.info, 2, DWARF_CODE + 1 + i, 1);
+	for (size_t i = 0; i <= n; i++)
+		put_number(&d.info, 0, 1);
+	end_unit(&d.info, at);
+	return run_dwarf(&d, DWARF_CODE + n);
+}
+
+/* Sequences that begin before the one before, and overlap it. */
+static uint64_t dwarf_sequences(size_t n)
+{
+	static const uint8_t header[] = {1, 1, 1, 0xfb, 14, 13, 0,   1, 1, 1, 1, 0, 0,
+					 0, 1, 0, 0,	1,  0,	'a', 0, 0, 0, 0, 0};
+	struct dwarf d = dwarf_new();
+	size_t at;
+
+	begin_unit(&d.info, DWARF_CODE, 8 * n, &at);
+	put_code(&d.info, 2, DWARF_CODE, 8 * n);
+	put_number(&d.info, 0, 1);
+	end_unit(&d.info, at);
+	put_number(&d.lines, 0, 4);
+	put_number(&d.lines, 4, 2);
+	put_number(&d.lines, sizeof(header), 4);
+	assert_int_equal(buf_append(&d.lines, header, sizeof(header)), 0);
+	for (size_t i = n; i-- > 0;) {
+		put_number(&d.lines, 0x20900, 3);
+		put_number(&d.lines, DWARF_CODE + 4 * i, 8);
+		put_number(&d.lines, 0x21, 1);
+		put_number(&d.lines, 2, 1);
+		put_leb(&d.lines, 2 * n);
+		put_number(&d.lines, 0x010100, 3);
+	}
+	at = d.lines.len - 4;
+	memcpy(d.lines.data, &(uint32_t){(uint32_t)at}, 4);
+	return run_dwarf(&d, DWARF_CODE + 4 * n);
+}
+
 /* ---------------------------------------------------------------- packages of split DWARF */
 
 /* Offsets of @step bytes from each other, the last one first; a string ends every @length bytes. */
@@ -1143,6 +1320,11 @@ static uint64_t javascript_ways(size_t n)
 }
 
 static const struct input inputs[] = {
+	{"dwarfcode: units", dwarf_units, 4096},
+	{"dwarfcode: blocks inside of blocks", dwarf_blocks, 4096},
+	{"dwarfcode: inlined functions", dwarf_inlined, 4096},
+	{"dwarfcode: functions inside of functions", dwarf_functions, 4096},
+	{"dwarfcode: sequences over sequences", dwarf_sequences, 4096},
 	{"dwarfpackage: strings inside of strings", package_tails, 256},
 	{"dwarfpackage: strings far from each other", package_far, 256},
 	{"dwarfpackage: long strings", package_long, 32},

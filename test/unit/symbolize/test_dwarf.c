@@ -660,7 +660,7 @@ static struct image *hostile_image(struct copy *c, size_t n_functions, size_t n_
 	size_t off, index;
 
 	assert_non_null(rows);
-	memset(rows, 0x20, n_rows);
+	memset(rows, 0x21, n_rows); /* the next address and line */
 	elfmake_init(&m, ET_EXEC, 0x8000 + n_rows + n_functions * sizeof(small));
 	off = elfmake_bytes(&m, NULL, HOSTILE_SIZE);
 	elfmake_section(&m, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, HOSTILE_VADDR, off,

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/dwarfabbrev.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/vec.h"
+
+#define VARIABLE UINT32_MAX
+
+/* How to skip a form. */
+static bool step_of(uint16_t form, const struct dwarfabbrev_sizes *sizes,
+		    struct dwarfabbrev_op *ret)
+{
+	*ret = (struct dwarfabbrev_op){.step = DWARFABBREV_SKIP};
+	switch (form) {
+	case DW_FORM_flag_present:
+	case DW_FORM_implicit_const:
+		return true;
+	case DW_FORM_data1:
+	case DW_FORM_flag:
+	case DW_FORM_ref1:
+	case DW_FORM_strx1:
+	case DW_FORM_addrx1:
+		ret->n = 1;
+		return true;
+	case DW_FORM_data2:
+	case DW_FORM_ref2:
+	case DW_FORM_strx2:
+	case DW_FORM_addrx2:
+		ret->n = 2;
+		return true;
+	case DW_FORM_strx3:
+	case DW_FORM_addrx3:
+		ret->n = 3;
+		return true;
+	case DW_FORM_data4:
+	case DW_FORM_ref4:
+	case DW_FORM_strx4:
+	case DW_FORM_addrx4:
+	case DW_FORM_ref_sup4:
+		ret->n = 4;
+		return true;
+	case DW_FORM_addr:
+	case DW_FORM_data8:
+	case DW_FORM_ref8:
+	case DW_FORM_ref_sig8:
+	case DW_FORM_ref_sup8:
+		ret->n = 8;
+		return true;
+	case DW_FORM_data16:
+		ret->n = 16;
+		return true;
+	case DW_FORM_strp:
+	case DW_FORM_line_strp:
+	case DW_FORM_strp_sup:
+	case DW_FORM_sec_offset:
+	case DW_FORM_GNU_ref_alt:
+	case DW_FORM_GNU_strp_alt:
+		ret->n = sizes->offset;
+		return true;
+	case DW_FORM_ref_addr:
+		ret->n = sizes->ref_addr;
+		return true;
+	case DW_FORM_udata:
+	case DW_FORM_sdata:
+	case DW_FORM_ref_udata:
+	case DW_FORM_strx:
+	case DW_FORM_addrx:
+	case DW_FORM_loclistx:
+	case DW_FORM_rnglistx:
+	case DW_FORM_GNU_addr_index:
+	case DW_FORM_GNU_str_index:
+		ret->step = DWARFABBREV_LEB;
+		return true;
+	case DW_FORM_string:
+		ret->step = DWARFABBREV_STRING;
+		return true;
+	case DW_FORM_block1:
+	case DW_FORM_block2:
+	case DW_FORM_block4:
+		ret->step = DWARFABBREV_BLOCK;
+		ret->n = form == DW_FORM_block1 ? 1 : form == DW_FORM_block2 ? 2 : 4;
+		return true;
+	case DW_FORM_block:
+	case DW_FORM_exprloc:
+		ret->step = DWARFABBREV_BLOCK;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool has_code(uint64_t tag)
+{
+	switch (tag) {
+	case DW_TAG_subprogram:
+	case DW_TAG_inlined_subroutine:
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The attribute is read, not skipped. */
+static bool is_read(const struct dwarfabbrev *item, uint16_t name, uint16_t *ret_step)
+{
+	if (!item->has_code && name != DW_AT_sibling)
+		return false;
+	switch (name) {
+	case DW_AT_low_pc:
+		*ret_step = DWARFABBREV_LOW_PC;
+		return true;
+	case DW_AT_high_pc:
+		*ret_step = DWARFABBREV_HIGH_PC;
+		return true;
+	case DW_AT_ranges:
+		*ret_step = DWARFABBREV_RANGES;
+		return true;
+	case DW_AT_sibling:
+		*ret_step = DWARFABBREV_SIBLING;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Neighbouring fixed sizes become one step. */
+static int add_op(struct dwarfabbrevs *a, struct dwarfabbrev *item, struct dwarfabbrev_op op)
+{
+	struct dwarfabbrev_op *last = item->n_ops ? &a->ops[a->n_ops - 1] : NULL;
+	int r;
+
+	if (op.step == DWARFABBREV_SKIP && !op.n)
+		return 0;
+	if (op.step == DWARFABBREV_SKIP && last && last->step == DWARFABBREV_SKIP &&
+	    last->n + op.n <= UINT16_MAX) {
+		last->n = (uint16_t)(last->n + op.n);
+		return 0;
+	}
+	r = vec_grow(&a->ops, &a->cap_ops, a->n_ops + 1, sizeof(*a->ops), DWARFABBREV_ATTRS_MAX);
+	if (r)
+		return r < 0 ? r : DWARFABBREV_UNSUPPORTED;
+	a->ops[a->n_ops++] = op;
+	item->n_ops++;
+	return 0;
+}
+
+static int add_attr(struct dwarfabbrevs *a, const struct dwarfabbrev_sizes *sizes,
+		    struct dwarfabbrev *item, const struct dwarfabbrev_attr *attr)
+{
+	struct dwarfabbrev_op op;
+	uint16_t step;
+	int r;
+
+	if (!step_of(attr->form, sizes, &op))
+		return DWARFABBREV_UNSUPPORTED;
+	r = vec_grow(&a->attrs, &a->cap_attrs, a->n_attrs + 1, sizeof(*a->attrs),
+		     DWARFABBREV_ATTRS_MAX);
+	if (r)
+		return r < 0 ? r : DWARFABBREV_UNSUPPORTED;
+	a->attrs[a->n_attrs++] = *attr;
+	item->n_attrs++;
+	if (attr->name == DW_AT_sibling && attr->form == DW_FORM_ref4 && item->fixed != VARIABLE)
+		item->sibling = item->fixed + 1;
+	if (op.step != DWARFABBREV_SKIP)
+		item->fixed = VARIABLE;
+	else if (item->fixed != VARIABLE)
+		item->fixed += op.n;
+	if (is_read(item, attr->name, &step))
+		op = (struct dwarfabbrev_op){step, attr->form, attr->value};
+	return add_op(a, item, op);
+}
+
+static int read_attrs(struct cursor *c, const struct dwarfabbrev_sizes *sizes,
+		      struct dwarfabbrevs *a, struct dwarfabbrev *item)
+{
+	for (;;) {
+		struct dwarfabbrev_attr attr = {.value = 0};
+		uint64_t name, form;
+		int r;
+
+		if (!cursor_uleb(c, &name) || !cursor_uleb(c, &form))
+			return DWARFABBREV_MALFORMED;
+		if (!name && !form)
+			return 0;
+		if (form == DW_FORM_implicit_const && !cursor_sleb(c, &attr.value))
+			return DWARFABBREV_MALFORMED;
+		if (name > UINT16_MAX || form > UINT16_MAX)
+			return DWARFABBREV_UNSUPPORTED;
+		attr.name = (uint16_t)name;
+		attr.form = (uint16_t)form;
+		r = add_attr(a, sizes, item, &attr);
+		if (r)
+			return r;
+	}
+}
+
+static int add_item(struct dwarfabbrevs *a, const struct dwarfabbrev *item)
+{
+	int r = vec_grow(&a->items, &a->cap, a->n + 1, sizeof(*a->items), DWARFABBREV_MAX);
+
+	if (r)
+		return r < 0 ? r : DWARFABBREV_UNSUPPORTED;
+	a->items[a->n++] = *item;
+	a->is_dense = a->is_dense && item->code == a->n;
+	return 0;
+}
+
+static int by_code(const void *a, const void *b)
+{
+	const struct dwarfabbrev *x = a, *y = b;
+
+	return x->code < y->code ? -1 : x->code > y->code;
+}
+
+static int read_items(struct cursor *c, const struct dwarfabbrev_sizes *sizes, uint64_t only,
+		      struct dwarfabbrevs *a)
+{
+	struct dwarfabbrev item;
+	uint64_t tag;
+	uint8_t children;
+
+	do {
+		int r;
+
+		item = (struct dwarfabbrev){.first_attr = (uint32_t)a->n_attrs,
+					    .first_op = (uint32_t)a->n_ops};
+		if (!cursor_uleb(c, &item.code))
+			return DWARFABBREV_MALFORMED;
+		if (!item.code)
+			return 0;
+		if (!cursor_uleb(c, &tag) || !cursor_u8(c, &children) || tag > UINT16_MAX)
+			return DWARFABBREV_MALFORMED;
+		item.tag = (uint16_t)tag;
+		item.has_children = children != 0;
+		item.has_code = has_code(tag);
+		r = read_attrs(c, sizes, a, &item);
+		if (!r)
+			r = add_item(a, &item);
+		if (r)
+			return r;
+	} while (item.code != only);
+	return 0;
+}
+
+int dwarfabbrevs_read(struct cursor *c, const struct dwarfabbrev_sizes *sizes, uint64_t only,
+		      struct dwarfabbrevs *ret)
+{
+	int r;
+
+	ret->is_dense = true;
+	r = read_items(c, sizes, only, ret);
+	if (!ret->is_dense)
+		qsort(ret->items, ret->n, sizeof(*ret->items), by_code);
+	return r;
+}
+
+void dwarfabbrevs_deinit(struct dwarfabbrevs *a)
+{
+	free(a->items);
+	free(a->attrs);
+	free(a->ops);
+	*a = (struct dwarfabbrevs){.n = 0};
+}
+
+const struct dwarfabbrev *dwarfabbrevs_search(const struct dwarfabbrevs *a, uint64_t code)
+{
+	const struct dwarfabbrev key = {.code = code};
+
+	return a->n ? bsearch(&key, a->items, a->n, sizeof(*a->items), by_code) : NULL;
+}
