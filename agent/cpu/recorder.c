@@ -309,6 +309,8 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 		.event = o->event,
 		.period = o->period,
 		.scope = o->scope,
+		/* stacks of a few processes are complete from the begin of the recording on */
+		.all_tables = o->scope == SETTINGS_SCOPE_PROCESSES,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
 		.unsafe_kernel = o->unsafe_kernel,

@@ -645,6 +645,7 @@ static int start_publisher(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.proc = s->opts.proc,
 		.kernel = oncpu_unwind(s->oncpu),
 		.table_bytes = s->opts.table_bytes ? s->opts.table_bytes : CPU_SAMPLER_TABLE_BYTES,
+		.all_tables = s->opts.all_tables,
 		.runtimes = s->runtimes,
 		.wanted = on_runtime_wanted,
 		.mode = s->opts.unwind,

@@ -58,6 +58,7 @@ void cpu_stack_deinit(struct cpu_stack *stack);
  * @event_queue_bytes: as @queue_bytes in sideband_opts
  * @unwind:      method of the walk
  * @table_bytes: ceiling of kernel memory for unwind tables; 0 is CPU_SAMPLER_TABLE_BYTES
+ * @all_tables:  as in unwind_publisher_opts
  * @runtimes:    readers of language runtimes: @n_runtimes as in runtimes_opts; NULL: podprof's own
  * @off_cpu:     share of sampled task switches, up to 1; 0: no off-CPU samples
  * @off_fn:      as @fn, for off-CPU stacks
@@ -79,6 +80,7 @@ struct cpu_sampler_opts {
 	enum settings_unwind unwind;
 	bool unsafe_kernel;
 	size_t table_bytes;
+	bool all_tables;
 	const struct runtime *const *runtimes;
 	size_t n_runtimes;
 	uint64_t interval_ns;

@@ -102,6 +102,18 @@ static void want(struct unwind_publisher *u, uint64_t pc, const struct address_s
 			table_builder_want(u->builder, image_to_unwind(items[i].image));
 }
 
+/* Requests the tables of all mapped files. */
+static void want_all(struct unwind_publisher *u, const struct address_space *space)
+{
+	const struct address_space_mapping *items;
+	size_t n;
+
+	items = address_space_mappings(space, &n);
+	for (size_t i = 0; i < n; i++)
+		if (image_to_unwind(items[i].image))
+			table_builder_want(u->builder, image_to_unwind(items[i].image));
+}
+
 /* Whether @known is the same process, at the same point of its life as @id or later. */
 static bool is_newer(const struct processes_id *known, const struct processes_id *id)
 {
@@ -194,6 +206,8 @@ static void publish(struct unwind_publisher *u, const struct sample *sample, uin
 	if (pid_n_threads(u->opts.proc, (pid_t)id.tgid) <= address_space_ended(space))
 		return;
 	make_maps(u, space);
+	if (u->opts.all_tables)
+		want_all(u, space);
 	id.runtime = runtimes_of(u->opts.runtimes, &who, space);
 	if (!write_runtime(u, id.runtime, &who))
 		id.runtime = FRAME_RUNTIME_NONE;

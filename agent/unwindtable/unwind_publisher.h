@@ -29,6 +29,7 @@ struct unwind_publisher;
  * @kernel:      the kernel's maps
  * @table_bytes: ceiling of kernel memory for tables
  * @runtimes:    which runtimes processes have
+ * @all_tables:  request the table of each mapped file of a process, not only of those in stacks
  * @wanted:      called when a record names a runtime, so that the kernel needs its walk; NULL: not
  *               called
  * @mode:        how stack dumps are walked
@@ -40,6 +41,7 @@ struct unwind_publisher_opts {
 	const struct root *proc;
 	struct bpfobj_unwind kernel;
 	size_t table_bytes;
+	bool all_tables;
 	const struct runtimes *runtimes;
 	void (*wanted)(void *ctx, uint32_t runtime);
 	enum settings_unwind mode;

@@ -28,6 +28,9 @@
 /* Consecutive complete stacks that count as success. */
 #define STREAK 60
 
+/* Fewer than the libraries of this program, more than those in the stacks of its own code. */
+#define LIBRARIES 12
+
 struct bench {
 	struct sampling on;
 	pid_t child;
@@ -96,10 +99,11 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void start_sampler(struct bench *b)
+static void start_sampler_with(struct bench *b, bool all_tables)
 {
 	sampling_start(&b->on, (struct cpu_sampler_opts){
 				       .rate_hz = RATE,
+				       .all_tables = all_tables,
 				       .kernel_stacks = true,
 				       .scope = SETTINGS_SCOPE_PROCESSES,
 				       .interval_ns = 100 * NSEC_PER_MSEC,
@@ -107,6 +111,11 @@ static void start_sampler(struct bench *b)
 				       .ctx = b,
 			       });
 	sampling_want(&b->on, b->child);
+}
+
+static void start_sampler(struct bench *b)
+{
+	start_sampler_with(b, false);
 }
 
 /* ---------------------------------------------------------------- children */
@@ -312,6 +321,45 @@ static void test_exit(void **state)
 	cpu_sampler_finish(b->on.sampler);
 }
 
+static uint64_t n_loaded(struct bench *b)
+{
+	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_table_changes",
+			   "loaded");
+}
+
+static bool all_loaded(void *ctx)
+{
+	return n_loaded(ctx) >= LIBRARIES;
+}
+
+static bool two_loaded(void *ctx)
+{
+	return n_loaded(ctx) >= 2; /* of the program and of main()'s caller */
+}
+
+static void only_spin(const struct bench *b)
+{
+	(void)b;
+	spin();
+}
+
+/* A program that runs in its own code has the tables of its libraries, if these are requested. */
+static void test_all_tables(void **state)
+{
+	struct bench *b = *state;
+
+	start_child(b, only_spin);
+	start_sampler_with(b, true);
+	loop_until(b->on.loop, all_loaded, b);
+	cpu_sampler_finish(b->on.sampler);
+	sampling_close(&b->on);
+	assert_int_equal(sampling_open(&b->on), 0);
+	start_sampler(b);
+	loop_until(b->on.loop, two_loaded, b);
+	assert_true(n_loaded(b) < LIBRARIES);
+	cpu_sampler_finish(b->on.sampler);
+}
+
 static void inspect(const struct bench *b, const char *more, struct command_run *ret)
 {
 	char line[80];
@@ -363,6 +411,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole),	TEST(test_exec), TEST(test_load_later),
 		TEST(test_dead_leader), TEST(test_exit), TEST(test_inspected),
+		TEST(test_all_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
