@@ -76,9 +76,16 @@ bool cursor_sleb_long(struct cursor *c, int64_t *ret) CURSOR_MUST_CHECK;
 
 static inline CURSOR_MUST_CHECK bool cursor_uleb(struct cursor *c, uint64_t *ret)
 {
-	if (c->pos == c->end || *c->pos & 0x80)
+	if (c->pos == c->end)
+		return false;
+	if (!(c->pos[0] & 0x80)) {
+		*ret = *c->pos++;
+		return true;
+	}
+	if (c->end - c->pos < 2 || c->pos[1] & 0x80)
 		return cursor_uleb_long(c, ret);
-	*ret = *c->pos++;
+	*ret = (c->pos[0] & 0x7fu) | (uint64_t)c->pos[1] << 7;
+	c->pos += 2;
 	return true;
 }
 

@@ -6,15 +6,34 @@
 
 /* ---------------------------------------------------------------- values */
 
+/* A copy of a constant size is one instruction. */
+static inline __attribute__((always_inline)) bool read_fixed(struct cursor *c, size_t size,
+							     uint64_t *ret)
+{
+	if (size > cursor_left(c))
+		return false;
+	*ret = 0;
+	memcpy(ret, c->pos, size); /* little-endian, as cursor.h asserts */
+	c->pos += size;
+	return true;
+}
+
 bool dwarfvalue_number(struct cursor *c, size_t size, uint64_t *ret)
 {
-	const void *bytes;
-
-	*ret = 0;
-	if (size > sizeof(*ret) || !cursor_bytes(c, size, &bytes))
+	switch (size) {
+	case 1:
+		return read_fixed(c, 1, ret);
+	case 2:
+		return read_fixed(c, 2, ret);
+	case 3:
+		return read_fixed(c, 3, ret);
+	case 4:
+		return read_fixed(c, 4, ret);
+	case 8:
+		return read_fixed(c, 8, ret);
+	default:
 		return false;
-	memcpy(ret, bytes, size); /* little-endian, as cursor.h asserts */
-	return true;
+	}
 }
 
 static bool skip_block(struct cursor *c, size_t size_bytes)
@@ -72,27 +91,27 @@ bool dwarfvalue_read(struct cursor *c, const struct dwarfunit *unit, uint16_t fo
 	case DW_FORM_ref1:
 	case DW_FORM_strx1:
 	case DW_FORM_addrx1:
-		return dwarfvalue_number(c, 1, &ret->number);
+		return read_fixed(c, 1, &ret->number);
 	case DW_FORM_data2:
 	case DW_FORM_ref2:
 	case DW_FORM_strx2:
 	case DW_FORM_addrx2:
-		return dwarfvalue_number(c, 2, &ret->number);
+		return read_fixed(c, 2, &ret->number);
 	case DW_FORM_strx3:
 	case DW_FORM_addrx3:
-		return dwarfvalue_number(c, 3, &ret->number);
+		return read_fixed(c, 3, &ret->number);
 	case DW_FORM_data4:
 	case DW_FORM_ref4:
 	case DW_FORM_strx4:
 	case DW_FORM_addrx4:
 	case DW_FORM_ref_sup4:
-		return dwarfvalue_number(c, 4, &ret->number);
+		return read_fixed(c, 4, &ret->number);
 	case DW_FORM_addr:
 	case DW_FORM_data8:
 	case DW_FORM_ref8:
 	case DW_FORM_ref_sig8:
 	case DW_FORM_ref_sup8:
-		return dwarfvalue_number(c, 8, &ret->number);
+		return read_fixed(c, 8, &ret->number);
 	case DW_FORM_data16:
 		return cursor_skip(c, 16);
 	case DW_FORM_strp:
@@ -259,8 +278,10 @@ static bool do_step(struct cursor *c, const struct dwarfunit *unit, const struct
 }
 
 /* The abbreviation of the entry at @c. False: malformed; *@ret is NULL for the end of children. */
-static bool begin_entry(struct dwarffile *f, const struct dwarfunit *unit, struct cursor *c,
-			const struct dwarfabbrev **ret)
+static inline __attribute__((always_inline)) bool begin_entry(struct dwarffile *f,
+							      const struct dwarfunit *unit,
+							      struct cursor *c,
+							      const struct dwarfabbrev **ret)
 {
 	uint64_t code;
 

@@ -220,9 +220,12 @@ static int add_row(struct dwarfrows *rows, struct machine *m, bool is_end)
 		    last->column == row.column && last->vaddr < row.vaddr)
 			return 0;
 	}
-	r = vec_grow(&rows->items, &rows->cap, rows->n + 1, sizeof(*rows->items), DWARFROWS_MAX);
-	if (r)
-		return r < 0 ? r : MALFORMED;
+	if (rows->n == rows->cap) {
+		r = vec_grow(&rows->items, &rows->cap, rows->n + 1, sizeof(*rows->items),
+			     DWARFROWS_MAX);
+		if (r)
+			return r < 0 ? r : MALFORMED;
+	}
 	rows->items[rows->n++] = row;
 	return is_end ? end_sequence(rows) : 0;
 }
