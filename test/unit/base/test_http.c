@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -269,21 +270,122 @@ static void test_timeout(void **state)
 	assert_int_not_equal(result.error[0], '\0');
 }
 
-/* A port bound and closed again: refused. */
-static void test_refused(void **state)
+/* ---- servers that do not speak HTTP as they should: bytes on a socket */
+
+/**
+ * @head, @piece: sent at first, and then as often as the client reads, with @pause_us between
+ * @status:       of the reply
+ */
+struct raw_row {
+	const char *name;
+	const char *head;
+	const char *piece;
+	useconds_t pause_us;
+	long status;
+	bool timed_out;
+};
+
+/* Bytes that a server without end may send at most, until the test fails: libcurl has a ceiling of
+ * 300 KiB of headers, the client one of HTTP_REPLY_MAX for the body, and the sockets have buffers.
+ */
+#define RAW_BYTES_MAX (64u << 20)
+
+static const struct raw_row raw_rows[] = {
+	{"garbage", "\001\002 no HTTP here\r\n\r\n", NULL, 0, 0, false},
+	{"garbage without end", "", "\001\002\003", 0, 0, false},
+	{"a header line without end", "HTTP/1.1 200 OK\r\nX: ", "xxxxxxxx", 0, 0, false},
+	{"headers without end", "HTTP/1.1 200 OK\r\n", "X-Header: value\r\n", 0, 0, false},
+	{"interim replies without end", "", "HTTP/1.1 102 Processing\r\nX: y\r\n\r\n", 0, 0, false},
+	{"a body without end", "HTTP/1.1 200 OK\r\n\r\n", "xxxxxxxx", 0, 200, false},
+	{"chunks without end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+	 "8\r\nxxxxxxxx\r\n", 0, 200, false},
+	{"a wrong chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", NULL, 0, 0,
+	 false},
+	{"a negative length", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", NULL, 0, 0, false},
+	{"a reply that drips", "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", "x", 10000, 0,
+	 true},
+	{"headers that drip", "HTTP/1.1 200 OK\r\nX: ", "x", 10000, 0, true},
+};
+
+struct raw_server {
+	const struct raw_row *row;
+	int fd;
+	size_t sent;
+};
+
+/* Ends when the client hangs up. */
+static void *raw_serve(void *arg)
+{
+	char request[4096], pieces[4096];
+	struct raw_server *s = arg;
+	const struct raw_row *row = s->row;
+	size_t n = 0, len = row->piece ? strlen(row->piece) : 0;
+	int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+
+	assert_true(fd >= 0 && read(fd, request, sizeof(request)) > 0);
+	/* many at once, or one after the other */
+	while (len && n + len <= (row->pause_us ? len : sizeof(pieces))) {
+		memcpy(pieces + n, row->piece, len);
+		n += len;
+	}
+	assert_true(send(fd, row->head, strlen(row->head), MSG_NOSIGNAL) >= 0);
+	while (n && s->sent < RAW_BYTES_MAX && send(fd, pieces, n, MSG_NOSIGNAL) > 0) {
+		s->sent += n;
+		if (row->pause_us)
+			usleep(row->pause_us);
+	}
+	close(fd);
+	return NULL;
+}
+
+static int listen_any(char url[64])
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
 				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+	snprintf(url, 64, "http://127.0.0.1:%d/", ntohs(address.sin_port));
+	return fd;
+}
+
+static void test_raw(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < array_size(raw_rows); i++) {
+		struct raw_server server = {.row = &raw_rows[i]};
+		struct result result;
+		pthread_t thread;
+		char url[64];
+
+		row_begin(raw_rows[i].name);
+		server.fd = listen_any(url);
+		assert_int_equal(pthread_create(&thread, NULL, raw_serve, &server), 0);
+		result = call(f, &(struct http_request){.url = url,
+							.total_ns = raw_rows[i].timed_out
+									    ? 500 * NSEC_PER_MSEC
+									    : 300 * NSEC_PER_SEC});
+		assert_int_equal(result.status, raw_rows[i].status);
+		assert_int_equal(result.timed_out, raw_rows[i].timed_out);
+		assert_in_range(result.body_len, 0, HTTP_REPLY_MAX);
+		pthread_join(thread, NULL);
+		assert_in_range(server.sent, 0, RAW_BYTES_MAX - 1);
+		close(server.fd);
+	}
+}
+
+/* A port bound and closed again: refused. */
+static void test_refused(void **state)
+{
 	struct fixture *f = *state;
 	struct result result;
 	char url[64];
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-	close(fd);
-	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", ntohs(address.sin_port));
+	close(listen_any(url));
 	result = call(f, &(struct http_request){.url = url});
 	assert_int_equal(result.status, 0);
 	assert_false(result.timed_out);
@@ -650,6 +752,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_replies, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_retry_after_date, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_timeout, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_raw, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stream, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stream_turns, setup, teardown),
