@@ -34,6 +34,8 @@
  * file with more is ELFSYM_MALFORMED. Reached: `malformed`. */
 #define ELFSYM_PLACES_MAX      256u
 
+_Static_assert(ELFSYM_NAMES_MAX <= 16, "a bit each");
+
 struct place {
 	uint32_t st_name;
 	uint32_t name; /* index of the requested name */
@@ -44,6 +46,8 @@ struct search {
 	uint32_t kinds;
 	const char *const *names;
 	size_t n_names;
+	size_t lengths[ELFSYM_NAMES_MAX];
+	uint16_t by_last[256]; /* by its last byte: bits of the names */
 	struct place places[ELFSYM_PLACES_MAX];
 	size_t n_places;
 	uint8_t *buf; /* ELFSYM_STEP_BYTES, the piece at hand */
@@ -55,47 +59,52 @@ static int elfsym_outcome(int r)
 	return r > 0 ? ELFSYM_MALFORMED : r;
 }
 
-/* Note where @name stands, NUL included, in the @n bytes of .strtab from @base on. */
-static int note_places(struct search *s, uint64_t base, size_t n, uint32_t name)
+static int note_place(struct search *s, uint64_t st_name, uint32_t name)
 {
-	size_t len = strlen(s->names[name]) + 1;
-	const uint8_t *p = s->buf, *end = s->buf + n;
-
-	while ((p = memmem(p, (size_t)(end - p), s->names[name], len))) {
-		if (s->n_places == ELFSYM_PLACES_MAX)
-			return ELFSYM_MALFORMED;
-		s->places[s->n_places++] = (struct place){
-			.st_name = (uint32_t)(base + (uint64_t)(p - s->buf)),
-			.name = name,
-		};
-		p++;
-	}
+	if (s->n_places == ELFSYM_PLACES_MAX)
+		return ELFSYM_MALFORMED;
+	s->places[s->n_places++] = (struct place){.st_name = (uint32_t)st_name, .name = name};
 	return 0;
 }
 
-/* Pieces overlap, so that a match may cross a border. Each name has its own bounds, so that each
- * match is found once. */
+/* Notes the names that end before the NULs of the piece, from byte @from on. @base: of the piece in
+ * .strtab. */
+static int note_places(struct search *s, uint64_t base, size_t from, size_t n)
+{
+	const uint8_t *nul = s->buf + from, *end = s->buf + n;
+	int r = 0;
+
+	for (; !r && (nul = memchr(nul, 0, (size_t)(end - nul))); nul++) {
+		size_t before = (size_t)(nul - s->buf);
+		uint32_t names = before ? s->by_last[nul[-1]] : 0;
+
+		for (uint32_t i = 0; names >> i && !r; i++)
+			if ((names >> i & 1) && s->lengths[i] <= before &&
+			    memcmp(nul - s->lengths[i], s->names[i], s->lengths[i]) == 0)
+				r = note_place(s, base + before - s->lengths[i], i);
+	}
+	return r;
+}
+
+/* In one pass for all names: a library has megabytes of strings. Pieces overlap, so that a name
+ * may cross a border. Each NUL counts in the first piece that has it. */
 static int search_strings(struct search *s, const struct elffile_section *strings)
 {
-	size_t overlap = ELFSYM_NAME_MAX;
+	const size_t overlap = ELFSYM_NAME_MAX;
+	size_t from = 0;
 
 	for (uint64_t at = 0; at < strings->size; at += ELFSYM_STEP_BYTES - overlap) {
 		uint64_t left = strings->size - at;
 		size_t n = left < ELFSYM_STEP_BYTES ? (size_t)left : ELFSYM_STEP_BYTES;
 		int r = elfsym_outcome(elffile_read(s->file, strings->off + at, s->buf, n));
 
-		for (uint32_t i = 0; !r && i < s->n_names; i++) {
-			/* limits the overlap to the length of a name, so that no match is seen
-			 * twice */
-			size_t len = strlen(s->names[i]) + 1;
-			size_t own = n < left ? n - overlap + len - 1 : n;
-
-			r = note_places(s, at, own, i);
-		}
+		if (!r)
+			r = note_places(s, at, from, n);
 		if (r)
 			return r;
 		if (n == left)
 			break;
+		from = overlap;
 	}
 	return 0;
 }
@@ -209,7 +218,7 @@ int elfsym_find(const struct elffile *ef, enum elfsym_table table, uint32_t kind
 	if (n > ELFSYM_NAMES_MAX)
 		return -EINVAL;
 	for (size_t i = 0; i < n; i++)
-		if (strlen(names[i]) >= ELFSYM_NAME_MAX)
+		if (!names[i][0] || strlen(names[i]) >= ELFSYM_NAME_MAX)
 			return -EINVAL;
 	r = find_tables(ef, table, &symbols, &strings);
 	if (r)
@@ -223,6 +232,10 @@ int elfsym_find(const struct elffile *ef, enum elfsym_table table, uint32_t kind
 	s->names = names;
 	s->n_names = n;
 	s->buf = buf;
+	for (size_t i = 0; i < n; i++) {
+		s->lengths[i] = strlen(names[i]);
+		s->by_last[(uint8_t)names[i][s->lengths[i] - 1]] |= (uint16_t)(1u << i);
+	}
 	r = search_strings(s, &strings);
 	qsort(s->places, s->n_places, sizeof(s->places[0]), by_st_name);
 	if (!r && s->n_places)

@@ -463,7 +463,7 @@ def main():
             measure(options, binaries, to)
         finally:
             if options.keep:
-                shutil.copytree(to, options.keep, dirs_exist_ok=True)
+                shutil.copytree(to, options.keep, symlinks=True, dirs_exist_ok=True)
 
 
 if __name__ == "__main__":

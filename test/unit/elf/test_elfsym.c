@@ -2,7 +2,10 @@
 /* The symbols of this program itself, exported and local. */
 #include "support/test.h"
 
+#include <elf.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -87,11 +90,95 @@ static void test_dynamic(void **state)
 			 ELFSYM_ABSENT);
 }
 
+/* More than two pieces of names (ELFSYM_STEP_BYTES), and two symbols. */
+#define STRINGS ((size_t)150000)
+
+struct made {
+	Elf64_Ehdr head;
+	Elf64_Shdr sections[4];
+	char section_names[16];
+	Elf64_Sym symbols[3];
+	char strings[STRINGS];
+};
+
+static void make_file(struct made *ret)
+{
+	*ret = (struct made){
+		.head = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+				     EV_CURRENT},
+			 .e_type = ET_DYN,
+			 .e_machine = EM_X86_64,
+			 .e_version = EV_CURRENT,
+			 .e_ehsize = sizeof(Elf64_Ehdr),
+			 .e_phentsize = sizeof(Elf64_Phdr),
+			 .e_shentsize = sizeof(Elf64_Shdr),
+			 .e_shnum = 4,
+			 .e_shstrndx = 3,
+			 .e_shoff = offsetof(struct made, sections)},
+		.sections = {[1] = {.sh_name = 1,
+				    .sh_type = SHT_DYNSYM,
+				    .sh_offset = offsetof(struct made, symbols),
+				    .sh_size = sizeof(ret->symbols),
+				    .sh_entsize = sizeof(Elf64_Sym),
+				    .sh_link = 2},
+			     [2] = {.sh_type = SHT_STRTAB,
+				    .sh_offset = offsetof(struct made, strings),
+				    .sh_size = STRINGS},
+			     [3] = {.sh_type = SHT_STRTAB,
+				    .sh_offset = offsetof(struct made, section_names),
+				    .sh_size = sizeof(ret->section_names)}},
+		.section_names = "\0.dynsym",
+	};
+	for (size_t i = 1; i < 3; i++) {
+		ret->symbols[i].st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
+		ret->symbols[i].st_shndx = 1;
+		ret->symbols[i].st_value = i;
+	}
+}
+
+/* A name, the tail of a longer one, at all places around the ends of the pieces. */
+static void test_pieces(void **state)
+{
+	static const char *const names[] = {"wanted", "ted", "wante", "unwanted"};
+	static const char longer[] = "xwanted";
+	static const size_t piece = 65536, overlap = 128;
+	_cleanup_(freep) struct made *made = malloc(sizeof(*made));
+
+	(void)state;
+	assert_non_null(made);
+	for (size_t border = piece - overlap; border < STRINGS; border += overlap) {
+		if (border % (piece - overlap) > 2 * overlap)
+			continue;
+		for (size_t at = border - 9; at < border + 3 && at < STRINGS - sizeof(longer);
+		     at++) {
+			_cleanup_(elffile_freep) struct elffile *file = NULL;
+			struct elfsym found[array_size(names)];
+
+			make_file(made);
+			memset(made->strings + 1, 'x', STRINGS - 2);
+			memcpy(made->strings + at, longer, sizeof(longer));
+			made->symbols[1].st_name = (uint32_t)at + 1;
+			made->symbols[2].st_name = (uint32_t)at + 4;
+			assert_int_equal(elffile_open_memory(made, sizeof(*made), &file), 0);
+			assert_int_equal(elfsym_find(file, ELFSYM_DYNSYM, ELFSYM_DATA, names,
+						     array_size(names), found),
+					 0);
+			assert_int_equal(found[0].n, 1);
+			assert_int_equal(found[0].vaddr, 1);
+			assert_int_equal(found[1].n, 1);
+			assert_int_equal(found[1].vaddr, 2);
+			assert_int_equal(found[2].n, 0);
+			assert_int_equal(found[3].n, 0);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_dynamic),
+		cmocka_unit_test(test_pieces),
 	};
 
 	local_function();
