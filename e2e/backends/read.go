@@ -11,8 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/google/pprof/profile"
 )
 
 // read writes the entries of what was stored elsewhere: by podprof's kind "file" (folder=DIR), by pyrosink
@@ -38,10 +36,7 @@ func profileEntries(backend, kind string, l labels, path string) ([]entry, error
 	if err != nil {
 		return nil, err
 	}
-	p, err := profile.ParseData(data)
-	if err == nil {
-		err = p.CheckValid()
-	}
+	p, err := parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
