@@ -61,6 +61,16 @@ int root_open(const char *path, struct root *ret)
 	return 0;
 }
 
+int root_dup(const struct root *root, struct root *ret)
+{
+	int fd = fcntl(root->fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	ret->fd = fd;
+	return 0;
+}
+
 void root_deinit(struct root *root)
 {
 	if (root->fd >= 0)

@@ -33,6 +33,9 @@ enum root_outcome {
 
 /* 0, ROOT_GONE, ROOT_DENIED, or another -errno. */
 int root_open(const char *path, struct root *ret);
+/* The same directory, for a user that may outlive @root: a thread that a watchdog abandons. 0 or
+ * -errno. */
+int root_dup(const struct root *root, struct root *ret);
 void root_deinit(struct root *root);
 
 /*

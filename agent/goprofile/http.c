@@ -49,6 +49,7 @@ struct go_profile_http {
  * @is_second: the first read is done
  * @timer:  the loop's, of the wait between the reads
  * @begun_ns: monotonic; of the first read
+ * @cpu_ns: of the last read
  * @result: of reading and encoding: 0, BUF_FULL, -errno
  */
 struct pull_job {
@@ -56,12 +57,13 @@ struct pull_job {
 	struct go_profile_http *pull;
 	struct httpd_later *later;
 	struct pull_job *prev, *next; /* of deltas */
-	_Atomic bool is_abandoned;    /* the client has gone */
+	_Atomic bool is_abandoned;    /* nobody waits for the answer */
 	struct go_profile_oneshot oneshot;
 	unsigned int seconds;
 	bool is_second;
 	struct loop_source *timer;
 	uint64_t begun_ns;
+	uint64_t cpu_ns;
 	enum go_profile_kind kind;
 	bool allocs;
 	struct pid_id ids[GO_PROFILE_HTTP_PROCESSES_MAX];
@@ -145,7 +147,6 @@ static int job_open(struct pull_job *job)
 static void job_run(struct go_profile_task *task)
 {
 	struct pull_job *job = container_of(task, struct pull_job, task);
-	const struct go_profile_http_opts *opts = &job->pull->opts;
 	struct go_profile_oneshot *s = &job->oneshot;
 	uint64_t begun_ns = cpu_share_thread_ns();
 	int r = job_open(job);
@@ -160,8 +161,7 @@ static void job_run(struct go_profile_task *task)
 	if (!r && !is_first(job) && s->n_snaps && !atomic_load(&job->is_abandoned))
 		r = job_encode(job, s);
 	job->result = r;
-	if (opts->share)
-		cpu_share_charge(opts->share, nsec_monotonic(), cpu_share_thread_ns() - begun_ns);
+	job->cpu_ns = cpu_share_thread_ns() - begun_ns;
 	if (!is_first(job)) {
 		go_profile_oneshot_deinit(s);
 		*s = (struct go_profile_oneshot){.n_snaps = 0};
@@ -267,7 +267,11 @@ static void job_done(struct work *work)
 {
 	_cleanup_(pull_job_finishp) struct pull_job *job =
 		container_of(work, struct pull_job, task.work);
+	struct cpu_share *share = job->pull->opts.share;
 
+	if (share)
+		cpu_share_charge(share, nsec_monotonic(), job->cpu_ns);
+	job->cpu_ns = 0;
 	if (!work->cancelled && may_wait(job) && wait_for_second(job)) {
 		(void)take_ptr(job);
 		return;
@@ -293,6 +297,7 @@ static void on_stuck(void *ctx, struct go_profile_task *task)
 	struct pull_job *job = container_of(task, struct pull_job, task);
 
 	(void)ctx;
+	atomic_store(&job->is_abandoned, true);
 	refuse(job, PULL_STUCK, 503, "a read of the process blocks");
 	pull_job_end(job);
 }

@@ -38,7 +38,8 @@ struct cached_process {
 
 struct go_profile_reader {
 	struct go_profile_reader_opts opts;
-	size_t bytes; /* used part of opts.record_bytes */
+	struct root proc; /* own: an abandoned thread keeps its reader */
+	size_t bytes;	  /* used part of opts.record_bytes */
 	unsigned int round;
 	struct cached_process *by_pid;
 	struct goimages *images;
@@ -619,14 +620,18 @@ struct go_profile_memory go_profile_reader_end_round(struct go_profile_reader *r
 
 int go_profile_reader_new(const struct go_profile_reader_opts *opts, struct go_profile_reader **ret)
 {
-	struct symbolizer_opts symbols = {.proc = opts->proc, .cache_bytes = opts->symbol_bytes};
 	struct go_profile_reader *reader = calloc(1, sizeof(*reader));
+	struct symbolizer_opts symbols = {.cache_bytes = opts->symbol_bytes};
 	int r;
 
 	if (!reader)
 		return -ENOMEM;
 	reader->opts = *opts;
-	r = address_space_cache_new(opts->proc, &reader->spaces);
+	reader->proc = (struct root)ROOT_INIT;
+	reader->opts.proc = symbols.proc = &reader->proc;
+	r = root_dup(opts->proc, &reader->proc);
+	if (!r)
+		r = address_space_cache_new(&reader->proc, &reader->spaces);
 	if (!r)
 		r = goimages_new(&reader->images);
 	if (!r)
@@ -649,5 +654,6 @@ void go_profile_reader_free(struct go_profile_reader *reader)
 	symbolizer_free(reader->symbolizer);
 	goimages_free(reader->images);
 	address_space_cache_free(reader->spaces);
+	root_deinit(&reader->proc);
 	free(reader);
 }

@@ -31,7 +31,7 @@ struct root;
 
 /**
  * struct go_profile_reader_opts
- * @proc: borrowed
+ * @proc: borrowed until the reader is made
  * @kinds: to read: a bit for each enum go_profile_kind
  * @rounds: processes are read repeatedly. Records are kept for the differences, until the end of a
  *          round without a read of the process. The allocator's counters are read, too. Otherwise

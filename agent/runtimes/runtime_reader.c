@@ -30,6 +30,7 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/root.h"
 #include "base/watchdog.h"
 #include "base/worker.h"
 #include "procmap/address_space.h"
@@ -91,10 +92,11 @@ struct life {
 	UT_hash_handle hh;
 };
 
-/* The owners of the abandoned threads. A thread that returns frees its slot, perhaps after the
- * reader's end. */
+/* The data of abandoned threads, with the owner of each. A thread that returns frees its slot,
+ * perhaps after the end of the reader and of the reader's host. */
 struct hung {
 	_Atomic unsigned int n_refs;
+	struct root proc;
 	_Atomic uint64_t owners[READER_HUNG_MAX]; /* 0: free; else the id + 1 */
 };
 
@@ -188,7 +190,6 @@ struct job {
 	const struct runtime_reader_kind *kind;
 	struct runtime_files
 		*searched; /* the thread's while the job runs; the job's if abandoned */
-	const struct root *proc;
 	struct process_key key;
 	struct pid_id pid;
 	uint64_t owner;
@@ -221,8 +222,24 @@ static void value_free(const struct runtime_reader_kind *kind, void *value)
 
 static void hung_unref(struct hung *h)
 {
-	if (h && atomic_fetch_sub(&h->n_refs, 1) == 1)
+	if (!h || atomic_fetch_sub(&h->n_refs, 1) != 1)
+		return;
+	root_deinit(&h->proc);
+	free(h);
+}
+
+static int hung_new(const struct root *proc, struct hung **ret)
+{
+	struct hung *h = calloc(1, sizeof(*h));
+	int r = h ? root_dup(proc, &h->proc) : -ENOMEM;
+
+	if (r) {
 		free(h);
+		return r;
+	}
+	h->n_refs = 1;
+	*ret = h;
+	return 0;
 }
 
 /* Whether the owner's processes are left alone. On any thread. */
@@ -503,7 +520,7 @@ static void probe_run(struct work *work)
 	}
 	/* first in all that is mapped: some files of the process may not have been open when the
 	 * job was made */
-	job->outcome = job->kind->find(job->searched, job->proc, &job->pid, job->target);
+	job->outcome = job->kind->find(job->searched, &job->hung->proc, &job->pid, job->target);
 	if (job->outcome == job->kind->probe->gone &&
 	    runtime_files_examine(job->searched, job->files, job->n_files))
 		job->outcome = RUNTIME_FILES_ABSENT;
@@ -669,7 +686,6 @@ static struct job *job_new(struct runtime_reader *r, const struct process *p)
 		return NULL;
 	job->reader = r;
 	job->kind = r->kind;
-	job->proc = r->host.proc;
 	job->key = p->key;
 	job->pid = p->pid;
 	job->owner = p->owner->id;
@@ -870,7 +886,7 @@ static void names_run(struct work *work)
 	if (job->is_refused)
 		return;
 	job->searched = job->reader->files;
-	job->outcome = process_memory_init(&memory, job->proc, &job->pid);
+	job->outcome = process_memory_init(&memory, &job->hung->proc, &job->pid);
 	while (job->n_read < job->n && (!job->n_read || nsec_monotonic() < end_ns)) {
 		struct named *f = &job->functions[job->n_read++];
 
@@ -1348,10 +1364,9 @@ int runtime_reader_new(const struct runtime_reader_kind *kind, const struct runt
 	r->host = *host;
 	TAILQ_INIT(&r->unread);
 	TAILQ_INIT(&r->copied);
-	r->hung = calloc(1, sizeof(*r->hung));
-	result = r->hung ? runtime_files_new(kind->probe, &r->files) : -ENOMEM;
-	if (r->hung)
-		r->hung->n_refs = 1;
+	result = hung_new(host->proc, &r->hung);
+	if (!result)
+		result = runtime_files_new(kind->probe, &r->files);
 	if (!result)
 		result = loop_add_timer(host->loop, on_retry, r, &r->retry);
 	if (!result)

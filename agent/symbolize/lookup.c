@@ -2,7 +2,6 @@
 #include "symbolize/lookup.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -99,13 +98,11 @@ struct lookup_thread {
 int shared_root_new(const struct root *proc, struct shared_root **ret)
 {
 	struct shared_root *s = calloc(1, sizeof(*s));
+	int r = s ? root_dup(proc, &s->root) : -ENOMEM;
 
-	if (!s)
-		return -ENOMEM;
-	s->root.fd = fcntl(proc->fd, F_DUPFD_CLOEXEC, 0);
-	if (s->root.fd < 0) {
+	if (r) {
 		free(s);
-		return -errno;
+		return r;
 	}
 	atomic_init(&s->refs, 1);
 	*ret = s;

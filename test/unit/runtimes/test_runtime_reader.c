@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -177,17 +178,32 @@ static void answer(void)
 	stuck[1] = -1;
 }
 
+static size_t n_threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	size_t n = 0;
+
+	assert_non_null(dir);
+	for (const struct dirent *e; (e = readdir(dir));)
+		n += e->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+/* Abandoned threads go on after the end of all that the reader borrows. */
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	answer();
 	runtime_reader_free(f->reader);
-	close(stuck[0]);
 	address_space_cache_free(f->spaces);
 	loop_free(f->loop);
 	root_deinit(&f->proc);
 	free(f);
+	answer();
+	while (n_threads() > 1)
+		usleep(1000);
+	close(stuck[0]);
 	return 0;
 }
 
@@ -357,11 +373,17 @@ static void test_hung_probe(void **state)
 	assert_true(runtime_reader_runs(f->reader, &late, space_of(f, 1)));
 }
 
+/* The reader ends before the memory answers: teardown(). */
+static void test_hung_end(void **state)
+{
+	block(*state);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {TEST(test_exec), TEST(test_hung_owner),
-					   TEST(test_hung_probe)};
+					   TEST(test_hung_probe), TEST(test_hung_end)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
