@@ -84,6 +84,14 @@ includes() {
 		END { exit bad }'
 }
 
+# The folders that the README lists.
+folders() {
+	diff <(files 'agent/*/*.c' | cut -d/ -f1,2 | sort -u) \
+		<(sed -nE 's/^\| (`(agent|bpf)\/.*`) \|.*/\1/p' README.md |
+			grep -oE 'agent/[a-z]+' | sort -u) |
+		sed -n 's/^</README.md lacks/p; s/^>/README.md has, but there is no/p' | none
+}
+
 # Each limit has a comment, and docs/design/limits.md is generated from the comments.
 limits() {
 	test/limits.py | diff -u docs/design/limits.md - | grep '^[-+]'
@@ -128,6 +136,7 @@ comments() {
 
 step 'shell scripts' scripts
 step 'include direction' includes
+step 'folders of the README' folders
 step 'table of limits' limits
 step 'licence lines' licences
 step 'make help' help
