@@ -66,7 +66,7 @@ int cmd_agent(int argc, char **argv)
 	if (r == CONFIG_HELP)
 		return print_help();
 	if (r) {
-		cmd_error("%s", r < 0 ? strerror(-r) : error.text);
+		cmd_error("agent: %s", r < 0 ? strerror(-r) : error.text);
 		return r < 0 ? CMD_FAILED : CMD_USAGE;
 	}
 	log_set(config.log_level, config.log_format);

@@ -260,11 +260,8 @@ static int apply_flags(int argc, char **argv, struct config *c, const struct opt
 		if (flag < FLAG_BASE) {
 			if (flag == FLAG_HELP)
 				return CONFIG_HELP;
-			config_error_set(error,
-					 flag == ':' ? "%s needs a value; 'podprof agent --help' "
-						       "lists the flags"
-						     : "unknown flag %s; 'podprof agent --help' "
-						       "lists the flags",
+			config_error_set(error, "%s '%s'; 'podprof agent --help' lists the flags",
+					 flag == ':' ? "missing value after" : "unknown flag",
 					 argv[optind - 1]);
 			return CONFIG_BAD;
 		}

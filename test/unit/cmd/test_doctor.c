@@ -160,7 +160,7 @@ struct output_row {
 
 static const struct output_row output_rows[] = {
 	{"--help", CMD_DONE, "usage: podprof doctor", NULL},
-	{"--bogus", CMD_USAGE, NULL, "doctor: unknown flag --bogus"},
+	{"--bogus", CMD_USAGE, NULL, "doctor: unknown flag '--bogus'"},
 	{"--config /nonexistent", CMD_USAGE, NULL, "/nonexistent"},
 	{"--select (", CMD_USAGE, NULL, "--select"},
 	{"more", CMD_USAGE, NULL, "'more'"},
