@@ -667,6 +667,8 @@ $(FUZZ): $(B)/%: $(B)/fuzzobj/%.o $(B)/fuzzobj/libpodprof.a
 hostile: all $(HOSTILE) ## all attacks one by one, and the table of what others lose (root, minutes): ATTACKS (names ...)
 	$(Q)test/hostile/hostile.py --long $(ATTACKS)
 
+# An hour of profiles with a simulated clock (e2e/backends/hour.sh).
+HOUR := $(B)/test/tools/hour
 e2e: all $(HOUR) ## all end-to-end tests: check-e2e, then podprof in a cluster of one node (root, minutes)
 	$(Q)test/setup.sh cluster
 	$(Q)test/run.sh begin
@@ -770,8 +772,6 @@ $(HEAPSAVE): $(B)/obj/test/tools/heapsave.o $(B)/obj/test/support/heapsaved.o $(
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
 
-# An hour of profiles with a simulated clock (e2e/backends/hour.sh).
-HOUR := $(B)/test/tools/hour
 $(HOUR): $(B)/obj/test/tools/hour.o $(B)/obj/test/support/profiles.o $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

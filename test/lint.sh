@@ -121,6 +121,11 @@ help() {
 		done | none
 }
 
+# A variable that a rule's line uses before its definition is empty there.
+variables() {
+	make --warn-undefined-variables V= -n help 2>&1 | grep 'undefined variable' | none
+}
+
 # Metrics declared in the code as '"name", METRIC_TYPE', in the text format's names, and the rows of the documentation.
 metrics() {
 	diff <(files 'agent/*.c' | xargs cat | tr '\n' ' ' | grep -oE '"[a-z_]+",[[:space:]]*METRIC_[A-Z]+' |
@@ -140,6 +145,7 @@ step 'folders of the README' folders
 step 'table of limits' limits
 step 'licence lines' licences
 step 'make help' help
+step 'variables of the Makefile' variables
 step 'metrics' metrics
 step 'comments' comments
 exit $failed
