@@ -3,17 +3,24 @@
  * Each timer and signal is a descriptor of its own (timerfd, signalfd): a dozen at most, kept in
  * order by the kernel.
  *
+ * A timer without a delay needs no timer of the kernel: to set one that is due at once costs an
+ * interrupt, and in a virtual machine an exit. Its source comes into the list of due sources, which
+ * the loop calls after the events. Another thread wakes the loop by an eventfd.
+ *
  * A callback may remove a source whose event is still waiting in the batch from epoll_wait(). A
  * removed source therefore leaves epoll at once but is freed only after the batch.
  */
 #include "base/loop.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -44,12 +51,19 @@ struct callback_time {
 	uint64_t longest_ns[LOOP_CLOCK_MAX];
 };
 
+enum armed { ARMED_NOT, ARMED_ONCE, ARMED_PERIODIC };
+
 struct loop_source {
 	struct loop *loop;
 	struct callback_time *time;	 /* of the loop */
 	struct loop_source *prev, *next; /* loop->sources, or loop->removed by next */
 	int fd;
 	bool removed;
+	/* of a timer, set by any thread */
+	_Atomic enum armed armed; /* the timerfd */
+	atomic_bool is_due;
+	atomic_bool is_queued; /* in loop->due, perhaps not due any more */
+	struct loop_source *next_due;
 	enum { SOURCE_FD, SOURCE_TIMER, SOURCE_SIGNAL, SOURCE_STEPS } kind;
 	union {
 		loop_fd_fn fd;
@@ -62,6 +76,10 @@ struct loop_source {
 
 struct loop {
 	int epoll_fd;
+	int wake_fd;			   /* eventfd */
+	atomic_bool is_woken;		   /* @wake_fd is written since the last turn */
+	_Atomic pthread_t thread;	   /* of loop_run() */
+	_Atomic(struct loop_source *) due; /* by next_due, the last first */
 	bool stop;
 	uint64_t slice_ns;
 	uint64_t slice_end_ns; /* monotonic: of this turn */
@@ -74,15 +92,23 @@ struct loop {
 
 int loop_new(struct loop **ret)
 {
-	_cleanup_(freep) struct loop *loop = calloc(1, sizeof(*loop));
+	struct loop *loop = calloc(1, sizeof(*loop));
+	/* by edges: nothing to read */
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
 
 	if (!loop)
 		return -ENOMEM;
 	loop->slice_ns = LOOP_SLICE_NS;
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (loop->epoll_fd < 0)
-		return -errno;
-	*ret = take_ptr(loop);
+	loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (loop->epoll_fd < 0 || loop->wake_fd < 0 ||
+	    epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &ev) < 0) {
+		int err = errno;
+
+		loop_free(loop);
+		return -err;
+	}
+	*ret = loop;
 	return 0;
 }
 
@@ -91,14 +117,36 @@ void loop_set_slice(struct loop *loop, uint64_t slice_ns)
 	loop->slice_ns = slice_ns;
 }
 
+/* A source in the list of due ones stays until it comes out of the list. */
 static void loop_free_removed(struct loop *loop)
 {
-	while (loop->removed) {
-		struct loop_source *source = loop->removed;
+	struct loop_source **at = &loop->removed;
 
-		loop->removed = source->next;
+	while (*at) {
+		struct loop_source *source = *at;
+
+		if (atomic_load(&source->is_queued)) {
+			at = &source->next;
+			continue;
+		}
+		*at = source->next;
 		free(source);
 	}
+}
+
+/* The due sources, the first first. */
+static struct loop_source *take_due(struct loop *loop)
+{
+	struct loop_source *taken = atomic_exchange(&loop->due, NULL), *first = NULL;
+
+	while (taken) {
+		struct loop_source *next = taken->next_due;
+
+		taken->next_due = first;
+		first = taken;
+		taken = next;
+	}
+	return first;
 }
 
 void loop_free(struct loop *loop)
@@ -107,8 +155,13 @@ void loop_free(struct loop *loop)
 		return;
 	while (loop->sources)
 		loop_remove(loop->sources);
+	for (struct loop_source *source = take_due(loop); source; source = source->next_due)
+		atomic_store(&source->is_queued, false);
 	loop_free_removed(loop);
-	close(loop->epoll_fd);
+	if (loop->wake_fd >= 0)
+		close(loop->wake_fd);
+	if (loop->epoll_fd >= 0)
+		close(loop->epoll_fd);
 	free(loop);
 }
 
@@ -200,6 +253,29 @@ static struct timespec timespec_of(uint64_t ns)
 				 .tv_nsec = (long)(ns % NSEC_PER_SEC)};
 }
 
+static void push_due(struct loop *loop, struct loop_source *source)
+{
+	struct loop_source *first = atomic_load(&loop->due);
+
+	do
+		source->next_due = first;
+	while (!atomic_compare_exchange_weak(&loop->due, &first, source));
+}
+
+/* The loop's thread looks at the list before it waits. */
+static void make_due(struct loop_source *source)
+{
+	const uint64_t one = 1;
+	struct loop *loop = source->loop;
+
+	atomic_store(&source->is_due, true);
+	if (!atomic_exchange(&source->is_queued, true))
+		push_due(loop, source);
+	if (!pthread_equal(atomic_load(&loop->thread), pthread_self()) &&
+	    !atomic_exchange(&loop->is_woken, true))
+		(void)!write(loop->wake_fd, &one, sizeof(one)); /* never full: 2^64 turns */
+}
+
 int loop_arm(struct loop_source *timer, uint64_t delay_ns, uint64_t period_ns)
 {
 	struct itimerspec spec = {
@@ -207,6 +283,12 @@ int loop_arm(struct loop_source *timer, uint64_t delay_ns, uint64_t period_ns)
 		.it_interval = timespec_of(period_ns),
 	};
 
+	if (delay_ns <= 1 && !period_ns && atomic_load(&timer->armed) == ARMED_NOT) {
+		make_due(timer);
+		return 0;
+	}
+	atomic_store(&timer->is_due, false);
+	atomic_store(&timer->armed, period_ns ? ARMED_PERIODIC : ARMED_ONCE);
 	return timerfd_settime(timer->fd, 0, &spec, NULL) < 0 ? -errno : 0;
 }
 
@@ -214,6 +296,9 @@ int loop_disarm(struct loop_source *timer)
 {
 	struct itimerspec spec = {0};
 
+	atomic_store(&timer->is_due, false);
+	if (atomic_exchange(&timer->armed, ARMED_NOT) == ARMED_NOT)
+		return 0;
 	return timerfd_settime(timer->fd, 0, &spec, NULL) < 0 ? -errno : 0;
 }
 
@@ -274,10 +359,32 @@ static void run_steps(struct loop_source *source)
 		(void)loop_arm(source, 0, 0);
 }
 
+/* False: re-armed between epoll_wait() and here, so not due any more. */
+static bool has_expired(struct loop_source *timer)
+{
+	const enum armed armed = atomic_load(&timer->armed);
+	uint64_t expirations;
+
+	/* before the read: another thread may arm the timer after it */
+	if (armed == ARMED_ONCE)
+		atomic_store(&timer->armed, ARMED_NOT);
+	if (read(timer->fd, &expirations, sizeof(expirations)) == sizeof(expirations))
+		return true;
+	atomic_store(&timer->armed, armed);
+	return false;
+}
+
+static void run_timer(struct loop_source *source)
+{
+	if (source->kind == SOURCE_STEPS)
+		run_steps(source);
+	else
+		source->fn.timer(source->ctx);
+}
+
 static void dispatch(struct loop_source *source, uint32_t events)
 {
 	struct signalfd_siginfo info;
-	uint64_t expirations;
 
 	if (source->removed)
 		return;
@@ -286,13 +393,9 @@ static void dispatch(struct loop_source *source, uint32_t events)
 		source->fn.fd(source->ctx, source->fd, events);
 		break;
 	case SOURCE_TIMER:
-		/* re-armed between epoll_wait() and here: not due any more */
-		if (read(source->fd, &expirations, sizeof(expirations)) == sizeof(expirations))
-			source->fn.timer(source->ctx);
-		break;
 	case SOURCE_STEPS:
-		if (read(source->fd, &expirations, sizeof(expirations)) == sizeof(expirations))
-			run_steps(source);
+		if (has_expired(source))
+			run_timer(source);
 		break;
 	case SOURCE_SIGNAL:
 		if (read(source->fd, &info, sizeof(info)) == sizeof(info))
@@ -330,8 +433,27 @@ static void count_callback(struct callback_time *time, uint64_t before[LOOP_CLOC
 	}
 }
 
-static void run_batch(struct loop *loop, const struct epoll_event *events, int n)
+static void run_due(struct loop *loop, struct loop_source *rest, uint64_t before[LOOP_CLOCK_MAX])
 {
+	struct loop_source *source;
+
+	while ((source = rest)) {
+		rest = source->next_due;
+		if (loop->stop) { /* for the next run */
+			push_due(loop, source);
+			continue;
+		}
+		atomic_store(&source->is_queued, false);
+		if (!atomic_exchange(&source->is_due, false) || source->removed)
+			continue;
+		run_timer(source);
+		count_callback(source->time, before);
+	}
+}
+
+static void run_turn(struct loop *loop, const struct epoll_event *events, int n)
+{
+	struct loop_source *due = take_due(loop); /* what comes due in this turn waits */
 	uint64_t before[LOOP_CLOCK_MAX], begun_ns;
 
 	clocks_read(before);
@@ -341,9 +463,12 @@ static void run_batch(struct loop *loop, const struct epoll_event *events, int n
 		/* freed after the batch even if the callback removes its source */
 		struct loop_source *source = events[i].data.ptr;
 
+		if (!source)
+			continue; /* woken */
 		dispatch(source, events[i].events);
 		count_callback(source->time, before);
 	}
+	run_due(loop, due, before);
 	count_turn(loop, before[LOOP_CLOCK_WALL] - begun_ns);
 }
 
@@ -352,13 +477,15 @@ int loop_run(struct loop *loop)
 	struct epoll_event events[LOOP_BATCH];
 
 	loop->stop = false;
+	atomic_store(&loop->thread, pthread_self());
 	while (!loop->stop) {
-		int n = epoll_wait(loop->epoll_fd, events, LOOP_BATCH, -1);
+		int n = epoll_wait(loop->epoll_fd, events, LOOP_BATCH,
+				   atomic_load(&loop->due) ? 0 : -1);
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		if (n > 0)
-			run_batch(loop, events, n);
+		atomic_store(&loop->is_woken, false); /* before the list is taken */
+		run_turn(loop, events, n);
 		loop_free_removed(loop);
 	}
 	return 0;

@@ -52,8 +52,8 @@ int loop_change_fd(struct loop_source *source, uint32_t events);
 #define loop_add_timer(loop, fn, ctx, ret) loop_add_timer_as(loop, LOOP_NAME(fn), fn, ctx, ret)
 int loop_add_timer_as(struct loop *loop, const char *name, loop_timer_fn fn, void *ctx,
 		      struct loop_source **ret);
-/* Fire once, @delay_ns from now, and then, if @period_ns is not 0, once each period. Replaces an
- * earlier setting. */
+/* Fire once, @delay_ns from now (0 or 1: in the next turn), and then, if @period_ns is not 0, once
+ * each period. Replaces an earlier setting. */
 int loop_arm(struct loop_source *timer, uint64_t delay_ns, uint64_t period_ns);
 int loop_disarm(struct loop_source *timer);
 

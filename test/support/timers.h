@@ -2,7 +2,8 @@
 #ifndef PODPROF_TEST_SUPPORT_TIMERS_H
 #define PODPROF_TEST_SUPPORT_TIMERS_H
 
-/* Number of armed timer descriptors of this process, as the kernel shows them. */
+/* Number of timer descriptors of this process that are armed, or expired and not read yet, as the
+ * kernel shows them. */
 int timers_armed(void);
 
 #endif

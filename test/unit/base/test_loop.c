@@ -2,7 +2,10 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -10,6 +13,7 @@
 #include "base/nsec.h"
 #include "support/allocfail.h"
 #include "support/metrics.h"
+#include "support/timers.h"
 
 /* A test source: counts its calls and may act on another source. */
 struct probe {
@@ -300,6 +304,133 @@ static void test_steps(void **state)
 	assert_int_equal(removed.n_steps, 3);
 }
 
+/* ---------------------------------------------------------------- without a delay */
+
+static void test_due(void **state)
+{
+	struct probe due = {0}, disarmed = {0}, later = {0}, removed = {0}, again = {0};
+	struct loop *loop;
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	assert_int_equal(loop_add_timer(loop, on_timer, &due, &due.source), 0);
+	assert_int_equal(loop_add_timer(loop, on_timer, &disarmed, &disarmed.source), 0);
+	assert_int_equal(loop_add_timer(loop, on_timer, &later, &later.source), 0);
+	assert_int_equal(loop_add_timer(loop, on_timer, &removed, &removed.source), 0);
+	assert_int_equal(loop_add_timer(loop, on_timer, &again, &again.source), 0);
+	assert_int_equal(loop_arm(due.source, 0, 0), 0);
+	assert_int_equal(loop_arm(due.source, 1, 0), 0);
+	assert_int_equal(loop_arm(disarmed.source, 0, 0), 0);
+	assert_int_equal(loop_arm(later.source, 0, 0), 0);
+	assert_int_equal(loop_arm(removed.source, 0, 0), 0);
+	assert_int_equal(timers_armed(), 0);
+	assert_int_equal(loop_disarm(disarmed.source), 0);
+	assert_int_equal(loop_arm(later.source, 3600 * NSEC_PER_SEC, 0), 0);
+	due.other = removed.source; /* called before: its source came first */
+	assert_int_equal(loop_arm(again.source, 3600 * NSEC_PER_SEC, 0), 0);
+	assert_int_equal(loop_arm(again.source, 0, 0), 0);
+	run_idle(loop);
+	assert_int_equal(due.calls, 1);
+	assert_int_equal(disarmed.calls, 0);
+	assert_int_equal(later.calls, 0);
+	assert_int_equal(removed.calls, 0);
+	assert_int_equal(again.calls, 1);
+	assert_int_equal(loop_arm(disarmed.source, 0, 0), 0);
+	assert_int_equal(loop_arm(due.source, 0, 0), 0); /* freed with the loop */
+	loop_remove(due.source);
+	loop_free(loop);
+}
+
+/* Due sources that a stop leaves are called in the next run, in their order. */
+static void test_due_after_stop(void **state)
+{
+	struct probe first = {.stop_after = 1}, second = {.stop_after = 1},
+		     third = {.stop_after = 1};
+	struct loop *loop;
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	first.loop = second.loop = third.loop = loop;
+	assert_int_equal(loop_add_timer(loop, on_timer, &first, &first.source), 0);
+	assert_int_equal(loop_add_timer(loop, on_timer, &second, &second.source), 0);
+	assert_int_equal(loop_add_timer(loop, on_timer, &third, &third.source), 0);
+	assert_int_equal(loop_arm(first.source, 0, 0), 0);
+	assert_int_equal(loop_arm(second.source, 0, 0), 0);
+	assert_int_equal(loop_arm(third.source, 0, 0), 0);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(first.calls + second.calls, 1);
+	assert_int_equal(first.calls, 1);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(second.calls, 1);
+	assert_int_equal(third.calls, 0);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(third.calls, 1);
+	loop_free(loop);
+}
+
+/* Threads that make sources due while the loop waits, or does not run yet. */
+#define WAKERS 4
+#define WAKES  20000
+
+struct waker {
+	struct probe probe;
+	pthread_t thread;
+	_Atomic int seen; /* calls of the source */
+};
+
+static void on_woken(void *ctx)
+{
+	struct waker *w = ctx;
+
+	probe_called(&w->probe);
+	atomic_store(&w->seen, w->probe.calls);
+}
+
+static void *wake(void *ctx)
+{
+	struct waker *w = ctx;
+
+	for (int i = 0; i < WAKES; i++) {
+		assert_int_equal(loop_arm(w->probe.source, 0, 0), 0);
+		while (atomic_load(&w->seen) <= i) /* no call is lost */
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void on_all(void *ctx)
+{
+	struct waker *wakers = ctx;
+	int n = 0;
+
+	for (int i = 0; i < WAKERS; i++)
+		n += wakers[i].probe.calls >= WAKES;
+	if (n == WAKERS)
+		loop_stop(wakers->probe.loop);
+}
+
+static void test_wake(void **state)
+{
+	struct waker wakers[WAKERS] = {0};
+	struct loop_source *all;
+	struct loop *loop;
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	for (int i = 0; i < WAKERS; i++) {
+		wakers[i].probe.loop = loop;
+		assert_int_equal(
+			loop_add_timer(loop, on_woken, &wakers[i], &wakers[i].probe.source), 0);
+		assert_int_equal(pthread_create(&wakers[i].thread, NULL, wake, &wakers[i]), 0);
+	}
+	assert_int_equal(loop_add_timer(loop, on_all, wakers, &all), 0);
+	assert_int_equal(loop_arm(all, 10 * NSEC_PER_MSEC, 10 * NSEC_PER_MSEC), 0);
+	assert_int_equal(loop_run(loop), 0);
+	for (int i = 0; i < WAKERS; i++)
+		pthread_join(wakers[i].thread, NULL);
+	loop_free(loop);
+}
+
 /* More names than there is room for. */
 static void test_names(void **state)
 {
@@ -327,6 +458,8 @@ int main(void)
 		cmocka_unit_test(test_timer),	     cmocka_unit_test(test_signal),
 		cmocka_unit_test(test_turns),	     cmocka_unit_test(test_names),
 		cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_due),	     cmocka_unit_test(test_due_after_stop),
+		cmocka_unit_test(test_wake),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

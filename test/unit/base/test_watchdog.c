@@ -9,6 +9,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/watchdog.h"
+#include "support/threads.h"
 #include "support/timers.h"
 
 #define BLOCKED_NS (200 * NSEC_PER_MSEC)
@@ -155,6 +156,14 @@ static void bench_deinit(struct bench *bench)
 	loop_free(bench->loop);
 }
 
+/* An abandoned thread frees its data after the drop. */
+static int wait_for_threads(void **state)
+{
+	(void)state;
+	threads_wait();
+	return 0;
+}
+
 static void blocked_is_abandoned(void **state)
 {
 	struct bench bench;
@@ -235,10 +244,10 @@ static void ceiling_and_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocked_is_abandoned),
-		cmocka_unit_test(idle_has_no_timer),
-		cmocka_unit_test(progress_is_kept),
-		cmocka_unit_test(ceiling_and_end),
+		cmocka_unit_test_teardown(blocked_is_abandoned, wait_for_threads),
+		cmocka_unit_test_teardown(idle_has_no_timer, wait_for_threads),
+		cmocka_unit_test_teardown(progress_is_kept, wait_for_threads),
+		cmocka_unit_test_teardown(ceiling_and_end, wait_for_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

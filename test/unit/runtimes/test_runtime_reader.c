@@ -5,7 +5,6 @@
  */
 #include "support/test.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "runtimes/runtime_files.h"
 #include "runtimes/runtime_reader.h"
 #include "support/metrics.h"
+#include "support/threads.h"
 #include "support/until.h"
 
 #define STUCK	  16
@@ -178,18 +178,6 @@ static void answer(void)
 	stuck[1] = -1;
 }
 
-static size_t n_threads(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	size_t n = 0;
-
-	assert_non_null(dir);
-	for (const struct dirent *e; (e = readdir(dir));)
-		n += e->d_name[0] != '.';
-	closedir(dir);
-	return n;
-}
-
 /* Abandoned threads go on after the end of all that the reader borrows. */
 static int teardown(void **state)
 {
@@ -201,8 +189,7 @@ static int teardown(void **state)
 	root_deinit(&f->proc);
 	free(f);
 	answer();
-	while (n_threads() > 1)
-		usleep(1000);
+	threads_wait();
 	close(stuck[0]);
 	return 0;
 }
