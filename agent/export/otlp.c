@@ -417,10 +417,11 @@ static uint64_t rejected(const struct http_reply *reply, struct strview *ret_mes
 	return (uint64_t)parsed.rejected;
 }
 
-/* Pyroscope refuses a request without profiles. */
+/* Pyroscope refuses a request without profiles, with 400 or, in 2026, 500. */
 static bool probe_ok(const struct http_reply *reply)
 {
-	return reply->status == 400 && strstr(reply->body, "profiles");
+	return (reply->status == 400 && strstr(reply->body, "profiles")) ||
+	       (reply->status == 500 && strstr(reply->body, "missing resource profiles"));
 }
 
 const struct destination_kind destination_otlp = {

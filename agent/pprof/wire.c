@@ -11,6 +11,11 @@
  *
  * A tree of the whole message for protobuf-c would need 4.5 MB for 5,000 stacks (bench_pprof), the
  * pieces need 0.8 MB. With compression, the pieces take 9 % more instructions.
+ *
+ * Numbers of samples, locations and functions and the text of strings have different statistics.
+ * The compressor's block ends with each of them, so each has Huffman codes of its own: 4 % fewer
+ * bytes, measured with 1,366 profiles of real programs. Without these ends, 22 of the profiles are
+ * larger than by Go's encoder with zlib's default level; with them, none.
  */
 #include "pprof/wire.h"
 
@@ -34,6 +39,12 @@ typedef Perftools__Profiles__Function function_msg;
 
 /* Bytes gathered for a call of the compressor, and its output at a time. */
 #define CHUNK_BYTES	16384u
+/* zlib's values of level 4, but for the length of a match that ends the search (16): stacks and
+ * names of functions repeat more bytes. deflate's longest match is 258 bytes. */
+#define TUNE_GOOD	4
+#define TUNE_LAZY	4
+#define TUNE_NICE	258
+#define TUNE_CHAIN	16
 /* Bytes of the largest piece: a string, or a sample with all its labels. Reached: `PPROF_FULL`. */
 #define PIECE_BYTES_MAX (1u << 20)
 /* Repeated messages inside one piece (lines, labels); the builder's ceilings are lower. Reached:
@@ -59,7 +70,7 @@ static void wire_deinit(struct wire *w)
 	free(w->ids);
 }
 
-/* Compress the gathered bytes; with Z_FINISH to the end of the stream. */
+/* Compress the gathered bytes; with Z_BLOCK to the end of a block, with Z_FINISH of the stream. */
 static int wire_flush(struct wire *w, int flush)
 {
 	int state;
@@ -297,34 +308,72 @@ static int put_string(struct wire *w, const struct pprof_tables *t, size_t i)
 	return wire_put(w, &piece);
 }
 
-static int put_comment(struct wire *w, const struct pprof_tables *t, size_t i)
+static int put_comments(struct wire *w, const struct pprof_tables *t)
 {
 	profile_msg piece = PERFTOOLS__PROFILES__PROFILE__INIT;
-	int64_t comment = t->comments[i];
+	int r = vec_grow(&w->ids, &w->ids_cap, t->n_comments, sizeof(*w->ids), PIECE_BYTES_MAX);
 
-	piece.n_comment = 1;
-	piece.comment = &comment;
+	if (r)
+		return r < 0 ? r : PPROF_FULL;
+	for (size_t i = 0; i < t->n_comments; i++)
+		w->ids[i] = t->comments[i];
+	piece.n_comment = t->n_comments;
+	piece.comment = (int64_t *)w->ids;
 	return wire_put(w, &piece);
 }
 
-static int put_all(struct wire *w, const struct pprof_tables *t)
+static int put_samples(struct wire *w, const struct pprof_tables *t)
 {
-	uint32_t first = main_mapping(t);
 	int r = put_head(w, t);
 
 	for (size_t i = 0; !r && i < t->n_samples; i++)
 		if (!t->without_zeros || !is_zero(t, i))
 			r = put_sample(w, t, i);
+	return r;
+}
+
+static int put_locations(struct wire *w, const struct pprof_tables *t)
+{
+	uint32_t first = main_mapping(t);
+	int r = 0;
+
 	for (uint32_t id = 1; !r && id <= t->n_mappings; id++)
 		r = put_mapping(w, t, mapping_id(id, first), first);
 	for (size_t i = 0; !r && i < t->n_locations; i++)
 		r = put_location(w, t, i, first);
+	return r;
+}
+
+static int put_functions(struct wire *w, const struct pprof_tables *t)
+{
+	int r = 0;
+
 	for (size_t i = 0; !r && i < t->n_functions; i++)
 		r = put_function(w, t, i);
+	return r;
+}
+
+static int put_strings(struct wire *w, const struct pprof_tables *t)
+{
+	int r = 0;
+
 	for (size_t i = 0; !r && i < t->n_strings; i++)
 		r = put_string(w, t, i);
-	for (size_t i = 0; !r && i < t->n_comments; i++)
-		r = put_comment(w, t, i);
+	return r ? r : put_comments(w, t);
+}
+
+/* A block of the compressor for each. */
+static int put_all(struct wire *w, const struct pprof_tables *t)
+{
+	static int (*const parts[])(struct wire * w, const struct pprof_tables *t) = {
+		put_samples, put_locations, put_functions, put_strings};
+	int r = 0;
+
+	for (size_t i = 0; !r && i < array_size(parts); i++) {
+		r = parts[i](w, t);
+		if (!r)
+			r = wire_flush(w, i + 1 < array_size(parts) ? Z_BLOCK : Z_FINISH);
+	}
 	return r;
 }
 
@@ -338,9 +387,9 @@ int wire_encode(const struct pprof_tables *t, int level, struct buf *ret)
 	/* 16 + 15: gzip format, the largest window */
 	if (deflateInit2(&w.z, level, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;
+	if (level == WIRE_LEVEL)
+		deflateTune(&w.z, TUNE_GOOD, TUNE_LAZY, TUNE_NICE, TUNE_CHAIN);
 	r = put_all(&w, t);
-	if (!r)
-		r = wire_flush(&w, Z_FINISH);
 	if (r)
 		ret->len = len;
 	if (ret->data)

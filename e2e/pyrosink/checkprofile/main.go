@@ -16,9 +16,8 @@
 // -encode has Go's encoder write the profile that many times, and prints the CPU time and the allocations of
 // each.
 //
-// -wire compares the size of all files with the size of what Go's encoder makes of the same profiles, with
-// the compression of Go's own profiles. A file may
-// be larger by some bytes: the compressors differ.
+// -wire compares the size of each file with the size of what Go's encoder (pprof's, with its default
+// compression) makes of the same profile. No file may be larger.
 //
 // Exit status: 0 as asked for, 1 not, 2 wrong usage.
 package main
@@ -113,11 +112,12 @@ func hasLabels(path string, want labelFlag) (bool, error) {
 	return true, nil
 }
 
-// Bytes by which a file may be larger than by Go's encoder.
-const slack = 16
-
-// wire adds up the sizes of files, and of what Go's encoder makes of them.
-type wire struct{ files, ours, theirs int }
+// wire adds up the sizes of files, and of what Go's encoder makes of them; larger has the files that are
+// larger than by Go's encoder.
+type wire struct {
+	files, ours, theirs int
+	larger              []string
+}
 
 func (w *wire) add(path string, ours int, p *profile.Profile) error {
 	var theirs bytes.Buffer
@@ -127,6 +127,9 @@ func (w *wire) add(path string, ours int, p *profile.Profile) error {
 	w.files++
 	w.ours += ours
 	w.theirs += theirs.Len()
+	if ours > theirs.Len() {
+		w.larger = append(w.larger, fmt.Sprintf("%s: %d bytes, by Go's encoder %d", path, ours, theirs.Len()))
+	}
 	return nil
 }
 
@@ -349,8 +352,8 @@ func run(o *options) error {
 	}
 	if w != nil {
 		fmt.Printf("%d files of %d bytes, by Go's encoder %d\n", w.files, w.ours, w.theirs)
-		if w.ours > w.theirs+slack*w.files {
-			return errors.New("the files are larger than by Go's encoder")
+		if len(w.larger) > 0 {
+			return fmt.Errorf("files are larger than by Go's encoder: %s", strings.Join(w.larger, "; "))
 		}
 	}
 	index := typeIndex(p, o.sampleType)
@@ -369,7 +372,7 @@ func main() {
 	flag.BoolVar(&o.last, "last", false, "take the last profile instead of the sum of all")
 	flag.BoolVar(&o.cumulative, "cum", false, "count a function's callees, too")
 	flag.IntVar(&o.encode, "encode", 0, "rounds of Go's encoder")
-	flag.BoolVar(&o.wire, "wire", false, "the files may not be larger than by Go's encoder")
+	flag.BoolVar(&o.wire, "wire", false, "no file may be larger than by Go's encoder")
 	flag.StringVar(&o.function, "function", "", "name that must be there, as a regular expression for all of it")
 	flag.Float64Var(&o.share, "share", -1, "percent of the total that it must have")
 	flag.Float64Var(&o.value, "value", -1, "sum that it must have")

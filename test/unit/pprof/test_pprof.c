@@ -561,16 +561,87 @@ static void test_go_reads_it(void **state)
 	assert_string_equal(got.data, go_raw);
 }
 
+/* 1,500 stacks of 8 to 71 frames; each function calls a few others. */
+static void fill_deep(struct pprof *p)
+{
+	uint32_t map = mapping(p, "/bin/a", 0x1000), at[600], seed = 1;
+
+	for (uint32_t i = 0; i < array_size(at); i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "compiler::pass_%u::visit_%u", i % 37, i);
+		at[i] = location(p, map, 0x1000 + i * 48, name);
+	}
+	for (uint32_t i = 0; i < 1500; i++) {
+		int64_t values[] = {1 + i % 5, 10309278 * (1 + i % 5)};
+		uint32_t stack[71], n = 8 + i % 64, f = 0;
+
+		for (uint32_t j = n; j--; f = (f * 3 + 1 + (seed >> 30)) % array_size(at)) {
+			seed = seed * 1664525 + 1013904223;
+			stack[j] = at[f];
+		}
+		assert_int_equal(pprof_sample(p, stack, n, values, NULL, 0), 0);
+	}
+}
+
+/* Go's encoder has one stream of zlib's default level. */
+static void test_smaller_than_one_stream(void **state)
+{
+	_cleanup_(pprof_freep) struct pprof *p = make(&cpu_opts);
+	_cleanup_(buf_deinit) struct buf gz = BUF_INIT(8u << 20);
+	_cleanup_(profile_msg_freep) profile_msg *m = NULL;
+	_cleanup_(freep) uint8_t *raw = NULL, *stream = NULL;
+	uLongf len;
+	size_t n;
+
+	(void)state;
+	fill_deep(p);
+	assert_int_equal(pprof_encode(p, &gz), 0);
+	m = decode(&gz);
+	n = perftools__profiles__profile__get_packed_size(m);
+	len = compressBound(n);
+	raw = malloc(n);
+	stream = malloc(len);
+	perftools__profiles__profile__pack(m, raw);
+	assert_int_equal(compress(stream, &len, raw, n), Z_OK);
+	print_message("%zu bytes, as one stream %lu\n", gz.len, len);
+	assert_true(gz.len <= len);
+}
+
+/* All comments are one field: a tag for each would be larger than in Go's. */
+static void test_comments(void **state)
+{
+	_cleanup_(pprof_freep) struct pprof *p = make(&cpu_opts);
+	_cleanup_(profile_msg_freep) profile_msg *m = NULL;
+	static const char *const comments[] = {"a", "b", "c", "a"};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(comments); i++)
+		assert_int_equal(pprof_comment(p, comments[i]), 0);
+	m = encode(p);
+	assert_int_equal(m->n_comment, 3);
+	for (size_t i = 0; i < m->n_comment; i++)
+		assert_string_equal(string(m, m->comment[i]), comments[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_head),	      cmocka_unit_test(test_equal_samples_add_up),
-		cmocka_unit_test(test_inlined_lines), cmocka_unit_test(test_main_mapping),
-		cmocka_unit_test(test_strings),	      cmocka_unit_test(test_wrong_numbers),
-		cmocka_unit_test(test_bad_opts),      cmocka_unit_test(test_ceilings),
-		cmocka_unit_test(test_bytes),	      cmocka_unit_test(test_encode_ceiling),
-		cmocka_unit_test(test_rest),	      cmocka_unit_test(test_same_bytes),
+		cmocka_unit_test(test_head),
+		cmocka_unit_test(test_equal_samples_add_up),
+		cmocka_unit_test(test_inlined_lines),
+		cmocka_unit_test(test_main_mapping),
+		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_wrong_numbers),
+		cmocka_unit_test(test_bad_opts),
+		cmocka_unit_test(test_ceilings),
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_encode_ceiling),
+		cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_same_bytes),
 		cmocka_unit_test(test_go_reads_it),
+		cmocka_unit_test(test_smaller_than_one_stream),
+		cmocka_unit_test(test_comments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
