@@ -18,11 +18,15 @@
 
 #include "base/cleanup.h"
 #include "shared/stack_dump.h"
+#include "shared/unwind.h"
 #include "unwindtable/tables.h"
 
 struct table_space;
 static __u64 copy_to_edge(const struct table_space *space, __u64 address);
 #define WINDOW_TO_EDGE(space, address) copy_to_edge(space, address)
+struct walk_ctx;
+static bool rule_apart(const struct walk_ctx *c, __u64 exe, __u64 vaddr, struct unwind_rule *ret);
+#define WALK_RULE_APART(c, exe, vaddr, ret) rule_apart(c, exe, vaddr, ret)
 
 #define WALK_RUNTIMES
 #define PYTHON_COPIED
@@ -104,14 +108,18 @@ static void note_missing(struct dumpwalk_stack *stack, uint16_t exe)
 
 WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
 {
-	const struct table_exe *found;
+	return exe < TABLE_EXES ? &space->memory->exes[exe] : NULL;
+}
 
-	if (exe >= TABLE_EXES)
-		return NULL;
-	found = &space->memory->exes[exe];
-	if (!found->n_blocks)
-		note_missing(space->stack, (uint16_t)exe);
-	return found;
+/* For the walk, a known rule is as good as a table. */
+static bool rule_apart(const struct walk_ctx *c, __u64 exe, __u64 vaddr, struct unwind_rule *ret)
+{
+	const struct dumpwalk_from *from = c->space->from;
+
+	if (from->rule && from->rule(from->rule_ctx, (uint16_t)exe, vaddr, ret))
+		return true;
+	note_missing(c->space->stack, (uint16_t)exe);
+	return false;
 }
 
 WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)

@@ -383,6 +383,11 @@ uint16_t table_builder_number(struct table_builder *x, struct image *image)
 	return e->number;
 }
 
+struct image *table_builder_image(const struct table_builder *x, uint16_t number)
+{
+	return number < TABLE_EXES && x->by_number[number] ? x->by_number[number]->image : NULL;
+}
+
 void table_builder_want(struct table_builder *x, struct image *image)
 {
 	struct executable *e = find(x, image);
