@@ -24,6 +24,8 @@ struct unwind_rule;
 /**
  * struct dumpwalk_from - start of a walk; all of it borrowed
  * @at:     address of the first of @n_bytes bytes
+ * @pieces: of each STACK_DUMP_READ_BYTES of these: the distance from @at, in pieces; ascending.
+ *          NULL: without gaps
  * @maps:   of the process, sorted, none overlapping: @n_maps, 0 if nothing is known
  * @runtime: enum frame_runtime whose step the walk has
  * @process: the record of the process for that runtime, for a walk with an excerpt; else NULL
@@ -36,6 +38,7 @@ struct dumpwalk_from {
 	uint64_t at;
 	const uint8_t *bytes;
 	size_t n_bytes;
+	const uint16_t *pieces;
 	const struct process_mapping *maps;
 	size_t n_maps;
 	uint32_t runtime;

@@ -297,11 +297,13 @@ static bool place_of(const struct code *code, uint64_t pc, uint64_t *ret)
  * old one costs microseconds; so one request serves the whole stack. */
 static size_t find_places(const struct code *code, const struct stack_dump *dump, uint64_t *ret)
 {
+	const uint64_t unused = (regs_sp(dump->regs) - dump->at) & ~7ull;
 	size_t n = 0;
 
 	n += place_of(code, regs_pc(dump->regs), &ret[n]);
 	n += place_of(code, regs_pc(dump->regs) - 1, &ret[n]);
-	for (size_t at = 0; at + 8 <= dump->n_bytes && n < EARLY_RULES_BATCH_MAX; at += 8) {
+	for (size_t at = unused < dump->n_bytes ? unused : 0;
+	     at + 8 <= dump->n_bytes && n < EARLY_RULES_BATCH_MAX; at += 8) {
 		uint64_t word;
 
 		memcpy(&word, dump->bytes + at, sizeof(word));
@@ -385,6 +387,7 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 		.at = dump->at,
 		.bytes = dump->bytes,
 		.n_bytes = dump->n_bytes,
+		.pieces = dump->pieces,
 		.mode = u->opts.mode,
 		.rule = early_rule,
 		.rule_ctx = u,
