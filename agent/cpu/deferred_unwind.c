@@ -261,6 +261,8 @@ static void make_room(struct deferred_unwind *du, size_t size)
 	for (h = du->holders; h; h = h->hh.next)
 		if (!most || h->held > most->held)
 			most = h;
+	if (!most) /* each dump has one */
+		return;
 	spare = most->held / 2 < DEFERRED_UNWIND_SPARE ? most->held / 2 : DEFERRED_UNWIND_SPARE;
 	for (stack = TAILQ_FIRST(&du->list); stack; stack = next) {
 		next = TAILQ_NEXT(stack, in_list);
