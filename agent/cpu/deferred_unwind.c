@@ -49,6 +49,9 @@ static const char *const outcome_names[DEFERRED_OUTCOME_MAX] = {
 	[DEFERRED_OFF_CPU] = "off_cpu",
 };
 
+/* Bytes of dumps that leave together when there is no room. Reached: -. */
+#define DEFERRED_UNWIND_SPARE (DEFERRED_UNWIND_BYTES_MAX / 16)
+
 struct deferred_stack {
 	TAILQ_ENTRY(deferred_stack) in_list;
 	struct share_holder *holder; /* of bytes, by process */
@@ -128,21 +131,6 @@ static bool want_files(struct deferred_unwind *du, struct address_space *space,
 			opening |= address_space_want(du->opts.spaces, space,
 						      frame.words[0] - (at > 1));
 	return opening;
-}
-
-/* The oldest dump of the process with the most bytes. */
-static struct deferred_stack *find_victim(const struct deferred_unwind *du)
-{
-	const struct share_holder *h, *most = NULL;
-	struct deferred_stack *stack;
-
-	for (h = du->holders; h; h = h->hh.next)
-		if (!most || h->held > most->held)
-			most = h;
-	TAILQ_FOREACH(stack, &du->list, in_list)
-	if (stack->holder == most)
-		break;
-	return stack;
 }
 
 /* Walk the dump. UNWIND_PUBLISHER_OK, UNWIND_PUBLISHER_WAITS, -ENOMEM. */
@@ -261,6 +249,33 @@ static bool pass_on(struct deferred_unwind *du, struct deferred_stack *stack,
 	return true;
 }
 
+/* Makes room for @size bytes. The process with the most bytes loses its oldest dumps: at least one,
+ * and up to half of them, because each search takes as long as there are dumps. */
+static void make_room(struct deferred_unwind *du, size_t size)
+{
+	const struct share_holder *h, *most = NULL;
+	struct deferred_stack *stack, *next;
+	size_t spare, n = 0;
+	uint64_t pid = 0;
+
+	for (h = du->holders; h; h = h->hh.next)
+		if (!most || h->held > most->held)
+			most = h;
+	if (!most) /* each dump has one */
+		return;
+	spare = most->held / 2 < DEFERRED_UNWIND_SPARE ? most->held / 2 : DEFERRED_UNWIND_SPARE;
+	for (stack = TAILQ_FIRST(&du->list); stack; stack = next) {
+		next = TAILQ_NEXT(stack, in_list);
+		if (!n && stack->holder == most)
+			pid = stack->pid; /* the holder goes with its last dump */
+		if (!pid || stack->pid != pid)
+			continue;
+		if (n++ && du->bytes + size + spare <= DEFERRED_UNWIND_BYTES_MAX)
+			return;
+		(void)pass_on(du, stack, DEFERRED_FULL);
+	}
+}
+
 static int keep(struct deferred_unwind *du, const void *record, size_t size,
 		const struct stack_dump *dump)
 {
@@ -298,7 +313,7 @@ static void on_record(void *ctx, const void *record, size_t size)
 	}
 	while (du->n &&
 	       du->bytes + sizeof(struct deferred_stack) + size > DEFERRED_UNWIND_BYTES_MAX)
-		(void)pass_on(du, find_victim(du), DEFERRED_FULL);
+		make_room(du, sizeof(struct deferred_stack) + size);
 	if (keep(du, record, size, &dump))
 		du->outcomes[DEFERRED_LOST]++;
 }

@@ -45,11 +45,15 @@ enum elfsym_kind {
  * @kinds: enum elfsym_kind, bits; a symbol without type is of both. Only defined symbols count
  * @ret:   an entry for each name, in the same order; n is 0 without a match
  *
- * The tables are read piece by piece and not kept.
+ * The tables are read piece by piece and not kept. In .dynsym the linker's hash table is used, if
+ * there is one.
  *
  * Return: 0, an outcome, -errno. On everything but 0 @ret is not touched.
  */
 int elfsym_find(const struct elffile *ef, enum elfsym_table table, uint32_t kinds,
 		const char *const *names, size_t n, struct elfsym *ret);
+
+/* The entries of a table. Likewise. */
+int elfsym_count(const struct elffile *ef, enum elfsym_table table, uint64_t *ret);
 
 #endif

@@ -48,6 +48,16 @@ uint32_t stack_dumps_per_cpu(size_t n_cpus)
 	return n < STACK_DUMPS_PER_CPU ? STACK_DUMPS_PER_CPU : (uint32_t)n;
 }
 
+static bool are_pieces(const struct stack_dump_head *h)
+{
+	const size_t n = (h->n_bytes + STACK_DUMP_READ_BYTES - 1) / STACK_DUMP_READ_BYTES;
+
+	for (size_t i = 0; i < n; i++)
+		if (i ? h->pieces[i] <= h->pieces[i - 1] : h->pieces[0] != 0)
+			return false;
+	return true;
+}
+
 /* As sample_decode(): our own programs wrote the record, so it is checked once. */
 int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 {
@@ -58,7 +68,7 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 	    h->head.n_kernel > SAMPLE_KERNEL_FRAMES_MAX || h->n_bytes > STACK_DUMP_BYTES ||
 	    h->kind >= STACK_DUMP_KIND_MAX || h->at % 8 ||
 	    h->n_excerpt > STACK_DUMP_EXCERPT_BYTES || h->n_bytes % 8 || h->n_excerpt % 8 ||
-	    h->runtime >= FRAME_RUNTIME_MAX)
+	    h->runtime >= FRAME_RUNTIME_MAX || !are_pieces(h))
 		return STACK_DUMP_ODD;
 	/* the kernel's records have a multiple of 8 bytes */
 	if (size < sizeof(*h) + (size_t)h->head.n_kernel * 8 + h->n_bytes + h->n_excerpt)
@@ -85,6 +95,7 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 		.at = h->at,
 		.bytes = c->data + (size_t)h->head.n_kernel * 8,
 		.n_bytes = h->n_bytes,
+		.pieces = h->pieces,
 		.exe = &h->exe,
 		.runtime = h->runtime,
 		.excerpt = c->data + (size_t)h->head.n_kernel * 8 + h->n_bytes,

@@ -31,6 +31,7 @@ struct stack_dumps;
  * @awaits:  the executable whose table the kernel's walk lacked, possibly further out than the copy
  *           reaches; 0: none
  * @at:      address of the first of @n_bytes bytes of the stack
+ * @pieces:  of each STACK_DUMP_READ_BYTES of these: the distance from @at, in pieces; ascending
  * @exe:     the file that the process executes; inode 0: not known
  * @runtime: enum frame_runtime of the @n_excerpt bytes at @excerpt, aligned to 8;
  *           FRAME_RUNTIME_NONE: no excerpt
@@ -44,6 +45,7 @@ struct stack_dump {
 	uint64_t at;
 	const uint8_t *bytes;
 	size_t n_bytes;
+	const uint16_t *pieces;
 	const struct exe_key *exe;
 	uint32_t runtime;
 	const uint8_t *excerpt;

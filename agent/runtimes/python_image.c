@@ -11,6 +11,7 @@
 #include "runtimes/python_image.h"
 
 #include <elf.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -89,6 +90,22 @@ static int read_symbols(const struct elffile *ef, enum elfsym_table table, struc
 		elfsym_find(ef, table, ELFSYM_DATA, variable_names, VARIABLE_MAX, ret->variables));
 }
 
+/* Exported symbols of a file that would export the loop, too, if it had one. The loop is declared
+ * for export, so a file without it exports little: a static program, or a program with an
+ * interpreter inside and some symbols for libraries. Reached: .symtab is not searched: rustc's
+ * libraries have 40 MB of names there. */
+#define PYTHON_EXPORTS_MAX 4096
+
+/* Whether .symtab may have the loop if .dynsym lacks it. */
+static bool may_be_local(const struct elffile *ef)
+{
+	struct elffile_section section;
+	uint64_t n;
+
+	return !elffile_section(ef, ".PyRuntime", &section) ||
+	       elfsym_count(ef, ELFSYM_DYNSYM, &n) || n < PYTHON_EXPORTS_MAX;
+}
+
 /* Of the dynamic linker's table, or of the other: a program may export nothing. Only the other has
  * local variables. */
 static int find_symbols(const struct elffile *ef, struct symbols *ret)
@@ -97,7 +114,7 @@ static int find_symbols(const struct elffile *ef, struct symbols *ret)
 	int r = read_symbols(ef, ELFSYM_DYNSYM, ret);
 
 	if (r == PYTHON_ABSENT)
-		return read_symbols(ef, ELFSYM_SYMTAB, ret);
+		return may_be_local(ef) ? read_symbols(ef, ELFSYM_SYMTAB, ret) : r;
 	if (r || ret->variables[RUNTIME].n)
 		return r;
 	r = read_symbols(ef, ELFSYM_SYMTAB, &all);

@@ -202,6 +202,7 @@ struct job {
 	struct image **files; /* @n_files references; the first @n_lacking lack the runtime */
 	size_t n_files;
 	size_t n_lacking;
+	bool is_all;	      /* no file but these can have the runtime */
 	void *target;	      /* owned */
 	struct file_id found; /* the file with the runtime */
 	void *image;	      /* owned: the probe's result for @found; NULL: none */
@@ -518,8 +519,14 @@ static void probe_run(struct work *work)
 		job->outcome = job->kind->probe->gone; /* at the end */
 		return;
 	}
-	/* first in all that is mapped: some files of the process may not have been open when the
-	 * job was made */
+	/* most processes have no runtime, and a browser has 100 files: 10 ms to open them again */
+	if (job->is_all && runtime_files_examine(job->searched, job->files, job->n_files)) {
+		job->outcome = RUNTIME_FILES_ABSENT;
+		find_lacking(job);
+		return;
+	}
+	/* in all that is mapped: some files of the process may not have been open when the job was
+	 * made */
 	job->outcome = job->kind->find(job->searched, &job->hung->proc, &job->pid, job->target);
 	if (job->outcome == job->kind->probe->gone &&
 	    runtime_files_examine(job->searched, job->files, job->n_files))
@@ -694,9 +701,9 @@ static struct job *job_new(struct runtime_reader *r, const struct process *p)
 	return job;
 }
 
-/* Borrows @files until the return. */
+/* Borrows @files until the return. @is_all: the process has no others. */
 static void probe(struct runtime_reader *r, struct process *p, struct image *const *files, size_t n,
-		  uint64_t version)
+		  bool is_all, uint64_t version)
 {
 	struct job *job;
 
@@ -718,6 +725,7 @@ static void probe(struct runtime_reader *r, struct process *p, struct image *con
 	}
 	for (size_t i = 0; i < n; i++)
 		job->files[job->n_files++] = image_ref(files[i]);
+	job->is_all = is_all;
 	job->version = version;
 	job->work = (struct work){.run = probe_run, .done = probe_done};
 	if (worker_submit(r->worker, &job->work)) {
@@ -737,7 +745,7 @@ static void on_retry(void *ctx)
 
 	HASH_ITER(hh, r->processes, p, next) {
 		if (p->retry_ns && p->retry_ns <= now_ns && !p->is_probing)
-			probe(r, p, NULL, 0, p->version);
+			probe(r, p, NULL, 0, false, p->version);
 		more = more || p->retry_ns;
 	}
 	if (!more)
@@ -751,6 +759,13 @@ static bool is_candidate(const struct runtime_reader *r, const struct image *ima
 	       !(image->no_runtimes >> r->kind->runtime & 1);
 }
 
+/* Whether it is known what the mapping's file is. */
+static bool is_seen(const struct image *image)
+{
+	return image && (image->kind != IMAGE_FILE || image->file ||
+			 image->fault == IMAGE_ODD_FILE || image->fault == IMAGE_TRUNCATED);
+}
+
 /* Probes a process if a file in it may have the runtime. */
 static void look_at(struct runtime_reader *r, const struct address_space_who *who,
 		    const struct address_space *space)
@@ -760,6 +775,7 @@ static void look_at(struct runtime_reader *r, const struct address_space_who *wh
 	const struct process_key key = key_of(who);
 	struct process *p = process_find(r, &key);
 	size_t n, n_files = 0;
+	bool is_all = true;
 
 	if (p && (p->is_probing || p->is_hung || p->version == address_space_version(space)))
 		return;
@@ -770,6 +786,7 @@ static void look_at(struct runtime_reader *r, const struct address_space_who *wh
 
 		if (is_candidate(r, image))
 			files[n_files++] = image;
+		is_all = is_all && is_seen(image);
 	}
 	if (!n_files)
 		return;
@@ -778,7 +795,7 @@ static void look_at(struct runtime_reader *r, const struct address_space_who *wh
 	if (!p)
 		return;
 	p->n_attempts = 0;
-	probe(r, p, files, n_files, address_space_version(space));
+	probe(r, p, files, n_files, is_all, address_space_version(space));
 }
 
 bool runtime_reader_runs(void *reader, const struct address_space_who *who,

@@ -21,6 +21,7 @@
 #include "elf/elfinflate.h"
 #include "unwind/cfi.h"
 #include "unwind/ehentry.h"
+#include "unwind/ehindex.h"
 
 /* Bytes of a read, and so the maximum of an FDE: the largest seen have 40 KiB. Larger entries are
  * skipped as EHFRAME_SKIP_TOO_LARGE. Reached: the function has no rows: `too_large`. */
@@ -38,6 +39,8 @@
 #define EHFRAME_ENTRY_COST    32
 #define EHFRAME_CIE_COST      256
 #define EHFRAME_CIE_BYTE_COST 16
+/* Bytes of a read for a single function: most have some 50. */
+#define FUNCTION_PIECE	      ((size_t)1 << 10)
 /* CIEs kept. A power of two. */
 #define CIE_SLOTS	      128
 
@@ -60,6 +63,7 @@ struct reader {
 	struct rows *rows;
 	struct ehframe_stats *stats;
 	uint64_t work; /* left of EHFRAME_WORK_MAX */
+	size_t piece;  /* bytes of a read, at most EHFRAME_ENTRY_MAX */
 
 	const uint8_t *bytes; /* the section, if it is in memory */
 	uint8_t *buf; /* EHFRAME_ENTRY_MAX bytes; [buf_pos, buf_pos + buf_n) of the section */
@@ -102,8 +106,9 @@ static int window(struct reader *r, uint64_t pos, size_t n, struct cursor *ret)
 		return 0;
 	}
 	if (pos < r->buf_pos || pos + n > r->buf_pos + r->buf_n) {
-		size_t want = left < EHFRAME_ENTRY_MAX ? (size_t)left : EHFRAME_ENTRY_MAX;
+		size_t want = n > r->piece ? n : r->piece;
 
+		want = left < want ? (size_t)left : want;
 		r->buf_n = 0;
 		err = elffile_read(r->file, r->off + pos, r->buf, want);
 		if (err)
@@ -373,13 +378,12 @@ int ehframe_text(const struct elffile *file, uint64_t *ret_start, uint64_t *ret_
 	return 0;
 }
 
-int ehframe_add(const struct elffile *file, struct rows *rows, struct ehframe_stats *stats)
+static int reader_new(const struct elffile *file, struct rows *rows, struct ehframe_stats *stats,
+		      struct reader **ret)
 {
 	_cleanup_(readerp_free) struct reader *r = NULL;
-	uint16_t type = elffile_type(file);
+	const uint16_t type = elffile_type(file);
 	enum cfi_machine machine;
-	uint64_t text_end;
-	int err;
 
 	if (ehentry_machine(file, &machine) || (type != ET_EXEC && type != ET_DYN))
 		return ELFFILE_UNSUPPORTED;
@@ -393,8 +397,86 @@ int ehframe_add(const struct elffile *file, struct rows *rows, struct ehframe_st
 	r->rows = rows;
 	r->stats = stats;
 	r->work = EHFRAME_WORK_MAX;
+	r->piece = EHFRAME_ENTRY_MAX;
+	*ret = take_ptr(r);
+	return 0;
+}
+
+int ehframe_add(const struct elffile *file, struct rows *rows, struct ehframe_stats *stats)
+{
+	_cleanup_(readerp_free) struct reader *r = NULL;
+	uint64_t text_end;
+	int err = reader_new(file, rows, stats, &r);
+
+	if (err)
+		return err;
 	if (ehframe_text(file, &r->text_start, &text_end))
 		return 0;
 	err = read_eh_frame(r);
 	return err ? err : read_debug_frame(r);
+}
+
+/* ---------------------------------------------------------------- single functions */
+
+/* The FDE at @pos, which the index has found. */
+static int read_function(struct reader *r, uint64_t pos)
+{
+	const uint64_t left = r->size - pos;
+	struct cursor c;
+	struct ehentry e;
+	int err = window(r, pos, left < EHENTRY_HEAD_MAX ? (size_t)left : EHENTRY_HEAD_MAX, &c);
+
+	if (err || !ehentry_parse(&c, r->size, pos, &e) || e.end == e.id_pos)
+		return err;
+	if (ehentry_is_cie(&e, true) || e.end - e.pos > EHFRAME_ENTRY_MAX || !spend(r, cost_of(&e)))
+		return 0;
+	return read_fde(r, &e);
+}
+
+static int read_functions(struct reader *r, struct ehindex *index, const uint64_t *vaddrs, size_t n)
+{
+	uint64_t pos, last = UINT64_MAX;
+
+	for (size_t i = 0; i < n; i++) {
+		int err = ehindex_fde(index, vaddrs[i], &pos);
+
+		if (!err && pos != last && pos < r->size)
+			err = read_function(r, pos);
+		last = err ? last : pos;
+		if (err && err != ELFFILE_ABSENT)
+			return err;
+	}
+	return 0;
+}
+
+int ehframe_add_functions(const struct elffile *file, const uint64_t *vaddrs, size_t n,
+			  struct rows *rows, struct ehframe_stats *stats)
+{
+	_cleanup_(readerp_free) struct reader *r = NULL;
+	struct elffile_section section;
+	struct elffile_segment hdr;
+	struct ehindex *index = NULL;
+	uint64_t text_end;
+	bool sized;
+	int err = reader_new(file, rows, stats, &r);
+
+	/* else all entries would be read */
+	if (!err)
+		err = elffile_eh_frame_hdr(file, &hdr);
+	if (!err)
+		err = eh_frame_section(file, &section, &sized);
+	if (!err)
+		err = ehframe_text(file, &r->text_start, &text_end);
+	if (!err)
+		err = ehindex_open(file, &index);
+	if (err)
+		return err;
+	begin_section(r, true, sized);
+	r->piece = FUNCTION_PIECE;
+	r->vaddr = section.vaddr;
+	r->off = section.off;
+	r->size = section.size;
+	err = ehindex_is_linkers(index) ? read_functions(r, index, vaddrs, n) : ELFFILE_ABSENT;
+	ehindex_free(index);
+	return err;
 }

@@ -35,4 +35,15 @@ int ehframe_text(const struct elffile *file, uint64_t *ret_start, uint64_t *ret_
  */
 int ehframe_add(const struct elffile *file, struct rows *rows, struct ehframe_stats *stats);
 
+/**
+ * ehframe_add_functions() - the rows of the functions around some addresses, by .eh_frame alone
+ * @vaddrs: @n addresses, ascending. An address outside of all functions adds nothing
+ *
+ * Takes microseconds for each function, in a file of any size.
+ *
+ * Return: as ehframe_add(); ELFFILE_ABSENT for a file without the linker's index.
+ */
+int ehframe_add_functions(const struct elffile *file, const uint64_t *vaddrs, size_t n,
+			  struct rows *rows, struct ehframe_stats *stats);
+
 #endif

@@ -228,6 +228,11 @@ void ehindex_free(struct ehindex *x)
 	free(x);
 }
 
+bool ehindex_is_linkers(const struct ehindex *x)
+{
+	return !x->own;
+}
+
 size_t ehindex_bytes(const struct ehindex *x)
 {
 	return sizeof(*x) + x->blocks.n_bytes + x->own_cap * sizeof(*x->own);
@@ -264,14 +269,31 @@ int ehindex_start(struct ehindex *x, uint64_t vaddr, uint64_t *ret)
 	return r <= 0 ? r : ELFFILE_ABSENT;
 }
 
-int ehindex_find(struct ehindex *x, uint64_t vaddr, struct ehrange *ret)
+static int find(struct ehindex *x, uint64_t vaddr, struct pair *ret_pair, struct ehrange *ret)
 {
-	struct pair pair;
-	int r = last_pair(x, vaddr, &pair);
+	int r = last_pair(x, vaddr, ret_pair);
 
 	if (!r)
-		r = read_fde(x, pair.fde, ret);
+		r = read_fde(x, ret_pair->fde, ret);
 	if (!r && (vaddr < ret->start || vaddr >= ret->end))
 		r = ELFFILE_ABSENT;
 	return r < 0 || !r ? r : ELFFILE_ABSENT;
+}
+
+int ehindex_find(struct ehindex *x, uint64_t vaddr, struct ehrange *ret)
+{
+	struct pair pair;
+
+	return find(x, vaddr, &pair, ret);
+}
+
+int ehindex_fde(struct ehindex *x, uint64_t vaddr, uint64_t *ret_pos)
+{
+	struct ehrange range;
+	struct pair pair;
+	int r = find(x, vaddr, &pair, &range);
+
+	if (!r)
+		*ret_pos = pair.fde - x->section.vaddr;
+	return r;
 }

@@ -10,6 +10,7 @@
  * Specification: LSB Core 5.0, "DWARF Extensions".
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,11 +23,15 @@ struct ehindex;
 int ehindex_open(const struct elffile *file, struct ehindex **ret);
 /* NULL is fine. */
 void ehindex_free(struct ehindex *x);
+/* False if the index was made from all entries. */
+bool ehindex_is_linkers(const struct ehindex *x);
 size_t ehindex_bytes(const struct ehindex *x);
 
 /* The FDE's range around @vaddr. 0; ELFFILE_ABSENT if no FDE has @vaddr, or it is malformed;
  * -errno. */
 int ehindex_find(struct ehindex *x, uint64_t vaddr, struct ehrange *ret);
+/* The offset of that FDE in .eh_frame, likewise. */
+int ehindex_fde(struct ehindex *x, uint64_t vaddr, uint64_t *ret_pos);
 /* The start of the last range that starts at or before @vaddr. 0; ELFFILE_ABSENT; -errno. */
 int ehindex_start(struct ehindex *x, uint64_t vaddr, uint64_t *ret);
 

@@ -18,11 +18,15 @@
 
 #include "base/cleanup.h"
 #include "shared/stack_dump.h"
+#include "shared/unwind.h"
 #include "unwindtable/tables.h"
 
 struct table_space;
 static __u64 copy_to_edge(const struct table_space *space, __u64 address);
 #define WINDOW_TO_EDGE(space, address) copy_to_edge(space, address)
+struct walk_ctx;
+static bool rule_apart(const struct walk_ctx *c, __u64 exe, __u64 vaddr, struct unwind_rule *ret);
+#define WALK_RULE_APART(c, exe, vaddr, ret) rule_apart(c, exe, vaddr, ret)
 
 #define WALK_RUNTIMES
 #define PYTHON_COPIED
@@ -56,21 +60,58 @@ struct dumpwalk {
 
 /* ---------------------------------------------------------------- accessors */
 
+static size_t n_pieces(const struct dumpwalk_from *from)
+{
+	return (from->n_bytes + STACK_DUMP_READ_BYTES - 1) / STACK_DUMP_READ_BYTES;
+}
+
+/* Bytes of the stack from @address on that lie in the dump in a row, and where they are in it. */
+static __u64 find_copied(const struct dumpwalk_from *from, __u64 address, __u64 *ret_at)
+{
+	const __u64 off = address - from->at, piece = off / STACK_DUMP_READ_BYTES;
+	const size_t n = n_pieces(from);
+	size_t i = 0, end;
+
+	*ret_at = off;
+	if (!from->pieces)
+		return off < from->n_bytes ? from->n_bytes - off : 0;
+	while (i < n && from->pieces[i] < piece)
+		i++;
+	if (i == n || from->pieces[i] != piece)
+		return 0;
+	for (end = i + 1; end < n && from->pieces[end] == from->pieces[end - 1] + 1;)
+		end++;
+	*ret_at = i * STACK_DUMP_READ_BYTES + off % STACK_DUMP_READ_BYTES;
+	end *= STACK_DUMP_READ_BYTES;
+	end = end < from->n_bytes ? end : from->n_bytes;
+	return *ret_at < end ? end - *ret_at : 0;
+}
+
 static __u64 copy_to_edge(const struct table_space *space, __u64 address)
 {
-	const __u64 off = address - space->from->at;
+	__u64 at;
 
-	return off < space->from->n_bytes ? space->from->n_bytes - off : 0;
+	return find_copied(space->from, address, &at);
+}
+
+/* One past the last copied byte. */
+static __u64 copy_end(const struct dumpwalk_from *from)
+{
+	const size_t n = n_pieces(from);
+
+	if (!from->pieces || !n)
+		return from->at + from->n_bytes;
+	return from->at + (from->pieces[n - 1] + 1ull) * STACK_DUMP_READ_BYTES;
 }
 
 WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
 {
-	const __u64 off = address - space->from->at;
+	__u64 at;
 
-	((struct table_space *)space)->beyond = address >= space->from->at + space->from->n_bytes;
-	if (n > copy_to_edge(space, address))
+	((struct table_space *)space)->beyond = address >= copy_end(space->from);
+	if (n > find_copied(space->from, address, &at))
 		return -1;
-	memcpy(to, space->from->bytes + off, n);
+	memcpy(to, space->from->bytes + at, n);
 	return 0;
 }
 
@@ -104,14 +145,18 @@ static void note_missing(struct dumpwalk_stack *stack, uint16_t exe)
 
 WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
 {
-	const struct table_exe *found;
+	return exe < TABLE_EXES ? &space->memory->exes[exe] : NULL;
+}
 
-	if (exe >= TABLE_EXES)
-		return NULL;
-	found = &space->memory->exes[exe];
-	if (!found->n_blocks)
-		note_missing(space->stack, (uint16_t)exe);
-	return found;
+/* For the walk, a known rule is as good as a table. */
+static bool rule_apart(const struct walk_ctx *c, __u64 exe, __u64 vaddr, struct unwind_rule *ret)
+{
+	const struct dumpwalk_from *from = c->space->from;
+
+	if (from->rule && from->rule(from->rule_ctx, (uint16_t)exe, vaddr, ret))
+		return true;
+	note_missing(c->space->stack, (uint16_t)exe);
+	return false;
 }
 
 WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)

@@ -5,6 +5,7 @@
 /* The walk over a stack dump (bpf/shared/stack_dump.h). It uses the tables of the kernel's walker,
  * and the walker's own text. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,7 @@
 
 struct dumpwalk;
 struct tables;
+struct unwind_rule;
 
 /* Missing images reported by one walk. Reached: a later walk reports the others, once these have
  * tables. */
@@ -22,9 +24,13 @@ struct tables;
 /**
  * struct dumpwalk_from - start of a walk; all of it borrowed
  * @at:     address of the first of @n_bytes bytes
+ * @pieces: of each STACK_DUMP_READ_BYTES of these: the distance from @at, in pieces; ascending.
+ *          NULL: without gaps
  * @maps:   of the process, sorted, none overlapping: @n_maps, 0 if nothing is known
  * @runtime: enum frame_runtime whose step the walk has
  * @process: the record of the process for that runtime, for a walk with an excerpt; else NULL
+ * @rule:    the rule at @vaddr of an executable without a table, false if it is not known
+ *           (early_rules.h); NULL: none is known. Gets @rule_ctx
  * @excerpt: of the runtime's memory (shared/stack_dump.h), @n_excerpt bytes aligned to 8
  */
 struct dumpwalk_from {
@@ -32,6 +38,7 @@ struct dumpwalk_from {
 	uint64_t at;
 	const uint8_t *bytes;
 	size_t n_bytes;
+	const uint16_t *pieces;
 	const struct process_mapping *maps;
 	size_t n_maps;
 	uint32_t runtime;
@@ -39,6 +46,8 @@ struct dumpwalk_from {
 	const uint8_t *excerpt;
 	size_t n_excerpt;
 	enum settings_unwind mode;
+	bool (*rule)(void *ctx, uint16_t exe, uint64_t vaddr, struct unwind_rule *ret);
+	void *rule_ctx;
 };
 
 /**
@@ -47,7 +56,7 @@ struct dumpwalk_from {
  * @n_rows:  number of frames found by rows
  * @end:     enum sample_end
  * @flags:   SAMPLE_FLAG_*
- * @missing: executables on the stack without a table, the innermost first
+ * @missing: executables on the stack without a table and without the rule, the innermost first
  */
 struct dumpwalk_stack {
 	const uint64_t *words;

@@ -5,10 +5,11 @@
  * compiles that image at once. The same holds for the image of the first frame of a new process.
  *
  * Compiling is pure (unwindtable/compile.h, unwindtable/table.h) and runs on a worker. The worker
- * has the agent's own priority: on a busy node, stacks wait for tables and take memory meanwhile.
- * One table is compiled at a time. The next is the one that most stacks lack, in proportion to the
- * file's size: a large file takes long, and the stacks of all others wait. A file without a table
- * is not retried while the image has a number: mapped files do not change.
+ * of small files has the agent's own priority: on a busy node, stacks wait for tables and take
+ * memory meanwhile. One table of a small file and one of a large file are compiled at a time: a
+ * large one takes seconds on a starved node, and the stacks of all small ones would wait. Of each,
+ * the next is the one that most stacks lack, in proportion to the file's size. A file without a
+ * table is not retried while the image has a number: mapped files do not change.
  */
 #include "unwindtable/table_builder.h"
 
@@ -17,6 +18,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -34,6 +37,11 @@
 
 /* Tables in the worker's queue: the one that is compiled. */
 #define TABLE_BUILDER_QUEUE 1
+/* Bytes of a file whose table takes long: 30 ms of CPU time. */
+#define LARGE_FILE	    ((uint64_t)32 << 20)
+/* Nice values of the thread for large files above the agent's: stack dumps do not wait for these
+ * tables (early_rules.h), and the loop and the small tables go first. */
+#define LARGE_NICE	    5
 /* Images that become wanted at once by the walkers' counts (tables.h). Others follow as these are
  * done. */
 #define TABLE_BUILDER_MOST  4
@@ -64,6 +72,9 @@ static const char *const compiled_names[COMPILED_MAX] = {
 	[COMPILED_FAILED] = "failed",
 };
 
+/* Small and large files. */
+enum queue { QUEUE_SMALL, QUEUE_LARGE, QUEUE_MAX };
+
 struct executable {
 	struct image *image; /* the key; owns a reference */
 	uint16_t number;
@@ -77,8 +88,8 @@ struct executable {
 
 struct table_builder {
 	struct table_builder_opts opts;
-	struct worker *worker;
-	struct watchdog *watchdog;
+	struct worker *workers[QUEUE_MAX];
+	struct watchdog *watchdogs[QUEUE_MAX];
 	struct executable *all;
 	struct executable *by_number[TABLE_EXES];
 	struct work_refused refused;
@@ -154,6 +165,11 @@ static enum compiled compile(struct exe_job *job, const struct elffile *file)
 	return outcome;
 }
 
+static enum queue queue_of(const struct image *image)
+{
+	return elffile_size(image->file) < LARGE_FILE ? QUEUE_SMALL : QUEUE_LARGE;
+}
+
 /* On the worker's thread: touches the job alone. */
 static void job_run(struct work *work)
 {
@@ -162,6 +178,9 @@ static void job_run(struct work *work)
 	struct elffile *file = NULL;
 	struct work_budget stoppable;
 
+	if (queue_of(job->image) == QUEUE_LARGE) /* of this thread alone; a failure does no harm */
+		(void)setpriority(PRIO_PROCESS, 0,
+				  getpriority(PRIO_PROCESS, (id_t)getpid()) + LARGE_NICE);
 	work_budget_init(&stoppable, UINT64_MAX, COMPILE_CPU_NS, &job->stop);
 	job->outcome = elffile_budgeted(job->image->file, &stoppable, &file) ? COMPILED_FAILED
 									     : compile(job, file);
@@ -273,7 +292,7 @@ static void submit(struct table_builder *x, struct executable *e)
 	job->work = (struct work){.run = job_run, .done = job_done};
 	job->x = x;
 	job->image = image_ref(e->image);
-	if (worker_submit(x->worker, &job->work))
+	if (worker_submit(x->workers[queue_of(e->image)], &job->work))
 		job_free(job);
 	else
 		e->job = job;
@@ -296,23 +315,29 @@ static bool is_urgent(const struct executable *e, const struct executable *than)
 	       (double)than->n_missed * (double)elffile_size(e->image->file);
 }
 
-/* If nothing is compiled now. */
-static void compile_next(struct table_builder *x)
+/* If no file of this queue is compiled now. */
+static void compile_next_of(struct table_builder *x, enum queue queue)
 {
 	struct executable *e, *next, *most = NULL;
 
-	if (!x->n_wanted || worker_pending(x->worker))
+	if (!x->n_wanted || worker_pending(x->workers[queue]))
 		return;
 	HASH_ITER(hh, x->all, e, next) {
 		if (e->wanted && image_is_slow(e->image))
 			unwant(x, e);
-		if (e->wanted && is_urgent(e, most))
+		if (e->wanted && queue_of(e->image) == queue && is_urgent(e, most))
 			most = e;
 	}
 	if (most) {
 		unwant(x, most);
 		submit(x, most);
 	}
+}
+
+static void compile_next(struct table_builder *x)
+{
+	for (int i = 0; i < QUEUE_MAX; i++)
+		compile_next_of(x, (enum queue)i);
 }
 
 static void want(struct table_builder *x, struct executable *e)
@@ -383,6 +408,11 @@ uint16_t table_builder_number(struct table_builder *x, struct image *image)
 	return e->number;
 }
 
+struct image *table_builder_image(const struct table_builder *x, uint16_t number)
+{
+	return number < TABLE_EXES && x->by_number[number] ? x->by_number[number]->image : NULL;
+}
+
 void table_builder_want(struct table_builder *x, struct image *image)
 {
 	struct executable *e = find(x, image);
@@ -437,37 +467,59 @@ void table_builder_sweep(struct table_builder *x, const bool *used, size_t n)
 
 bool table_builder_wait(struct table_builder *x, uint64_t timeout_ns)
 {
-	return worker_wait(x->worker, timeout_ns);
+	const bool small = worker_pending(x->workers[QUEUE_SMALL]);
+
+	return worker_wait(x->workers[small ? QUEUE_SMALL : QUEUE_LARGE], timeout_ns);
 }
 
 size_t table_builder_pending(const struct table_builder *x)
 {
-	return worker_pending(x->worker) + x->n_wanted;
+	return worker_pending(x->workers[QUEUE_SMALL]) + worker_pending(x->workers[QUEUE_LARGE]) +
+	       x->n_wanted;
 }
 
 /* ---------------------------------------------------------------- life */
 
-int table_builder_new(const struct table_builder_opts *opts, struct table_builder **ret)
+static int queue_init(struct table_builder *x, enum queue queue)
 {
-	_cleanup_(freep) struct table_builder *x = calloc(1, sizeof(*x));
+	static const char *const names[QUEUE_MAX] = {
+		[QUEUE_SMALL] = "unwind",
+		[QUEUE_LARGE] = "unwind-large",
+	};
 	struct watchdog_opts watchdog = {
-		.loop = opts->loop,
+		.loop = x->opts.loop,
 		.abandoned = on_abandoned,
 		.drop = job_drop,
 		.ctx = x,
 	};
-	int r;
+	int r = worker_new(x->opts.loop, names[queue], TABLE_BUILDER_QUEUE, &x->workers[queue]);
+
+	if (r)
+		return r;
+	watchdog.worker = x->workers[queue];
+	return watchdog_new(&watchdog, &x->watchdogs[queue]);
+}
+
+static void queues_deinit(struct table_builder *x)
+{
+	for (int i = 0; i < QUEUE_MAX; i++) {
+		watchdog_free(x->watchdogs[i]);
+		worker_free(x->workers[i]);
+	}
+}
+
+int table_builder_new(const struct table_builder_opts *opts, struct table_builder **ret)
+{
+	_cleanup_(freep) struct table_builder *x = calloc(1, sizeof(*x));
+	int r = 0;
 
 	if (!x)
 		return -ENOMEM;
 	x->opts = *opts;
-	r = worker_new(opts->loop, "unwind", TABLE_BUILDER_QUEUE, &x->worker);
-	if (r)
-		return r;
-	watchdog.worker = x->worker;
-	r = watchdog_new(&watchdog, &x->watchdog);
+	for (int i = 0; i < QUEUE_MAX && !r; i++)
+		r = queue_init(x, (enum queue)i);
 	if (r) {
-		worker_free(x->worker);
+		queues_deinit(x);
 		return r;
 	}
 	*ret = take_ptr(x);
@@ -480,12 +532,11 @@ void table_builder_free(struct table_builder *x)
 
 	if (!x)
 		return;
-	/* the job in progress ends at its next look at the budget */
+	/* the jobs in progress end at their next look at the budget */
 	HASH_ITER(hh, x->all, e, next)
 		if (e->job)
 			atomic_store(&e->job->stop, true);
-	watchdog_free(x->watchdog);
-	worker_free(x->worker);
+	queues_deinit(x);
 	HASH_ITER(hh, x->all, e, next)
 		drop(x, e);
 	free(x);

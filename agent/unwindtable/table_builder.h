@@ -47,6 +47,9 @@ void table_builder_free(struct table_builder *x);
  * reference to the image until the number is released. */
 uint16_t table_builder_number(struct table_builder *x, struct image *image);
 
+/* The image of a number; borrowed until the next sweep. NULL: none. */
+struct image *table_builder_image(const struct table_builder *x, uint16_t number);
+
 /* Requests the image's table, regardless of the walker's counts. */
 void table_builder_want(struct table_builder *x, struct image *image);
 /* The same by number. Each call counts as a stack that lacks the table. */

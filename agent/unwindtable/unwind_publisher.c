@@ -16,6 +16,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/metric.h"
@@ -28,6 +29,7 @@
 #include "runtimes/runtimes.h"
 #include "shared/sample.h"
 #include "unwindtable/dumpwalk.h"
+#include "unwindtable/early_rules.h"
 #include "unwindtable/processes.h"
 #include "unwindtable/runtime_exes.h"
 #include "unwindtable/slabmaker.h"
@@ -40,6 +42,7 @@ struct unwind_publisher {
 	struct tables *tables;
 	struct processes *processes;
 	struct table_builder *builder;
+	struct early_rules *rules;
 	struct runtime_exes *exes;
 	struct dumpwalk *dumpwalk;
 	struct process_mapping *maps; /* room for the largest table */
@@ -248,9 +251,82 @@ void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sa
 
 /* ---------------------------------------------------------------- copied stacks */
 
-/* Requests all missing tables. Returns whether any is on the way, and the innermost of these. */
-static bool want_missing(struct unwind_publisher *u, const struct dumpwalk_stack *stack,
-			 uint16_t *ret_waits)
+static bool early_rule(void *ctx, uint16_t exe, uint64_t vaddr, struct unwind_rule *ret)
+{
+	const struct unwind_publisher *u = ctx;
+
+	return early_rules_find(u->rules, exe, vaddr, ret);
+}
+
+/* Mappings of one image that are searched for places; the linker makes one. Reached: the stack
+ * waits for the table. */
+#define CODE_MAPPINGS_MAX 8
+
+/* The mappings of an image's code. */
+struct code {
+	uint16_t exe;
+	size_t n;
+	const struct process_mapping *items[CODE_MAPPINGS_MAX];
+};
+
+static struct code code_of(const struct unwind_publisher *u, uint16_t exe)
+{
+	struct code code = {.exe = exe};
+
+	for (size_t i = 0; i < u->n_maps && code.n < CODE_MAPPINGS_MAX; i++)
+		if (u->maps[i].exe == exe)
+			code.items[code.n++] = &u->maps[i];
+	return code;
+}
+
+/* The address in the image of a run-time address. False outside of its code. */
+static bool place_of(const struct code *code, uint64_t pc, uint64_t *ret)
+{
+	for (size_t i = 0; i < code->n; i++) {
+		const struct process_mapping *m = code->items[i];
+
+		if ((pc >> PROCESS_PAGE_SHIFT) - m->start_pages >= m->n_pages)
+			continue;
+		*ret = pc - ((uint64_t)m->bias_pages << PROCESS_PAGE_SHIFT);
+		return true;
+	}
+	return false;
+}
+
+/* All words of the dump that may be return addresses into the image, and the pc. Most are, and an
+ * old one costs microseconds; so one request serves the whole stack. */
+static size_t find_places(const struct code *code, const struct stack_dump *dump, uint64_t *ret)
+{
+	const uint64_t unused = (regs_sp(dump->regs) - dump->at) & ~7ull;
+	size_t n = 0;
+
+	n += place_of(code, regs_pc(dump->regs), &ret[n]);
+	n += place_of(code, regs_pc(dump->regs) - 1, &ret[n]);
+	for (size_t at = unused < dump->n_bytes ? unused : 0;
+	     at + 8 <= dump->n_bytes && n < EARLY_RULES_BATCH_MAX; at += 8) {
+		uint64_t word;
+
+		memcpy(&word, dump->bytes + at, sizeof(word));
+		n += place_of(code, regs_code_pointer(word) - 1, &ret[n]);
+	}
+	return n;
+}
+
+/* Requests the rules that a walk of the dump can need of an image without a table. */
+static void want_rules(struct unwind_publisher *u, uint16_t exe, const struct stack_dump *dump)
+{
+	struct image *image = table_builder_image(u->builder, exe);
+	const struct code code = code_of(u, exe);
+	uint64_t places[EARLY_RULES_BATCH_MAX];
+
+	if (image && early_rules_serve(u->rules, exe, image))
+		(void)early_rules_want(u->rules, exe, places, find_places(&code, dump, places));
+}
+
+/* Requests all missing tables, and until they are there the rules. Returns whether any is on the
+ * way, and the innermost of these. */
+static bool want_missing(struct unwind_publisher *u, const struct stack_dump *dump,
+			 const struct dumpwalk_stack *stack, uint16_t *ret_waits)
 {
 	bool coming = false;
 
@@ -258,6 +334,7 @@ static bool want_missing(struct unwind_publisher *u, const struct dumpwalk_stack
 		if (table_builder_want_number(u->builder, stack->missing[i]) !=
 		    TABLE_BUILDER_COMING)
 			continue;
+		want_rules(u, stack->missing[i], dump);
 		*ret_waits = stack->missing[i];
 		coming = true;
 	}
@@ -310,7 +387,10 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 		.at = dump->at,
 		.bytes = dump->bytes,
 		.n_bytes = dump->n_bytes,
+		.pieces = dump->pieces,
 		.mode = u->opts.mode,
+		.rule = early_rule,
+		.rule_ctx = u,
 	};
 	struct dumpwalk_stack stack;
 
@@ -326,7 +406,8 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 	(void)sample_set_user(ret, stack.words, stack.n, stack.n_rows); /* our own words */
 	ret->end = stack.end;
 	ret->flags = stack.flags;
-	return want_missing(u, &stack, ret_waits) ? UNWIND_PUBLISHER_WAITS : UNWIND_PUBLISHER_OK;
+	return want_missing(u, dump, &stack, ret_waits) ? UNWIND_PUBLISHER_WAITS
+							: UNWIND_PUBLISHER_OK;
 }
 
 bool unwind_publisher_want(struct unwind_publisher *u, uint16_t exe)
@@ -379,6 +460,9 @@ void unwind_publisher_sweep(struct unwind_publisher *u, bool check)
 	u->maps_version = 0; /* other images may get its numbers after this */
 	processes_mark(u->processes, used, TABLE_EXES);
 	table_builder_sweep(u->builder, used, TABLE_EXES);
+	for (size_t i = 0; i < TABLE_EXES; i++)
+		used[i] &= !tables_live(u->tables, (uint16_t)i);
+	early_rules_sweep(u->rules, used, TABLE_EXES);
 	free(used);
 }
 
@@ -440,6 +524,24 @@ static void slab_made(void *ctx, int result)
 
 /* ---------------------------------------------------------------- life */
 
+static void table_ready(void *ctx, uint16_t number)
+{
+	struct unwind_publisher *u = ctx;
+
+	if (tables_live(u->tables, number))
+		early_rules_drop(u->rules, number);
+	if (u->opts.ready)
+		u->opts.ready(u->opts.ctx, number);
+}
+
+static void rules_ready(void *ctx, uint16_t number)
+{
+	struct unwind_publisher *u = ctx;
+
+	if (u->opts.ready)
+		u->opts.ready(u->opts.ctx, number);
+}
+
 /* The kernel's side of tables: the first slab is being made when this returns. */
 static int start_tables(struct unwind_publisher *u)
 {
@@ -476,9 +578,11 @@ static int unwind_publisher_init(struct unwind_publisher *u)
 						.remove = remove_record};
 	struct table_builder_opts table_builder_opts = {
 		.loop = u->opts.loop,
-		.ready = u->opts.ready,
-		.ctx = u->opts.ctx,
+		.ready = table_ready,
+		.ctx = u,
 	};
+	const struct early_rules_opts early_rules_opts = {
+		.loop = u->opts.loop, .ready = rules_ready, .ctx = u};
 	int r;
 
 	u->maps = calloc(MAPPINGS, sizeof(*u->maps));
@@ -492,6 +596,8 @@ static int unwind_publisher_init(struct unwind_publisher *u)
 		r = dumpwalk_new(u->tables, &u->dumpwalk);
 	if (!r)
 		r = processes_new(&kernel, &u->processes);
+	if (!r)
+		r = early_rules_new(&early_rules_opts, &u->rules);
 	table_builder_opts.tables = u->tables;
 	if (!r)
 		r = table_builder_new(&table_builder_opts, &u->builder);
@@ -518,6 +624,7 @@ void unwind_publisher_free(struct unwind_publisher *u)
 	if (!u)
 		return;
 	table_builder_free(u->builder);
+	early_rules_free(u->rules);
 	processes_free(u->processes);
 	runtime_exes_free(u->exes);
 	dumpwalk_free(u->dumpwalk);
@@ -585,4 +692,5 @@ void unwind_publisher_collect(void *publisher, struct metric_sink *sink)
 	collect_processes(u, sink);
 	collect_tables(u, sink);
 	table_builder_collect(u->builder, sink);
+	early_rules_collect(u->rules, sink);
 }

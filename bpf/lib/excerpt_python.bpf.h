@@ -284,7 +284,7 @@ static __always_inline int excerpt_begin(struct stack_dump_record *c, struct pyt
 	__builtin_memset(&s->walk.aside, 0, sizeof(s->walk.aside));
 	/* frames on this part of the stack are read without the window */
 	s->walk.aside.sp = regs_sp(&s->regs);
-	s->walk.aside.cfa = s->walk.aside.sp + c->head.n_bytes;
+	s->walk.aside.cfa = c->head.at + c->n_whole;
 	if (excerpt_thread(c, exe, s, walk))
 		return 0;
 	c->head.runtime = FRAME_RUNTIME_PYTHON;

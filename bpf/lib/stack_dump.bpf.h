@@ -132,20 +132,51 @@ static __always_inline __u64 stack_dump_bytes_off(const struct stack_dump_record
 	return (__u64)c->head.head.n_kernel * 8 & 1023;
 }
 
-/* As many as can be read, and no more than there is room for. */
+/* The number of pieces up to the end of the main thread's stack: arguments and environment follow.
+ * The other stacks are far below it. Above it a wrap-around makes a large number. */
+static __always_inline __u64 stack_dump_limit(__u64 at)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	__u64 end = BPF_CORE_READ(task, mm, start_stack);
+
+	return (end - at + STACK_DUMP_READ_BYTES - 1) / STACK_DUMP_READ_BYTES;
+}
+
+/* The state is in the record, not in variables: the verifier would follow each order of present and
+ * absent pages. */
 static __always_inline void stack_dump_bytes(struct stack_dump_record *c, struct window *win)
 {
-	struct window_place place;
+	const __u64 limit = stack_dump_limit(c->head.at),
+		    first = c->head.at / STACK_DUMP_READ_BYTES;
 
 	c->head.n_bytes = 0;
-	for (__u64 n = 0; n < STACK_DUMP_BYTES; n += STACK_DUMP_READ_BYTES) {
-		if (window_fill(NULL, win, &place, c->head.at + n))
+	c->next = 0;
+	c->n_absent = 0;
+	c->n_whole = STACK_DUMP_BYTES;
+	for (int i = 0; i < STACK_DUMP_READS; i++) {
+		const __u64 piece = c->next, n = c->head.n_bytes & (STACK_DUMP_BYTES - 1) &
+						 ~(STACK_DUMP_READ_BYTES - 1ull);
+
+		if (c->head.n_bytes >= STACK_DUMP_BYTES || c->n_absent > STACK_DUMP_HOLE_PAGES ||
+		    piece >= limit)
 			break;
+		if (window_read(NULL, win->words, STACK_DUMP_READ_BYTES,
+				(first + piece) * STACK_DUMP_READ_BYTES)) {
+			if (!c->head.n_bytes)
+				break;
+			if (c->next == c->head.n_bytes / STACK_DUMP_READ_BYTES)
+				c->n_whole = c->head.n_bytes;
+			c->n_absent += 1;
+			c->next =
+				((first + piece) | (4096 / STACK_DUMP_READ_BYTES - 1)) + 1 - first;
+			continue;
+		}
 		bpf_probe_read_kernel(c->data + stack_dump_bytes_off(c) + n, STACK_DUMP_READ_BYTES,
 				      win->words);
-		c->head.n_bytes = n + place.bytes;
-		if (place.bytes < STACK_DUMP_READ_BYTES)
-			break;
+		c->head.pieces[n / STACK_DUMP_READ_BYTES] = piece;
+		c->head.n_bytes = n + STACK_DUMP_READ_BYTES;
+		c->n_absent = 0;
+		c->next = piece + 1;
 	}
 }
 
@@ -163,7 +194,7 @@ static __always_inline void stack_dump_describe(struct stack_dump_record *c, con
 	c->head.head.n_rows = 0;
 	c->head.head.pad = s->walk.flags & SAMPLE_FLAG_AWAITS ? (__u16)s->walk.awaits : 0;
 	c->head.time_ns = now_ns;
-	c->head.at = regs_sp(&s->regs) & ~7ull;
+	c->head.at = regs_sp(&s->regs) & ~(STACK_DUMP_READ_BYTES - 1ull);
 	c->head.kind = kind;
 	c->head.n_excerpt = 0;
 	c->head.runtime = FRAME_RUNTIME_NONE;

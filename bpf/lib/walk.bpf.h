@@ -169,6 +169,12 @@ struct walk {
 WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe);
 WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames);
 
+/* Accessor: the rule at @vaddr of an executable without a table, into @ret; 0 if there is none. Only
+ * the agent has such rules (unwindtable/dumpwalk.c), and defines the macro before the include. */
+#ifndef WALK_RULE_APART
+#define WALK_RULE_APART(c, exe, vaddr, ret) 0
+#endif
+
 /* Accessor: the thread pointer (thread-local storage), 0 if unknown. */
 WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space);
 
@@ -370,6 +376,8 @@ WALK_INLINE void walk_rule(const struct walk_ctx *c)
 	if (!exe)
 		return;
 	if (!exe->n_blocks) {
+		if (WALK_RULE_APART(c, w->mapping.exe, pc - w->mapping.bias, &w->rule))
+			return;
 		w->cause = SAMPLE_END_NO_TABLE;
 		w->flags |= SAMPLE_FLAG_NO_TABLE | SAMPLE_FLAG_AWAITS * (exe->awaited & 1);
 		w->awaits = w->mapping.exe;

@@ -25,6 +25,18 @@
 #define STACK_DUMP_READ_BYTES 1024
 
 /*
+ * A dump is a list of pieces, because pages of a large frame may be absent: the program has not
+ * touched them, and BPF cannot bring them in. The dump leaves these out. A piece is one read, at a
+ * multiple of its size, so that it is in one page.
+ */
+#define STACK_DUMP_PIECES     (STACK_DUMP_BYTES / STACK_DUMP_READ_BYTES)
+/* Absent pages in a row that a dump passes; x264's threads have frames of 31 KiB. Each costs a
+ * fault of less than a microsecond, mostly behind the end of a stack. */
+#define STACK_DUMP_HOLE_PAGES 8
+/* Reads of a dump: all pieces, and 32 absent pages. */
+#define STACK_DUMP_READS      48
+
+/*
  * An excerpt: what a language runtime keeps in memory about the stack, copied with the dump because
  * the process may have ended when the agent walks. It is a list of parts, each behind a head. The
  * runtime's header says what the parts are.
@@ -60,18 +72,29 @@ struct stack_dump_head {
 	struct sample_key key;	 /* end: unused; stack_hash: the id, for STACK_DUMP_OFFCPU */
 	struct sample_head head; /* no user frames; pad: the awaited executable, 0: none */
 	__u64 time_ns;		 /* boot clock */
-	__u64 at;		 /* address of the first stack byte, a multiple of 8 */
+	/* address of the first stack byte, a multiple of STACK_DUMP_READ_BYTES: at or below the
+	 * stack pointer */
+	__u64 at;
 	__u32 n_bytes;
 	__u32 kind;	 /* enum stack_dump_kind */
 	__u32 n_excerpt; /* bytes, a multiple of 8 */
 	__u32 runtime;	 /* enum frame_runtime of the excerpt; FRAME_RUNTIME_NONE: there is none */
 	struct exe_key exe; /* of a process that the walker does not know; else zeros */
+	/* of each piece: its distance from @at, in pieces. Ascending from 0, without gaps if no
+	 * page is absent */
+	__u16 pieces[STACK_DUMP_PIECES];
 	struct regs regs;
 };
 
 struct stack_dump_record {
 	struct stack_dump_head head;
 	__u8 data[SAMPLE_KERNEL_FRAMES_MAX * 8 + STACK_DUMP_BYTES + STACK_DUMP_EXCERPT_BYTES];
+	/* of the copying; not sent */
+	__u32 next;	/* piece */
+	__u32 n_absent; /* pages in a row */
+	__u32 n_whole;	/* bytes before the first absent page; without one, as many as there can be
+			 */
+	__u32 pad;
 };
 /* The largest value of a map with one for each CPU. */
 _Static_assert(sizeof(struct stack_dump_record) <= 32768, "fits");

@@ -6,7 +6,7 @@ and again.
 
 All of it runs in a cgroup of its own. In it, the spinners and the compilers share the CPUs but for
 the agent's request, as a full Kubernetes node does: the agent's cgroup has the weight of
---request, theirs have the rest. --request 0 puts all into one cgroup, each process with the same
+--request, theirs have the rest. --quota gives the agent the request and no more. --request 0 puts all into one cgroup, each process with the same
 weight.
 
 --programs x264,rustc,node,chromium also runs these programs (as installed) beside the compilers, each
@@ -157,6 +157,13 @@ class Cgroups:
         os.mkdir(f"{self.at}/{name}")
         self.weigh(name, shares)
 
+    def limit(self, name, thousandths):
+        """So many ms a second and no more, however much is free."""
+        if self.v1:
+            self.write(f"{self.at}/{name}/cpu.cfs_quota_us", str(thousandths * 100))
+        else:
+            self.write(f"{self.at}/{name}/cpu.max", f"{thousandths * 100} 100000")
+
     def start(self, name, command, **options):
         procs = f"{self.at}/{name}/cgroup.procs"
         return subprocess.Popen(["sh", "-c", f'echo $$ >{procs} && exec "$@"', "sh", *command], **options)
@@ -291,6 +298,15 @@ class Agent:
             self.process.wait(60)
 
 
+def threads_cpu_ms(pid):
+    """Of a process and its children, by the thread's name."""
+    ms = collections.Counter()
+    for path in (path for p in workloads.family(pid) for path in glob.glob(f"/proc/{p}/task/*")):
+        with contextlib.suppress(OSError), open(f"{path}/comm") as name, open(f"{path}/schedstat") as stat:
+            ms[name.read().strip()] += int(stat.read().split()[0]) / 1e6
+    return ms
+
+
 def outcomes(text, family, only=""):
     """Label outcome: value, of those that are not 0."""
     found = {}
@@ -328,7 +344,7 @@ def report_agent(agent, text, cpu, entries, compiler):
     print(f"    samples {taken}")
     for family in ("podprof_stack_dumps_total", "podprof_deferred_stacks_total",
                    "podprof_profiled_samples_total", "podprof_process_events_lost_total",
-                   "podprof_unwind_compiled_total"):
+                   "podprof_unwind_compiled_total", "podprof_unwind_early_rules_total"):
         print(f"    {family} {outcomes(text, family)}")
     windows = collections.defaultdict(collections.Counter)
     for path in glob.glob(f"{agent.to}/store/{compiler}-*/*.pb.gz"):
@@ -350,14 +366,16 @@ def agents(cgroups, groups, binaries, to, options, entries, compiler, load):
             for a in running:
                 a.look()
         cpu = [workloads.family_cpu_s(a.process.pid) for a in running]
+        threads = [threads_cpu_ms(a.process.pid) for a in running]
         spun = (load.spinners_cpu_s() - before) / (time.monotonic() - begin)
         texts = [a.metrics() for a in running]
     finally:
         for a in running:
             a.stop()
     print(f"agents; the spinners had {spun:.2f} CPUs, load {os.getloadavg()[0]:.0f}")
-    for a, text, c in zip(running, texts, cpu):
+    for a, text, c, ms in zip(running, texts, cpu, threads):
         report_agent(a, text, c, entries, compiler)
+        print("    ms of", " ".join(f"{name} {n:.0f}" for name, n in ms.most_common() if n >= 1))
         report_programs(a, options.programs, entries)
 
 
@@ -425,7 +443,9 @@ def measure(options, binaries, to):
     if request:
         cgroups.add("compilers", rest // 4)
         for g in groups:
-            cgroups.add(g, max(2, request))
+            cgroups.add(g, CPUS * 1024 if options.quota else max(2, request))
+            if options.quota:
+                cgroups.limit(g, options.request)
     load = Load(cgroups, made, to, options, cc1plus)
     try:
         load.start()
@@ -448,6 +468,9 @@ def main():
     parser.add_argument("--programs", type=lambda text: text.split(","), default=[], help=",".join(PROGRAMS))
     parser.add_argument("--request", type=int, default=20,
                         help="CPU request of the agent, in thousandths of a CPU; 0: equal weights (20)")
+    parser.add_argument("--quota", action="store_true",
+                        help="limit the agent to the request, and let it run before others: the other "
+                        "users of the machine change less")
     parser.add_argument("--what", default="agent", help="agent, record")
     parser.add_argument("--also", action="append", default=[], metavar="NAME=PATH", help="another podprof")
     parser.add_argument("--keep", help="keep the profiles in this directory")

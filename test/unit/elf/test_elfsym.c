@@ -90,6 +90,101 @@ static void test_dynamic(void **state)
 			 ELFSYM_ABSENT);
 }
 
+/* The file with its .gnu.hash, or with a section of another name in its place. */
+static struct elffile *open_bytes(uint8_t *bytes, size_t n, bool hashed)
+{
+	static const char name[] = ".gnu.hash";
+	uint8_t *at = memmem(bytes, n, name, sizeof(name));
+	struct elffile *file = NULL;
+
+	assert_non_null(at);
+	at[1] = hashed ? 'g' : 'x';
+	assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
+	at[1] = 'g';
+	return file;
+}
+
+static void compare(const struct elffile *hashed, const struct elffile *plain, const char *name,
+		    size_t *n_found)
+{
+	struct elfsym a, b;
+
+	assert_int_equal(elfsym_find(hashed, ELFSYM_DYNSYM, ELFSYM_CODE, &name, 1, &a), 0);
+	assert_int_equal(elfsym_find(plain, ELFSYM_DYNSYM, ELFSYM_CODE, &name, 1, &b), 0);
+	assert_int_equal(a.n, b.n);
+	assert_int_equal(a.vaddr, b.vaddr);
+	assert_int_equal(a.size, b.size);
+	assert_int_equal(a.section, b.section);
+	*n_found += a.n != 0;
+}
+
+/* By the hash table as by reading all: each 50th name of a library, and each without its first
+ * letter. */
+static void test_hashed(void **state)
+{
+	_cleanup_(freep) uint8_t *bytes = malloc(16 << 20);
+	_cleanup_(elffile_freep) struct elffile *hashed = NULL, *plain = NULL;
+	struct elffile_section strings;
+	size_t n_found = 0, n_names = 0;
+	const char *texts;
+	ssize_t n;
+	int fd = open("/lib/x86_64-linux-gnu/libc.so.6", O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	if (fd < 0)
+		fd = open("/lib/aarch64-linux-gnu/libc.so.6", O_RDONLY | O_CLOEXEC);
+	n = read(fd, bytes, 16 << 20);
+	close(fd);
+	assert_in_range(n, 1 << 20, (16 << 20) - 1);
+	hashed = open_bytes(bytes, (size_t)n, true);
+	plain = open_bytes(bytes, (size_t)n, false);
+	assert_int_equal(elffile_section(hashed, ".dynstr", &strings), 0);
+	texts = (const char *)bytes + strings.off;
+	for (size_t at = 1; at < strings.size; at += strlen(texts + at) + 1) {
+		if (n_names++ % 50)
+			continue;
+		compare(hashed, plain, texts + at, &n_found);
+		if (strlen(texts + at) > 1)
+			compare(hashed, plain, texts + at + 1, &n_found);
+	}
+	assert_true(n_found > 20 && n_found < 2 * n_names / 50);
+}
+
+/* A bucket without an end, and one that leaves the table. */
+static void test_hash_malformed(void **state)
+{
+	_cleanup_(freep) uint8_t *bytes = malloc(16 << 20);
+	static const char *const name = "no_such_name";
+	struct elffile_section section;
+	struct elffile *file;
+	struct elfsym found;
+	uint32_t *words;
+	ssize_t n;
+	int fd = open("/lib/x86_64-linux-gnu/libc.so.6", O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	if (fd < 0)
+		fd = open("/lib/aarch64-linux-gnu/libc.so.6", O_RDONLY | O_CLOEXEC);
+	n = read(fd, bytes, 16 << 20);
+	close(fd);
+	file = open_bytes(bytes, (size_t)n, true);
+	assert_int_equal(elffile_section(file, ".gnu.hash", &section), 0);
+	words = (uint32_t *)(void *)(bytes + section.off);
+	for (size_t i = 4; i < section.size / 4; i++)
+		words[i] = words[1];
+	for (size_t i = 4 + 2 * (size_t)words[2] + words[0]; i < section.size / 4; i++)
+		words[i] = 0;
+	assert_int_equal(elfsym_find(file, ELFSYM_DYNSYM, ELFSYM_CODE, &name, 1, &found),
+			 ELFSYM_MALFORMED);
+	words[2] = UINT32_MAX;
+	assert_int_equal(elfsym_find(file, ELFSYM_DYNSYM, ELFSYM_CODE, &name, 1, &found),
+			 ELFSYM_MALFORMED);
+	words[0] = 0; /* no table */
+	assert_int_equal(elfsym_find(file, ELFSYM_DYNSYM, ELFSYM_CODE, &name, 1, &found), 0);
+	assert_int_equal(found.n, 0);
+	elffile_free(file);
+}
+
 /* More than two pieces of names (ELFSYM_STEP_BYTES), and two symbols. */
 #define STRINGS ((size_t)150000)
 
@@ -176,8 +271,8 @@ static void test_pieces(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_dynamic),
+		cmocka_unit_test(test_kinds),  cmocka_unit_test(test_dynamic),
+		cmocka_unit_test(test_hashed), cmocka_unit_test(test_hash_malformed),
 		cmocka_unit_test(test_pieces),
 	};
 

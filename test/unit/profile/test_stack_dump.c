@@ -56,6 +56,8 @@ static void test_decode(void **state)
 		record.head.time_ns = 77;
 		record.head.at = row->at;
 		record.head.n_bytes = row->n_bytes;
+		for (uint16_t k = 0; k < STACK_DUMP_PIECES; k++)
+			record.head.pieces[k] = k;
 		record.head.kind = row->kind;
 		assert_int_equal(stack_dump_decode(&record, size - row->cut, &dump), row->want);
 		if (row->want)
@@ -106,6 +108,8 @@ static void test_excerpt(void **state)
 						       .n_excerpt = row->n,
 						       .runtime = row->runtime,
 						       .exe = {.inode = 7}};
+		for (uint16_t k = 0; k < STACK_DUMP_PIECES; k++)
+			record.head.pieces[k] = k;
 		assert_int_equal(stack_dump_decode(&record,
 						   sizeof(record.head) + 3 * 8 + row->n_bytes +
 							   row->n - row->cut,
@@ -117,6 +121,41 @@ static void test_excerpt(void **state)
 		assert_int_equal(dump.n_excerpt, row->n);
 		assert_ptr_equal(dump.excerpt, record.data + 3 * 8 + row->n_bytes);
 		assert_int_equal(dump.exe->inode, 7);
+	}
+}
+
+/* Pieces ascend from the first on; the others are not looked at. */
+static void test_pieces(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t n_bytes;
+		uint16_t pieces[3];
+		int want;
+	} rows[] = {
+		{"no hole", 3072, {0, 1, 2}, STACK_DUMP_OK},
+		{"a hole", 3072, {0, 9, 200}, STACK_DUMP_OK},
+		{"twice the same", 3072, {0, 9, 9}, STACK_DUMP_ODD},
+		{"back", 3072, {0, 9, 8}, STACK_DUMP_ODD},
+		{"a hole at the begin", 3072, {1, 2, 3}, STACK_DUMP_ODD},
+		{"two pieces and a word", 2056, {0, 9, 9}, STACK_DUMP_ODD},
+		{"two pieces", 2048, {0, 9, 9}, STACK_DUMP_OK},
+		{"none", 0, {7, 7, 7}, STACK_DUMP_OK},
+	};
+	static struct stack_dump_record record;
+	struct stack_dump dump;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		row_begin(rows[i].name);
+		record.head = (struct stack_dump_head){.key = {.tgid = 42},
+						       .head = {.count = 1},
+						       .at = AT,
+						       .n_bytes = rows[i].n_bytes};
+		memcpy(record.head.pieces, rows[i].pieces, sizeof(rows[i].pieces));
+		assert_int_equal(stack_dump_decode(&record, sizeof(record), &dump), rows[i].want);
+		if (!rows[i].want)
+			assert_ptr_equal(dump.pieces, record.head.pieces);
 	}
 }
 
@@ -136,6 +175,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_decode),
 		cmocka_unit_test(test_excerpt),
+		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_rates),
 	};
 

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 
 #include "support/allocfail.h"
 #include "support/ehimage.h"
+#include "support/fixture.h"
 #include "unwindtable/compile.h"
 #include "unwind/rowtext.h"
 
@@ -642,6 +644,96 @@ static void test_no_memory(void **state)
 	assert_true(allocfail_survive(compile_again, file) > 5);
 }
 
+/* ---------------------------------------------------------------- single functions */
+
+/* The rule of single addresses is the whole table's. */
+static void check_functions(const struct elffile *file, const struct rows *all)
+{
+	_cleanup_(rows_freep) struct rows *some = NULL;
+	struct ehframe_stats stats = {0};
+	uint64_t start, end, vaddrs[8];
+	const size_t n_all = rows_count(all), step = n_all / array_size(vaddrs);
+	size_t n_rules = 0;
+
+	assert_true(step > 0);
+	for (size_t i = 0; i < array_size(vaddrs); i++)
+		vaddrs[i] = rows_at(all, i * step).vaddr;
+	assert_int_equal(ehframe_text(file, &start, &end), 0);
+	assert_int_equal(rows_new(start, end, &some), 0);
+	assert_int_equal(ehframe_add_functions(file, vaddrs, array_size(vaddrs), some, &stats), 0);
+	assert_int_equal(rows_finish(some), 0);
+	assert_true(rows_count(some) <= n_all);
+	for (size_t i = 0; i < array_size(vaddrs); i++) {
+		const struct row want = rows_at(all, i * step);
+		const size_t at = rows_find(some, vaddrs[i]);
+
+		if (!want.rule)
+			continue;
+		n_rules++;
+		assert_int_not_equal(at, (size_t)-1);
+		assert_memory_equal(rows_rule(some, rows_at(some, at).rule),
+				    rows_rule(all, want.rule), sizeof(struct unwind_rule));
+	}
+	assert_in_range(stats.fdes, 1, array_size(vaddrs));
+	assert_true(n_rules >= array_size(vaddrs) / 2);
+}
+
+static void test_functions(void **state)
+{
+	static const char *const names[] = {"plain-pie", "plain-fixed", "plain-stripped", "cxx"};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(names); i++) {
+		_cleanup_(elffile_freep) struct elffile *file = NULL;
+		_cleanup_(rows_freep) struct rows *all = NULL;
+		struct ehframe_stats stats = {0};
+		char path[FIXTURE_PATH_MAX];
+		uint64_t start, end;
+		int fd = open(fixture_path(names[i], path), O_RDONLY | O_CLOEXEC);
+
+		row_begin(names[i]);
+		assert_true(fd >= 0);
+		assert_int_equal(elffile_open(fd, &file), 0);
+		assert_int_equal(ehframe_text(file, &start, &end), 0);
+		assert_int_equal(rows_new(start, end, &all), 0);
+		assert_int_equal(ehframe_add(file, all, &stats), 0);
+		assert_int_equal(rows_finish(all), 0);
+		check_functions(file, all);
+	}
+}
+
+/* Outside of all functions there is nothing, and a file without the index has no functions. */
+static void test_functions_absent(void **state)
+{
+	struct bytes b = {0};
+	struct ehimage image = {.eh_frame = b.data};
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+	struct ehframe_stats stats = {0};
+	const uint64_t vaddr = EHIMAGE_TEXT;
+	struct rows *rows;
+	char path[FIXTURE_PATH_MAX];
+	size_t n_bytes;
+	int fd;
+
+	(void)state;
+	put_fde(&b, PUT_CIE(&b, CIE_ZR), EHIMAGE_TEXT, 16);
+	image.n_eh_frame = b.n;
+	bytes = ehimage_build(&image, &n_bytes);
+	assert_non_null(bytes);
+	assert_int_equal(elffile_open_memory(bytes, n_bytes, &file), 0);
+	assert_int_equal(rows_new(EHIMAGE_TEXT, EHIMAGE_TEXT_END, &rows), 0);
+	assert_int_equal(ehframe_add_functions(file, &vaddr, 1, rows, &stats), ELFFILE_ABSENT);
+	elffile_free(take_ptr(file));
+	fd = open(fixture_path("plain-pie", path), O_RDONLY | O_CLOEXEC);
+	assert_int_equal(elffile_open(fd, &file), 0);
+	assert_int_equal(ehframe_add_functions(file, &(uint64_t){1}, 1, rows, &stats), 0);
+	assert_int_equal(rows_finish(rows), 0);
+	assert_int_equal(rows_count(rows), 0);
+	assert_int_equal(stats.fdes, 0);
+	rows_free(rows);
+}
+
 static void test_names(void **state)
 {
 	(void)state;
@@ -669,6 +761,8 @@ int main(void)
 		cmocka_unit_test(test_debug_frame),
 		cmocka_unit_test(test_compressed),
 		cmocka_unit_test(test_other_files),
+		cmocka_unit_test(test_functions),
+		cmocka_unit_test(test_functions_absent),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_names),
 	};

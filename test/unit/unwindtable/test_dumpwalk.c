@@ -107,6 +107,59 @@ static void test_walk(void **state)
 	dumpwalk_rest(cw);
 }
 
+/* The frame pointers lead over absent pages. */
+static void test_hole(void **state)
+{
+	static const struct {
+		const char *name;
+		uint16_t piece; /* of the second part */
+		uint64_t next;	/* frame, from the begin of that piece */
+		size_t n_bytes;
+		size_t want_n;
+		uint32_t want_end;
+	} rows[] = {
+		{"no hole", 1, 64, 2048, 3, SAMPLE_END_COMPLETE},
+		{"a hole", 40, 64, 2048, 3, SAMPLE_END_COMPLETE},
+		{"at the piece's begin", 40, 0, 2048, 3, SAMPLE_END_COMPLETE},
+		{"at its last words", 40, 1008, 2048, 3, SAMPLE_END_COMPLETE},
+		{"over its end", 40, 1016, 2048, 2, SAMPLE_END_UNREADABLE},
+		{"in the hole", 40, -16ull, 2048, 2, SAMPLE_END_UNREADABLE},
+		{"the second part is cut", 40, 64, 1024 + 72, 2, SAMPLE_END_UNREADABLE},
+		{"there is no second part", 40, 64, 1024, 2, SAMPLE_END_UNREADABLE},
+	};
+	_cleanup_(usertables_freep) struct usertables *u = usertables_new();
+	_cleanup_(dumpwalk_freep) struct dumpwalk *cw = NULL;
+	const uint64_t at = AT & ~(STACK_DUMP_READ_BYTES - 1ull);
+
+	(void)state;
+	assert_non_null(u);
+	assert_int_equal(dumpwalk_new(usertables_tables(u), &cw), 0);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		const uint16_t pieces[] = {0, rows[i].piece};
+		const uint64_t second = at + (uint64_t)rows[i].piece * STACK_DUMP_READ_BYTES;
+		const struct regs regs = usertables_regs(ANON, at + 16, at + 32);
+		uint64_t stack[2 * STACK_DUMP_READ_BYTES / 8] = {0};
+		struct dumpwalk_from from = {.regs = &regs,
+					     .at = at,
+					     .bytes = (const uint8_t *)stack,
+					     .n_bytes = rows[i].n_bytes,
+					     .pieces = pieces,
+					     .maps = usertables_maps(u),
+					     .n_maps = MAPS,
+					     .mode = SETTINGS_UNWIND_FP};
+		struct dumpwalk_stack got;
+
+		row_begin(rows[i].name);
+		stack[4] = second + rows[i].next;
+		stack[5] = CODE;
+		if (rows[i].next < STACK_DUMP_READ_BYTES - 8)
+			stack[(STACK_DUMP_READ_BYTES + rows[i].next) / 8 + 1] = CODE + 1;
+		dumpwalk_walk(cw, &from, &got);
+		assert_int_equal(got.end, rows[i].want_end);
+		assert_int_equal(got.n, rows[i].want_n);
+	}
+}
+
 /* A stack beyond the largest dump is reported as such. */
 static void test_dump_ends(void **state)
 {
@@ -155,6 +208,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_hole),
 		cmocka_unit_test(test_dump_ends),
 		cmocka_unit_test(test_no_memory),
 	};

@@ -65,8 +65,9 @@ static void on_ready(void *ctx, uint16_t number)
 		loop_stop(b->loop);
 }
 
-/* An ELF file without rows: known only after reading, like any other result. */
-static struct image *new_image(void)
+/* An ELF file without rows: known only after reading, like any other result. @size: 0, or larger
+ * than the file. */
+static struct image *new_image_of(off_t size)
 {
 	const struct ehimage file = {.build_id = "same"};
 	int fd = memfd_create("test_table_builder", MFD_CLOEXEC), elf;
@@ -77,10 +78,17 @@ static struct image *new_image(void)
 	bytes = ehimage_build(&file, &n);
 	assert_non_null(bytes);
 	assert_int_equal(write(fd, bytes, n), n);
+	if (size)
+		assert_int_equal(ftruncate(fd, size), 0);
 	free(bytes);
 	assert_int_equal(image_new_file(fd, "/image", &image, &elf), 0);
 	assert_non_null(image->file);
 	return image;
+}
+
+static struct image *new_image(void)
+{
+	return new_image_of(0);
 }
 
 static int setup(void **state)
@@ -145,6 +153,27 @@ static void test_most_missed(void **state)
 	assert_int_equal(table_builder_pending(b->builder), 0);
 }
 
+/* Large files have a queue of their own. */
+static void test_large(void **state)
+{
+	struct bench *b = *state;
+	struct image *large = new_image_of((off_t)64 << 20);
+	const uint16_t number = table_builder_number(b->builder, large);
+	size_t n_large = 0;
+
+	b->n_wanted = 3;
+	table_builder_want(b->builder, large);
+	want(b, 0, 1);
+	want(b, 1, 1);
+	assert_int_equal(table_builder_pending(b->builder), 3);
+	assert_int_equal(loop_run(b->loop), 0);
+	for (size_t i = 0; i < b->n_ready; i++)
+		n_large += b->ready[i] == number;
+	assert_int_equal(n_large, 1);
+	assert_int_equal(table_builder_pending(b->builder), 0);
+	image_unref(large);
+}
+
 /* A table released before its turn is not made. */
 static void test_released(void **state)
 {
@@ -189,15 +218,23 @@ static int nice_of(const char *thread)
 	return nice_value;
 }
 
-/* On a busy node stacks wait for tables, so the worker has the priority of the agent. */
+/* On a busy node stacks wait for tables, so the worker of small files has the priority of the
+ * agent.
+ */
 static void test_priority(void **state)
 {
+	const int own = getpriority(PRIO_PROCESS, 0);
+	struct image *large = new_image_of((off_t)64 << 20);
 	struct bench *b = *state;
 
-	b->n_wanted = 1;
+	assert_int_not_equal(table_builder_number(b->builder, large), 0);
+	b->n_wanted = 2;
 	want(b, 0, 1);
+	table_builder_want(b->builder, large);
 	assert_int_equal(loop_run(b->loop), 0);
-	assert_int_equal(nice_of("(unwind)"), getpriority(PRIO_PROCESS, 0));
+	assert_int_equal(nice_of("(unwind)"), own);
+	assert_int_equal(nice_of("(unwind-large)"), own + 5 < 19 ? own + 5 : 19);
+	image_unref(large);
 }
 
 int main(void)
@@ -205,6 +242,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_most_missed),
+		TEST(test_large),
 		TEST(test_released),
 		TEST(test_priority),
 	};

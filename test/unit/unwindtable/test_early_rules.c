@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Real files: this program, which is large with sanitizers, and a small one. */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/loop.h"
+#include "procmap/image.h"
+#include "support/fixture.h"
+#include "unwind/ehframe.h"
+#include "unwind/rows.h"
+#include "unwind/synthetic.h"
+#include "unwindtable/early_rules.h"
+
+#define NUMBER 7
+
+struct bench {
+	struct loop *loop;
+	struct early_rules *rules;
+	struct image *image;
+	struct rows *all;
+	size_t n_ready;
+};
+
+static void on_ready(void *ctx, uint16_t number)
+{
+	struct bench *b = ctx;
+
+	assert_int_equal(number, NUMBER);
+	b->n_ready++;
+	loop_stop(b->loop);
+}
+
+static struct image *open_image(const char *path)
+{
+	struct image *image = NULL;
+	int elf, fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(image_new_file(fd, path, &image, &elf), 0);
+	assert_non_null(image->file);
+	return image;
+}
+
+/* A program with more code than synthetic.c searches: the compiler's own, or another one that is
+ * always there. */
+static struct image *open_large(void)
+{
+	char path[FIXTURE_PATH_MAX] = "";
+	FILE *out = popen("gcc -print-prog-name=cc1plus", "re");
+
+	assert_non_null(out);
+	assert_non_null(fgets(path, sizeof(path), out));
+	assert_int_equal(pclose(out), 0);
+	path[strcspn(path, "\n")] = '\0';
+	return open_image(path);
+}
+
+static struct rows *all_rows(const struct elffile *file)
+{
+	struct ehframe_stats stats = {0};
+	struct rows *rows;
+	uint64_t start, end;
+
+	assert_int_equal(ehframe_text(file, &start, &end), 0);
+	assert_true(end - start > SYNTHETIC_SCAN_MAX);
+	assert_int_equal(rows_new(start, end, &rows), 0);
+	assert_int_equal(ehframe_add(file, rows, &stats), 0);
+	assert_int_equal(rows_finish(rows), 0);
+	return rows;
+}
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	struct early_rules_opts opts = {.ready = on_ready, .ctx = b};
+
+	assert_non_null(b);
+	assert_int_equal(loop_new(&b->loop), 0);
+	opts.loop = b->loop;
+	assert_int_equal(early_rules_new(&opts, &b->rules), 0);
+	b->image = open_large();
+	b->all = all_rows(b->image->file);
+	*state = b;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	early_rules_free(b->rules);
+	rows_free(b->all);
+	image_unref(b->image);
+	loop_free(b->loop);
+	free(b);
+	return 0;
+}
+
+static uint64_t row_vaddr(const struct bench *b, size_t i)
+{
+	return rows_at(b->all, i * (rows_count(b->all) / 64)).vaddr;
+}
+
+/* The rules of a request are the table's; addresses without a function are known, too. */
+static void test_request(void **state)
+{
+	struct bench *b = *state;
+	uint64_t vaddrs[64 + 2];
+	struct unwind_rule rule;
+	size_t n_rules = 0;
+
+	for (size_t i = 0; i < 64; i++)
+		vaddrs[i] = row_vaddr(b, 63 - i);
+	vaddrs[64] = vaddrs[0];
+	vaddrs[65] = 1;
+	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
+	assert_false(early_rules_find(b->rules, NUMBER, vaddrs[0], &rule));
+	assert_true(early_rules_want(b->rules, NUMBER, vaddrs, array_size(vaddrs)));
+	assert_true(early_rules_want(b->rules, NUMBER, vaddrs, 1)); /* under way */
+	assert_int_equal(loop_run(b->loop), 0);
+	assert_int_equal(b->n_ready, 1);
+	for (size_t i = 0; i < 64; i++) {
+		const size_t at = rows_find(b->all, vaddrs[i]);
+		const struct unwind_rule *want = rows_rule(b->all, rows_at(b->all, at).rule);
+
+		if (!rows_at(b->all, at).rule)
+			continue;
+		n_rules++;
+		assert_true(early_rules_find(b->rules, NUMBER, vaddrs[i], &rule));
+		assert_memory_equal(&rule, want, sizeof(rule));
+	}
+	assert_true(n_rules > 32);
+	assert_false(early_rules_find(b->rules, NUMBER, 1, &rule));
+	assert_false(early_rules_want(b->rules, NUMBER, vaddrs, array_size(vaddrs)));
+	early_rules_drop(b->rules, NUMBER);
+	assert_false(early_rules_find(b->rules, NUMBER, vaddrs[0], &rule));
+}
+
+/* Of a number's next image nothing is known. */
+static void test_sweep(void **state)
+{
+	struct bench *b = *state;
+	const uint64_t vaddr = row_vaddr(b, 1);
+	bool used[NUMBER + 1] = {false};
+	struct unwind_rule rule;
+
+	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
+	assert_true(early_rules_want(b->rules, NUMBER, &vaddr, 1));
+	assert_int_equal(loop_run(b->loop), 0);
+	assert_true(early_rules_find(b->rules, NUMBER, vaddr, &rule));
+	used[NUMBER] = true;
+	early_rules_sweep(b->rules, used, array_size(used));
+	assert_true(early_rules_find(b->rules, NUMBER, vaddr, &rule));
+	used[NUMBER] = false;
+	early_rules_sweep(b->rules, used, array_size(used));
+	assert_false(early_rules_find(b->rules, NUMBER, vaddr, &rule));
+}
+
+static void test_reused_number(void **state)
+{
+	struct bench *b = *state;
+	const uint64_t vaddr = row_vaddr(b, 1);
+	char path[FIXTURE_PATH_MAX];
+	struct image *small = open_image(fixture_path("plain-pie", path));
+	struct unwind_rule rule;
+
+	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
+	assert_true(early_rules_want(b->rules, NUMBER, &vaddr, 1));
+	assert_int_equal(loop_run(b->loop), 0);
+	/* a small image has none: its table is made soon */
+	assert_false(early_rules_serve(b->rules, NUMBER, small));
+	assert_false(early_rules_find(b->rules, NUMBER, vaddr, &rule));
+	assert_false(early_rules_want(b->rules, NUMBER, &vaddr, 1));
+	image_unref(small);
+}
+
+/* An image may go while its request is under way. */
+static void test_end_under_way(void **state)
+{
+	struct bench *b = *state;
+	const uint64_t vaddr = row_vaddr(b, 1);
+
+	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
+	assert_true(early_rules_want(b->rules, NUMBER, &vaddr, 1));
+	early_rules_drop(b->rules, NUMBER);
+	early_rules_free(b->rules);
+	b->rules = NULL;
+	assert_int_equal(b->n_ready, 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_request, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sweep, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_reused_number, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end_under_way, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
