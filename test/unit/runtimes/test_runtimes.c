@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/loop.h"
+#include "base/root.h"
 #include "discovery/pid.h"
 #include "procmap/address_space.h"
 #include "runtimes/runtimes.h"
@@ -381,7 +382,8 @@ static void test_runtime_of_process(void **state)
 static void test_product(void **state)
 {
 	struct frame_record record = {.kind = FRAME_RUNTIME, .runtime = FRAME_RUNTIME_PYTHON};
-	struct runtimes_opts opts = {.table = NULL};
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	struct runtimes_opts opts = {.table = NULL, .host.proc = &proc};
 	struct runtimes *rs;
 	struct loop *loop;
 	struct frame got;
@@ -389,6 +391,7 @@ static void test_product(void **state)
 
 	(void)state;
 	snprintf(unknown, sizeof(unknown), "[runtime %d: no reader]", FRAME_RUNTIME_MAX);
+	assert_int_equal(root_open("/proc", &proc), 0);
 	assert_int_equal(loop_new(&loop), 0);
 	opts.host.loop = loop;
 	assert_int_equal(runtimes_new(&opts, &rs), 0);
