@@ -165,16 +165,33 @@ WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_proce
 
 #else
 
+/* The address of the thread's state into PYTHON_AT; 0 for a thread without Python. Not 0 if
+ * unreadable, with the address in PYTHON_AT. */
+WALK_INLINE int python_state(const struct walk_ctx *c, const struct python_way *way)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	mine[PYTHON_AT] = walk_thread_pointer(c->space) + (__u64)(__s64)way->at;
+	if (python_word(c, mine[PYTHON_AT], &mine[PYTHON_AT]))
+		return -1;
+	WALK_FENCE();
+	if (!way->in_array || !mine[PYTHON_AT])
+		return 0;
+	mine[PYTHON_AT] += way->slot;
+	if (python_word(c, mine[PYTHON_AT], &mine[PYTHON_AT]))
+		return -1;
+	WALK_FENCE();
+	return 0;
+}
+
 /* The thread's innermost frame into PYTHON_AT; 0 for a thread without Python. Not 0 if unreadable,
  * with the address in PYTHON_AT. */
 WALK_INLINE int python_begin_thread(const struct walk_ctx *c, const struct python_process *p)
 {
 	__u64 *mine = c->w->aside.of_runtime;
 
-	mine[PYTHON_AT] = walk_thread_pointer(c->space) + (__u64)p->tstate_at;
-	if (python_word(c, mine[PYTHON_AT], &mine[PYTHON_AT]))
+	if (python_state(c, &p->way))
 		return -1;
-	WALK_FENCE();
 	if (!mine[PYTHON_AT])
 		return 0;
 	mine[PYTHON_AT] += p->tstate_frame;

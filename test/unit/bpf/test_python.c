@@ -103,20 +103,20 @@ enum release { R36, R38, R310, R311, R312, R313, R314, N_RELEASES };
 	}
 #define OLD(f_code, f_lasti, filename, lines, first)                                            \
 	{                                                                                       \
-		.loops = LOOPS, .tstate_at = -0x80, .tstate_frame = 24,                         \
+		.loops = LOOPS, .way = {.at = -0x80}, .tstate_frame = 24,                       \
 		.cframe_frame = PYTHON_NO_OFFSET, .frame_previous = 24, .frame_code = f_code,   \
 		.frame_instr = f_lasti, .code_filename = filename, .code_name = (filename) + 8, \
 		.code_qualname = (filename) + 8, .code_lines = lines, .code_first_line = first, \
 		.code_instructions = PYTHON_NO_OFFSET, .activation = PYTHON_EACH_FRAME,         \
 		.instr_is_int = 1,                                                              \
 	}
-#define NEW(state, cframe, previous, code, owner, first_line, instructions, how, tagged)           \
-	{                                                                                          \
-		.loops = LOOPS, .tstate_at = -0x80, .tstate_frame = state, .cframe_frame = cframe, \
-		.frame_previous = previous, .frame_code = code, .frame_instr = 56,                 \
-		.frame_entry = owner, .code_filename = 112, .code_name = 120,                      \
-		.code_qualname = 128, .code_lines = 136, .code_first_line = first_line,            \
-		.code_instructions = instructions, .activation = how, .code_tagged = tagged,       \
+#define NEW(state, cframe, previous, code, owner, first_line, instructions, how, tagged)         \
+	{                                                                                        \
+		.loops = LOOPS, .way = {.at = -0x80}, .tstate_frame = state,                     \
+		.cframe_frame = cframe, .frame_previous = previous, .frame_code = code,          \
+		.frame_instr = 56, .frame_entry = owner, .code_filename = 112, .code_name = 120, \
+		.code_qualname = 128, .code_lines = 136, .code_first_line = first_line,          \
+		.code_instructions = instructions, .activation = how, .code_tagged = tagged,     \
 	}
 
 static const struct python_process releases[N_RELEASES] = {
@@ -474,7 +474,24 @@ static void test_threads(void **state)
 		spell(&w, got);
 		assert_string_equal(got, "nl!nl");
 
-		process.tstate_at = 1;
+		process.way.at = 1;
+		walk_built("nLnL", &python_walk, &w);
+		spell(&w, got);
+		assert_string_equal(got, "nl!nl");
+
+		/* through an array, as in musl */
+		process = releases[release];
+		build("nLnL", "a b");
+		process.way = (struct python_way){.at = -0x78, .in_array = 1, .slot = 16};
+		put_word(THREAD + 8, THREAD - 16);
+		walk_built("nLnL", &python_walk, &w);
+		spell(&w, got);
+		assert_string_equal(got, "nanb");
+		put_word(THREAD + 8, 0);
+		walk_built("nLnL", &python_walk, &w);
+		spell(&w, got);
+		assert_string_equal(got, "nlnl");
+		put_word(THREAD + 8, NOWHERE);
 		walk_built("nLnL", &python_walk, &w);
 		spell(&w, got);
 		assert_string_equal(got, "nl!nl");
