@@ -10,7 +10,10 @@
  * A frame of Python in a stack (frame.h): the first word is the address of the code object. The
  * second word has the check in its upper half and the place in the lower half. The place is the
  * frame's instruction: to 3.10 the field f_lasti as it is, later the distance of instr_ptr (3.11
- * and 3.12: prev_instr) from the code's first instruction.
+ * and 3.12: prev_instr) from the code's first instruction. From 3.14 on, a thread of a build
+ * without the interpreter lock (free-threaded) runs its own copy of the instructions. A code object
+ * has an array of the copies: their number, then their addresses. The place is then the distance
+ * from the copy's first instruction.
  *
  * The check recognizes a code object that was freed and replaced since the sample. It mixes five
  * words of the code object, walk_hash() for each, starting from 0: co_filename, co_name,
@@ -69,10 +72,13 @@ struct python_process {
 	__u16 code_lines;	 /* pointer to the line table; the last of the five words */
 	__u16 code_first_line;	 /* int; a multiple of 4 */
 	__u16 code_instructions; /* the first instruction; 3.11 and later */
+	__u16 frame_copy;	 /* int: the copy of the instructions that the frame runs; a
+				  * multiple of 4, in the word of frame_entry */
+	__u16 code_copies;	 /* pointer to the array of copies; 0: none. The last word read */
 	__u8 activation;	 /* enum python_activation */
 	__u8 instr_is_int;	 /* frame_instr is f_lasti */
 	__u8 code_tagged;	 /* the low bits of frame_code are a tag: 3.14 */
-	__u8 pad[5];
+	__u8 pad[1];
 };
 _Static_assert(sizeof(struct python_process) == 168, "value of the map of Python processes");
 

@@ -410,16 +410,30 @@ static void described(void **state)
 	}
 }
 
+static void put_offset(struct buf *b, size_t word, uint64_t offset)
+{
+	memcpy(b->data + word * sizeof(offset), &offset, sizeof(offset));
+}
+
 /* From 3.14 on, a thread of a build without the lock runs a copy of the instructions. */
 static void free_threaded(void **state)
 {
 	static const struct {
+		const char *what;
 		const char *release;
+		size_t word; /* changed; 0: none */
+		uint64_t value;
 		enum python_offsets_outcome outcome;
+		uint16_t copies;
 	} rows[] = {
-		{"3.13", PYTHON_OFFSETS_OK},
-		{"3.14", PYTHON_OFFSETS_FREE_THREADED},
-		{"3.15", PYTHON_OFFSETS_FREE_THREADED},
+		{"no copies", "3.13", 0, 0, PYTHON_OFFSETS_OK, 0},
+		{"copies", "3.14", 0, 0, PYTHON_OFFSETS_OK, 240},
+		{"an index apart from the owner", "3.14", 38, 64, PYTHON_OFFSETS_ODD, 0},
+		{"an index behind the frame", "3.14", 38, 128, PYTHON_OFFSETS_ODD, 0},
+		{"an index beside a word", "3.14", 38, 74, PYTHON_OFFSETS_ODD, 0},
+		{"an array before the line table", "3.14", 49, 104, PYTHON_OFFSETS_ODD, 0},
+		{"an array behind the code object", "3.14", 49, 256, PYTHON_OFFSETS_ODD, 0},
+		{"not checked", "3.15", 0, 0, PYTHON_OFFSETS_FREE_THREADED, 0},
 	};
 
 	(void)state;
@@ -427,11 +441,26 @@ static void free_threaded(void **state)
 		_cleanup_(buf_deinit) struct buf b = BUF_INIT(BYTES);
 		struct python_layout layout;
 
+		row_begin(rows[i].what);
 		read_offsets(rows[i].release, &b);
 		assert_int_equal(python_layout_of_offsets(b.data, b.len, &layout),
 				 PYTHON_OFFSETS_OK);
+		assert_int_equal(layout.process.code_copies, 0);
 		b.data[2 * 8] = 1;
+		if (rows[i].copies || rows[i].word) { /* as in such a build of 3.14 */
+			put_offset(&b, 36, 78);
+			put_offset(&b, 38, 72);
+			put_offset(&b, 39, 264);
+			put_offset(&b, 49, 240);
+		}
+		if (rows[i].word)
+			put_offset(&b, rows[i].word, rows[i].value);
 		assert_int_equal(python_layout_of_offsets(b.data, b.len, &layout), rows[i].outcome);
+		if (rows[i].outcome)
+			continue;
+		assert_int_equal(layout.process.code_copies, rows[i].copies);
+		assert_int_equal(layout.string_kind, rows[i].copies ? 8 : 2);
+		assert_int_equal(layout.process.frame_copy, rows[i].copies ? 72 : 0);
 	}
 }
 
