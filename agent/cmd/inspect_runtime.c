@@ -53,44 +53,51 @@ struct looking {
 	int v8_outcome; /* of a process without Python and Java */
 };
 
+/* clang-format off */
 static const char help[] =
 	"usage: podprof inspect runtime [--json] [--proc-root PATH] PID\n"
 	"\n"
-	"Shows the Python interpreter of a process: the release, the source of its layout, the\n"
-	"addresses of the evaluation loop, and the Python frames of each thread, innermost "
-	"first.\n"
-	"The process is not stopped, so the frames of a busy thread may not belong together.\n"
-	"Or the Java virtual machine (HotSpot): the release, the addresses of the code heaps and "
-	"of\n"
-	"the interpreter. Or V8 (Node): the release, and the addresses of its builtins.\n"
+	"Shows the language runtime of a process:\n"
+	"  Python   the release, the source of its layout, the addresses of the evaluation loop,\n"
+	"           and the Python frames of each thread, innermost first. The process is not\n"
+	"           stopped, so the frames of a busy thread may not belong together.\n"
+	"  HotSpot  the release, the addresses of the code heaps and of the interpreter.\n"
+	"  V8       the release, and the addresses of its builtins.\n"
 	"\n"
-	"states: ok; absent (none); version (a release other than Python 3.6 to 3.15 or Java "
-	"11\n"
-	"and later, or no final one); free_threaded (of 3.14 and later); offsets, no_runtime, "
-	"no_loop, malformed (the "
-	"file is not "
-	"understood);\n"
-	"machine; not_ready (no thread runs Python yet); odd, unreadable (the memory of the "
-	"process\n"
-	"contradicts the layout); no_state (the pointer to a thread's state was not found); gone;\n"
-	"denied. Of V8: compressed (pointers of 32 bits); no_builtins (their addresses are not\n"
-	"known).\n"
+	"state:\n"
+	"  ok             podprof shows functions\n"
+	"  absent         no runtime\n"
+	"  version        a release other than Python 3.6 to 3.15, Java 8 and later, Node 16 and\n"
+	"                 later, or no final one\n"
+	"  free_threaded  Python 3.15 without the interpreter lock\n"
+	"  machine        another machine than x86-64\n"
+	"  compressed     V8 with pointers of 32 bits\n"
+	"  no_builtins    the addresses of V8's builtins are not known\n"
+	"  offsets, no_runtime, no_loop, malformed\n"
+	"                 podprof does not understand the file\n"
+	"  odd, unreadable\n"
+	"                 the memory of the process contradicts the layout\n"
+	"  not_ready      no thread runs Python yet\n"
+	"  no_state       the pointer to a thread's state was not found\n"
+	"  gone           the process has ended, or runs another program\n"
+	"  denied         podprof may not read the process\n"
 	"\n"
-	"  --json            one JSON object: "
-	"{\"state\",\"path\",\"version\",\"offsets\",\"bias\",\n"
-	"                    \"loops\":[{\"start\",\"limit\"}],\"state_at\",\"threads\":"
-	"[{\"thread\",\n"
-	"                    \"tid\",\"frames\":[{\"name\",\"file\",\"line\",\"start_line\"}]}]}; "
-	"null for\n"
-	"                    unknown values; state_at: the pointer to the thread's state, from\n"
-	"                    the thread pointer on. For Java "
-	"{\"state\",\"runtime\",\"path\",\"version\",\n"
-	"                    \"bias\",\"heaps\":[{\"start\",\"limit\"}],\"interpreter\":"
-	"{\"start\",\n"
-	"                    \"limit\"}}. For V8 {\"state\",\"runtime\",\"path\",\"version\",\n"
-	"                    \"bias\",\"builtins\":[{\"start\",\"limit\"}]}\n"
+	"  --json            one JSON object; null for unknown values:\n"
+	"                    Python   {\"state\",\"runtime\",\"path\",\"version\",\"offsets\",\n"
+	"                             \"bias\",\"loops\":[{\"start\",\"limit\"}],\"state_at\",\n"
+	"                             \"state_slot\",\"threads\":[{\"thread\",\"tid\",\n"
+	"                             \"subinterpreter\",\"frames\":[{\"name\",\"file\",\"line\",\n"
+	"                             \"start_line\"}]}]}\n"
+	"                    HotSpot  {\"state\",\"runtime\",\"path\",\"version\",\"bias\",\n"
+	"                             \"heaps\":[{\"start\",\"limit\"}],\"interpreter\":{\"start\",\n"
+	"                             \"limit\"}}\n"
+	"                    V8       {\"state\",\"runtime\",\"path\",\"version\",\"bias\",\n"
+	"                             \"builtins\":[{\"start\",\"limit\"}]}\n"
+	"                    state_at: the pointer to the thread's state, from the thread pointer\n"
+	"                    on. With musl: a pointer to an array, with the pointer at state_slot\n"
 	"  --proc-root PATH  the host's /proc (/proc)\n"
 	"  --help            this text\n";
+/* clang-format on */
 
 static void looking_deinit(struct looking *l)
 {
@@ -162,7 +169,7 @@ static json_t *json_of_all(struct looking *l)
 						       view_hex(t->process.loops[i][1])));
 	for (size_t i = 0; ok && i < l->threads->n; i++)
 		json_array_append_new(threads, json_of_thread(l, &l->threads->items[i]));
-	return json_pack("{s:s, s:s?, s:o, s:o, s:s?, s:o, s:o, s:o, s:o}", "state",
+	return json_pack("{s:s, s:s?, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o}", "state",
 			 python_outcome_name(l->outcome), "runtime",
 			 l->outcome == PYTHON_ABSENT ? NULL : "python", "path", view_text(t->path),
 			 "version", json_of_version(&t->image.layout), "offsets",
@@ -170,7 +177,10 @@ static json_t *json_of_all(struct looking *l)
 			 : t->image.layout.is_described ? "described by the image"
 							: "by version",
 			 "bias", ok ? view_hex(t->bias) : json_null(), "loops", loops, "state_at",
-			 ok ? json_integer(t->process.tstate_at) : json_null(), "threads", threads);
+			 ok ? json_integer(t->process.way.at) : json_null(), "state_slot",
+			 ok && t->process.way.in_array ? json_integer(t->process.way.slot)
+						       : json_null(),
+			 "threads", threads);
 }
 
 static void print_thread(const json_t *thread)
@@ -273,7 +283,8 @@ static int print(json_t *all, bool json)
 			     "{offsets}\n]");
 	json_array_foreach(json_object_get(all, "loops"), i, item)
 		view_print_text(item, "loop     {start} - {limit}\n");
-	view_print_text(all, "[state_at?pointer  thread pointer + {state_at}\n]");
+	view_print_text(all, "[state_at?pointer  thread pointer + {state_at}\n]"
+			     "[state_slot?array    of musl, the state is at {state_slot}\n]");
 	json_array_foreach(json_object_get(all, "threads"), i, item)
 		print_thread(item);
 	json_decref(all);

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Where a thread has the pointer to its state is a fact of the process: the number of a pthread
- * key, which the interpreter makes early. So the walker gets the places of the first keys, and
- * takes the one whose state names the thread. From 3.15 on the pointer is a thread-local variable.
- * Its place is learnt from a process that lived long enough, and is the same in each process whose
- * libraries were loaded in the same order.
+ * key, which the interpreter makes early. So the walker gets the places of the first keys of glibc
+ * and musl, and takes the one whose state names the thread. From 3.15 on the pointer is a
+ * thread-local variable. Its place is learnt from a process that lived long enough, and is the same
+ * in each process whose libraries were loaded in the same order.
  */
 #include "runtimes/python_excerpt.h"
 
 #include <elf.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "runtimes/python_process.h"
 #include "shared/stack_dump.h"
 
-/* glibc on x86-64: the value of the first key, and the distance to the next. */
-#define KEY_FIRST    792
-#define KEY_DISTANCE 16
 /* The first release without a key. */
 #define NO_KEY_SINCE 0x030f
 /* Of the words of a PYTHON_PART_FRAME. */
@@ -24,13 +22,24 @@
 #define WORD_ENTRY   3
 #define WORD_CHECK   4
 
-static void add_state(struct python_exe *exe, int64_t tstate_at)
+/* x86-64: the values of the first keys. glibc has each in struct pthread, 16 bytes from the one
+ * before; musl has a pointer to their array there. */
+static const struct python_way of_keys[] = {
+	{.at = 792},
+	{.at = 808},
+	{.at = 128, .in_array = 1, .slot = 0},
+	{.at = 128, .in_array = 1, .slot = 8},
+	{.at = 824},
+};
+_Static_assert(array_size(of_keys) < PYTHON_WAYS_MAX, "and a known one");
+
+static void add_way(struct python_exe *exe, struct python_way way)
 {
-	for (size_t i = 0; i < PYTHON_STATES_MAX; i++) {
-		if (exe->tstate_at[i] == tstate_at)
+	for (size_t i = 0; i < PYTHON_WAYS_MAX; i++) {
+		if (memcmp(&exe->ways[i], &way, sizeof(way)) == 0)
 			return;
-		if (!exe->tstate_at[i]) {
-			exe->tstate_at[i] = tstate_at;
+		if (!exe->ways[i].at) {
+			exe->ways[i] = way;
 			return;
 		}
 	}
@@ -55,10 +64,10 @@ bool python_excerpt_exe(const struct python_image *image, const struct python_ta
 		.string_kind = layout->string_kind,
 	};
 	if (known)
-		add_state(ret, known->process.tstate_at);
-	for (int i = 0; layout->version < NO_KEY_SINCE && i < PYTHON_STATES_MAX; i++)
-		add_state(ret, KEY_FIRST + i * KEY_DISTANCE);
-	return ret->tstate_at[0];
+		add_way(ret, known->process.way);
+	for (size_t i = 0; layout->version < NO_KEY_SINCE && i < array_size(of_keys); i++)
+		add_way(ret, of_keys[i]);
+	return ret->ways[0].at;
 }
 
 bool python_excerpt_target(const struct python_image *image, uint64_t bias, const uint8_t *bytes,
@@ -70,7 +79,9 @@ bool python_excerpt_target(const struct python_image *image, uint64_t bias, cons
 	while ((part = stack_dump_next_part(bytes, n, &at)))
 		if (part->what == PYTHON_PART_THREAD) {
 			*ret = (struct python_target){.image = *image, .bias = bias};
-			ret->process = python_process_of_image(image, bias, (int64_t)part->at);
+			/* the excerpt has the frames: the way is not gone again */
+			ret->process = python_process_of_image(
+				image, bias, (struct python_way){.at = (int32_t)part->at});
 			return true;
 		}
 	return false;

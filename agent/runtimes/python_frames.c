@@ -11,6 +11,7 @@ struct raw_frame {
 	uint64_t previous;
 	uint64_t code;
 	uint64_t instr;
+	uint32_t copy;
 	uint8_t owner;
 };
 
@@ -22,21 +23,43 @@ static int read_frame(struct memory *m, const struct python_process *p, uint64_t
 		{at + p->frame_code, &ret->code, 8},
 		{at + p->frame_instr, &ret->instr, p->instr_is_int ? 4 : 8},
 		{at + p->frame_entry, &ret->owner, 1},
+		{at + p->frame_copy, &ret->copy, 4},
 	};
+	const size_t n = p->activation == PYTHON_EACH_FRAME ? 3 : p->code_copies ? 5 : 4;
 
 	*ret = (struct raw_frame){0};
-	return python_outcome_of_memory(
-		memory_read_ranges(m, ranges, p->activation == PYTHON_EACH_FRAME ? 3 : 4));
+	return python_outcome_of_memory(memory_read_ranges(m, ranges, n));
 }
 
-static struct python_frame frame_of(const struct python_process *p, const struct raw_frame *raw)
+/* The first instruction of what the frame runs: the code's own, or a thread's copy. */
+static int read_instructions(struct memory *m, const struct python_process *p, uint64_t code,
+			     uint32_t copy, uint64_t *ret)
+{
+	uint64_t array = 0;
+	int r;
+
+	*ret = code + p->code_instructions;
+	if (!p->code_copies)
+		return 0;
+	r = memory_read(m, code + p->code_copies, &array, sizeof(array));
+	if (!r)
+		r = memory_read(m, array + 8 + 8 * (uint64_t)copy, ret, sizeof(*ret));
+	return python_outcome_of_memory(r);
+}
+
+static int read_place(struct memory *m, const struct python_process *p, const struct raw_frame *raw,
+		      struct python_frame *ret)
 {
 	const uint64_t code = p->code_tagged ? raw->code & ~PYTHON_CODE_TAG : raw->code;
-	uint64_t place = raw->instr;
+	uint64_t first = 0;
+	int r = 0;
 
 	if (p->code_instructions != PYTHON_NO_OFFSET)
-		place -= code + p->code_instructions;
-	return (struct python_frame){.code = code, .place = (int32_t)(uint32_t)place};
+		r = read_instructions(m, p, code, raw->copy, &first);
+	if (!r)
+		*ret = (struct python_frame){.code = code,
+					     .place = (int32_t)(uint32_t)(raw->instr - first)};
+	return r;
 }
 
 /* The address of the innermost frame; 0: none. */
@@ -63,8 +86,10 @@ int python_frames_read(struct memory *m, const struct python_process *process, u
 		r = read_frame(m, process, at, &raw);
 		if (r)
 			break;
-		if (process->activation != PYTHON_OWNER || raw.owner < PYTHON_OWNER_LOOP)
-			ret[(*ret_n)++] = frame_of(process, &raw);
+		if (process->activation != PYTHON_OWNER || raw.owner < PYTHON_OWNER_LOOP) {
+			r = read_place(m, process, &raw, &ret[*ret_n]);
+			*ret_n += !r;
+		}
 		at = raw.previous;
 	}
 	return r;

@@ -19,7 +19,7 @@ enum python_outcome {
 	PYTHON_OK = 0,
 	PYTHON_ABSENT,	      /* no CPython */
 	PYTHON_VERSION,	      /* an unknown release, or no final one */
-	PYTHON_FREE_THREADED, /* a build without GIL, since 3.14 */
+	PYTHON_FREE_THREADED, /* a build without GIL, of 3.15 */
 	PYTHON_OFFSETS,	      /* its description of itself is wrong */
 	PYTHON_NO_RUNTIME,    /* the list of interpreters was not found */
 	PYTHON_NO_LOOP,	      /* the evaluation loop was not found */

@@ -10,7 +10,8 @@
  *
  * A build without the interpreter lock (free-threaded) has other offsets: its objects have a longer
  * head. In 3.13 nothing else differs. From 3.14 on, a thread runs a copy of the code's
- * instructions, so the place of a frame needs the copy's address, which the walker does not read.
+ * instructions: the code object has an array of the copies, and the frame an index. 3.15 is
+ * refused, because no such build of it was at hand to check.
  *
  * Sources: CPython's headers, in Include/internal and Include/cpython.
  */
@@ -115,12 +116,16 @@ bool python_layout_of_version(uint16_t version, struct python_layout *ret)
 #define WORD_FREE_THREADED 2
 /* The first release whose free-threaded builds copy instructions. */
 #define VERSION_OF_COPIES  0x030e
+/* No such word: a free-threaded build of the release is refused. */
+#define WORD_NONE	   0
 
 /* PY_VERSION_HEX of a final release ends in 0xf0, of candidates in 0xcN, of betas in 0xbN. */
 #define RELEASE_LEVEL(hex) ((hex) >> 4 & 0xf)
 #define RELEASE_FINAL	   0xf
 /* The pointer to the characters, the last member of a string that is not compact. */
 #define STRING_POINTER	   8
+/* The kind's lowest bit in free-threaded builds that copy instructions: `interned` is a byte. */
+#define STRING_KIND_COPIES 8
 /* Offsets are below PYTHON_NO_OFFSET, and an aligned structure is shorter. */
 #define OFFSET_LIMIT	   0xfff0u
 
@@ -172,22 +177,38 @@ static const struct member {
 	{STRING, TO(string_ascii), 1},
 };
 
-/* Indexes of words: of the structures' sizes, and of the members, in the order above. */
+/* The members of free-threaded builds that copy instructions. */
+static const struct member copy_members[] = {
+	{FRAME, TO(process.frame_copy), 4},
+	{CODE, TO(process.code_copies), 8},
+};
+
+/* Indexes of words: of the structures' sizes, and of the members, in the orders above. */
 static const struct description {
 	uint16_t version;
 	bool code_tagged;
 	uint8_t sizes[STRUCTURE_MAX];
 	uint8_t words[array_size(members)];
+	uint8_t copy_words[array_size(copy_members)];
 } descriptions[] = {
-	{0x030d, false, {3, 6, 19, 28, 34, 44, 46, 64, 67}, {5,	 8,  9,	 21, 22, 23, 24, 25, 29,
-							     30, 31, 33, 35, 36, 37, 38, 39, 43,
-							     45, 47, 65, 66, 68, 69, 70}},
-	{0x030e, true, {3, 6, 22, 31, 39, 50, 52, 74, 77}, {5,	8,  9,	24, 25, 26, 27, 28, 32,
-							    33, 34, 36, 40, 41, 42, 43, 44, 48,
-							    51, 53, 75, 76, 78, 79, 80}},
-	{0x030f, true, {3, 6, 22, 39, 47, 58, 60, 86, 89}, {5,	8,  9,	24, 25, 26, 30, 31, 40,
-							    41, 42, 44, 48, 49, 50, 51, 52, 56,
-							    59, 61, 87, 88, 90, 91, 92}},
+	{0x030d,
+	 false,
+	 {3, 6, 19, 28, 34, 44, 46, 64, 67},
+	 {5,  8,  9,  21, 22, 23, 24, 25, 29, 30, 31, 33, 35,
+	  36, 37, 38, 39, 43, 45, 47, 65, 66, 68, 69, 70},
+	 {0}},
+	{0x030e,
+	 true,
+	 {3, 6, 22, 31, 39, 50, 52, 74, 77},
+	 {5,  8,  9,  24, 25, 26, 27, 28, 32, 33, 34, 36, 40,
+	  41, 42, 43, 44, 48, 51, 53, 75, 76, 78, 79, 80},
+	 {38, 49}},
+	{0x030f,
+	 true,
+	 {3, 6, 22, 39, 47, 58, 60, 86, 89},
+	 {5,  8,  9,  24, 25, 26, 30, 31, 40, 41, 42, 44, 48,
+	  49, 50, 51, 52, 56, 59, 61, 87, 88, 90, 91, 92},
+	 {WORD_NONE}},
 };
 
 /* Offsets end here, in a structure of any size: an uint16_t has to hold them, and the walker reads
@@ -207,21 +228,39 @@ static uint64_t word_at(const uint8_t *bytes, size_t n, size_t index)
 	return word;
 }
 
-/* Copies the offsets, if each member is aligned and lies in its structure. */
+/* Copies the offset of a member, if it is aligned and lies in its structure. */
+static bool take_member(const struct description *d, const struct member *m, size_t word,
+			const uint8_t *bytes, size_t n, struct python_layout *ret)
+{
+	const uint64_t size = word_at(bytes, n, d->sizes[m->of]);
+	const uint64_t end = size < limits[m->of] ? size : limits[m->of];
+	const uint64_t offset = word_at(bytes, n, word);
+
+	if (offset >= end || m->bytes > end - offset || offset % m->bytes)
+		return false;
+	memcpy((uint8_t *)ret + m->to, &(uint16_t){(uint16_t)offset}, sizeof(uint16_t));
+	return true;
+}
+
 static bool take_members(const struct description *d, const uint8_t *bytes, size_t n,
 			 struct python_layout *ret)
 {
-	for (size_t i = 0; i < array_size(members); i++) {
-		const struct member *m = &members[i];
-		const uint64_t size = word_at(bytes, n, d->sizes[m->of]);
-		const uint64_t end = size < limits[m->of] ? size : limits[m->of];
-		const uint64_t offset = word_at(bytes, n, d->words[i]);
-
-		if (offset >= end || m->bytes > end - offset || offset % m->bytes)
+	for (size_t i = 0; i < array_size(members); i++)
+		if (!take_member(d, &members[i], d->words[i], bytes, n, ret))
 			return false;
-		memcpy((uint8_t *)ret + m->to, &(uint16_t){(uint16_t)offset}, sizeof(uint16_t));
-	}
 	return true;
+}
+
+/* The walker has the index with the owner, and reads a code object up to the array's pointer. */
+static bool take_copies(const struct description *d, const uint8_t *bytes, size_t n,
+			struct python_layout *ret)
+{
+	const struct python_process *p = &ret->process;
+
+	for (size_t i = 0; i < array_size(copy_members); i++)
+		if (!take_member(d, &copy_members[i], d->copy_words[i], bytes, n, ret))
+			return false;
+	return p->frame_copy / 8 == p->frame_entry / 8 && p->code_copies > p->code_lines;
 }
 
 enum python_offsets_outcome python_layout_of_offsets(const void *bytes, size_t n,
@@ -238,6 +277,7 @@ enum python_offsets_outcome python_layout_of_offsets(const void *bytes, size_t n
 		.lines = PYTHON_LOCATIONS,
 	};
 	uint64_t string_size;
+	bool copies;
 
 	if (n < COOKIE_BYTES || memcmp(bytes, COOKIE, COOKIE_BYTES) != 0)
 		return PYTHON_OFFSETS_ABSENT;
@@ -246,14 +286,18 @@ enum python_offsets_outcome python_layout_of_offsets(const void *bytes, size_t n
 			d = &descriptions[i];
 	if (!d || RELEASE_LEVEL(release) != RELEASE_FINAL)
 		return PYTHON_OFFSETS_VERSION;
-	if (word_at(bytes, n, WORD_FREE_THREADED) != 0 && layout.version >= VERSION_OF_COPIES)
+	copies = word_at(bytes, n, WORD_FREE_THREADED) != 0 && layout.version >= VERSION_OF_COPIES;
+	if (copies && d->copy_words[0] == WORD_NONE)
 		return PYTHON_OFFSETS_FREE_THREADED;
 	string_size = word_at(bytes, n, d->sizes[STRING]);
-	if (!take_members(d, bytes, n, &layout) || string_size >= OFFSET_LIMIT ||
+	if (!take_members(d, bytes, n, &layout) || (copies && !take_copies(d, bytes, n, &layout)) ||
+	    string_size >= OFFSET_LIMIT ||
 	    string_size < (uint64_t)layout.string_ascii + STRING_POINTER)
 		return PYTHON_OFFSETS_ODD;
 	layout.string_wide = (uint16_t)(string_size - STRING_POINTER);
 	layout.process.code_tagged = d->code_tagged;
+	if (copies)
+		layout.string_kind = STRING_KIND_COPIES;
 	*ret = layout;
 	return PYTHON_OFFSETS_OK;
 }

@@ -70,7 +70,7 @@ enum python_offsets_outcome {
 	PYTHON_OFFSETS_OK = 0,
 	PYTHON_OFFSETS_ABSENT,	      /* no _Py_DebugOffsets */
 	PYTHON_OFFSETS_VERSION,	      /* an unknown release, or no final one */
-	PYTHON_OFFSETS_FREE_THREADED, /* a build without GIL, since 3.14 */
+	PYTHON_OFFSETS_FREE_THREADED, /* a build without GIL, of 3.15 */
 	PYTHON_OFFSETS_ODD,	      /* offsets outside of their structures */
 	PYTHON_OFFSETS_OUTCOME_MAX,
 };

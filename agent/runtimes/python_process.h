@@ -14,9 +14,9 @@
 
 struct memory;
 
-/* The walker's record of a process with @image at @bias. @tstate_at is not verified. */
+/* The walker's record of a process with @image at @bias. @way is not verified. */
 struct python_process python_process_of_image(const struct python_image *image, uint64_t bias,
-					      int64_t tstate_at);
+					      struct python_way way);
 
 /**
  * python_process_attach() - make the record of a process

@@ -16,6 +16,9 @@ struct memory;
 #define PYTHON_INTERPRETERS_MAX 256
 /* Thread states of a process. Reached: the others are not listed. */
 #define PYTHON_THREADS_MAX	1024
+/* Threads whose frames and blocks are read to verify a process. Reached: the others are not needed.
+ */
+#define PYTHON_PROBED_THREADS	16
 
 /**
  * struct python_thread - a thread state

@@ -209,18 +209,14 @@ static __always_inline int excerpt_frame(struct stack_dump_record *c, const stru
 
 /* ---------------------------------------------------------------- the thread */
 
-/* Whether the pointer to the thread's state is at @tstate_at. */
-static __always_inline int excerpt_is_state(const struct python_exe *exe,
-					    const struct walk_ctx *walk, __s64 tstate_at)
+/* Whether @way leads to the thread's state. */
+static __always_inline int excerpt_is_way(const struct python_exe *exe, const struct walk_ctx *walk,
+					  const struct python_way *way)
 {
 	const __u64 self = walk_thread_pointer(NULL);
 	__u64 *mine = walk->w->aside.of_runtime;
 
-	if (!tstate_at || !self)
-		return 0;
-	mine[PYTHON_AT] = self + (__u64)tstate_at;
-	if (python_word(walk, mine[PYTHON_AT], &mine[PYTHON_AT]) ||
-	    !python_plausible(mine[PYTHON_AT]))
+	if (!way->at || !self || python_state(walk, way) || !python_plausible(mine[PYTHON_AT]))
 		return 0;
 	mine[PYTHON_AT] += exe->thread_id;
 	if (python_word(walk, mine[PYTHON_AT], &mine[PYTHON_AT]))
@@ -234,16 +230,16 @@ static __always_inline int excerpt_thread(struct stack_dump_record *c, const str
 	__u64 *mine = s->walk.aside.of_runtime;
 	struct stack_dump_part *part;
 
-	s->python.tstate_at = 0;
-	for (int i = 0; i < PYTHON_STATES_MAX; i++)
-		if (excerpt_is_state(exe, walk, exe->tstate_at[i])) {
-			s->python.tstate_at = exe->tstate_at[i];
+	s->python.way.at = 0;
+	for (int i = 0; i < PYTHON_WAYS_MAX; i++)
+		if (excerpt_is_way(exe, walk, &exe->ways[i])) {
+			s->python.way = exe->ways[i];
 			break;
 		}
 	WALK_FENCE();
 	mine[PYTHON_CFRAME] = 0;
 	mine[PYTHON_OUTER] = 0;
-	if (!s->python.tstate_at || python_begin_thread(walk, &s->python))
+	if (!s->python.way.at || python_begin_thread(walk, &s->python))
 		return -1;
 	part = excerpt_room(c, sizeof(*part) + PYTHON_THREAD_WORDS * 8);
 	if (!part)
@@ -251,7 +247,7 @@ static __always_inline int excerpt_thread(struct stack_dump_record *c, const str
 	((__u64 *)(void *)(part + 1))[0] = mine[PYTHON_AT];
 	((__u64 *)(void *)(part + 1))[1] = mine[PYTHON_CFRAME];
 	((__u64 *)(void *)(part + 1))[2] = mine[PYTHON_OUTER];
-	excerpt_head(c, part, (__u64)s->python.tstate_at, PYTHON_PART_THREAD,
+	excerpt_head(c, part, (__u64)(__s64)s->python.way.at, PYTHON_PART_THREAD,
 		     PYTHON_THREAD_WORDS * 8);
 	WALK_FENCE();
 	return 0;

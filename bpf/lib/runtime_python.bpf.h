@@ -165,16 +165,33 @@ WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_proce
 
 #else
 
+/* The address of the thread's state into PYTHON_AT; 0 for a thread without Python. Not 0 if
+ * unreadable, with the address in PYTHON_AT. */
+WALK_INLINE int python_state(const struct walk_ctx *c, const struct python_way *way)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	mine[PYTHON_AT] = walk_thread_pointer(c->space) + (__u64)(__s64)way->at;
+	if (python_word(c, mine[PYTHON_AT], &mine[PYTHON_AT]))
+		return -1;
+	WALK_FENCE();
+	if (!way->in_array || !mine[PYTHON_AT])
+		return 0;
+	mine[PYTHON_AT] += way->slot;
+	if (python_word(c, mine[PYTHON_AT], &mine[PYTHON_AT]))
+		return -1;
+	WALK_FENCE();
+	return 0;
+}
+
 /* The thread's innermost frame into PYTHON_AT; 0 for a thread without Python. Not 0 if unreadable,
  * with the address in PYTHON_AT. */
 WALK_INLINE int python_begin_thread(const struct walk_ctx *c, const struct python_process *p)
 {
 	__u64 *mine = c->w->aside.of_runtime;
 
-	mine[PYTHON_AT] = walk_thread_pointer(c->space) + (__u64)p->tstate_at;
-	if (python_word(c, mine[PYTHON_AT], &mine[PYTHON_AT]))
+	if (python_state(c, &p->way))
 		return -1;
-	WALK_FENCE();
 	if (!mine[PYTHON_AT])
 		return 0;
 	mine[PYTHON_AT] += p->tstate_frame;
@@ -242,11 +259,32 @@ WALK_INLINE __u64 python_code_word(const struct walk_ctx *c, __u64 off)
 	return walk_room(c)->object[(off / 8) & (WALK_OBJECT_WORDS - 1)];
 }
 
+/* Moves the frame's instruction from its thread's copy to the code object, which was read last. Not
+ * 0 if unreadable. */
+WALK_INLINE int python_uncopy(const struct walk_ctx *c, const struct python_process *p, __u64 code)
+{
+	struct walk_room *room = walk_room(c);
+	__u64 *frame = c->w->aside.of_frame;
+	const __u64 first = room->object[0];
+	__u64 copy = (__u32)(frame[PYTHON_ENTRY] >> (p->frame_copy & 4) * 8);
+
+	if (!p->code_copies)
+		return 0;
+	copy = python_code_word(c, p->code_copies) + 8 + copy * 8;
+	if (python_word(c, copy, &copy))
+		return -1;
+	WALK_FENCE();
+	room->object[0] = first;
+	frame[PYTHON_INSTR] += code + p->code_instructions - copy;
+	return 0;
+}
+
 /* The check of the code object at @code. Not 0 if unreadable. */
 WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_process *p, __u64 code,
 			     __u64 *ret)
 {
-	const __u64 n = ((__u64)p->code_lines & (PYTHON_CODE_BYTES - 8)) + 8;
+	const __u64 last = p->code_copies ? p->code_copies : p->code_lines;
+	const __u64 n = (last & (PYTHON_CODE_BYTES - 8)) + 8;
 	__u64 hash = 0;
 
 	if (window_read(c->space, walk_room(c)->object, n, code))
@@ -258,7 +296,7 @@ WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_proce
 	hash = walk_hash(hash, (__u32)(python_code_word(c, p->code_first_line) >>
 				       (p->code_first_line & 4) * 8));
 	*ret = hash >> 32;
-	return 0;
+	return python_uncopy(c, p, code);
 }
 
 #endif

@@ -10,7 +10,10 @@
  * A frame of Python in a stack (frame.h): the first word is the address of the code object. The
  * second word has the check in its upper half and the place in the lower half. The place is the
  * frame's instruction: to 3.10 the field f_lasti as it is, later the distance of instr_ptr (3.11
- * and 3.12: prev_instr) from the code's first instruction.
+ * and 3.12: prev_instr) from the code's first instruction. From 3.14 on, a thread of a build
+ * without the interpreter lock (free-threaded) runs its own copy of the instructions. A code object
+ * has an array of the copies: their number, then their addresses. The place is then the distance
+ * from the copy's first instruction.
  *
  * The check recognizes a code object that was freed and replaced since the sample. It mixes five
  * words of the code object, walk_hash() for each, starting from 0: co_filename, co_name,
@@ -45,10 +48,18 @@ enum python_activation {
 /* Owners from here on are the interpreter's own: the frame is not a function's. */
 #define PYTHON_OWNER_LOOP 3
 
+/* The way from the thread pointer to the pointer to the thread's state. */
+struct python_way {
+	__s32 at;	/* from the thread pointer, a multiple of 8: the pointer. 0: no way */
+	__u16 in_array; /* the word there leads to an array instead (musl): 1, and ... */
+	__u16 slot;	/* ... the pointer's offset in the array, a multiple of 8 */
+};
+_Static_assert(sizeof(struct python_way) == 8, "in the maps of Python");
+
 struct python_process {
 	__u64 loops[PYTHON_LOOPS_MAX][2]; /* [begin, end) of the evaluation loop's parts, addresses
 					   * of the process; zeros behind the last */
-	__s64 tstate_at; /* address of the pointer to the thread state, minus the thread pointer */
+	struct python_way way;
 	__u16 tstate_frame;	 /* in the thread state: pointer to the frame, or to the cframe */
 	__u16 cframe_frame;	 /* in the cframe: pointer to the frame; PYTHON_NO_OFFSET: none */
 	__u16 frame_previous;	 /* a multiple of 8, as are all pointers' */
@@ -61,10 +72,13 @@ struct python_process {
 	__u16 code_lines;	 /* pointer to the line table; the last of the five words */
 	__u16 code_first_line;	 /* int; a multiple of 4 */
 	__u16 code_instructions; /* the first instruction; 3.11 and later */
+	__u16 frame_copy;	 /* int: the copy of the instructions that the frame runs; a
+				  * multiple of 4, in the word of frame_entry */
+	__u16 code_copies;	 /* pointer to the array of copies; 0: none. The last word read */
 	__u8 activation;	 /* enum python_activation */
 	__u8 instr_is_int;	 /* frame_instr is f_lasti */
 	__u8 code_tagged;	 /* the low bits of frame_code are a tag: 3.14 */
-	__u8 pad[5];
+	__u8 pad[1];
 };
 _Static_assert(sizeof(struct python_process) == 168, "value of the map of Python processes");
 
@@ -76,11 +90,11 @@ _Static_assert(sizeof(struct python_process) == 168, "value of the map of Python
  * id, which proves it.
  */
 
-/* Programs with CPython, 240 bytes of kernel memory each. Reached: all are forgotten, and learnt
+/* Programs with CPython, 256 bytes of kernel memory each. Reached: all are forgotten, and learnt
  * again. */
 #define PYTHON_EXES_MAX	      1024
 /* Candidates. Reached: a process with another place has native frames until the agent reads it. */
-#define PYTHON_STATES_MAX     4
+#define PYTHON_WAYS_MAX	      6
 /* Frames in an excerpt. Reached: the others are `[python: unreadable]`. */
 #define PYTHON_EXCERPT_FRAMES 96
 /* Nanoseconds that a process with CPython has excerpts beside its walks: the names of a process
@@ -88,22 +102,22 @@ _Static_assert(sizeof(struct python_process) == 168, "value of the map of Python
 #define PYTHON_YOUNG_NS	      5000000000ull
 
 struct python_exe {
-	struct python_process process;	    /* without loops and tstate_at */
-	__s64 tstate_at[PYTHON_STATES_MAX]; /* candidates; zeros behind the last */
-	__u16 thread_id;		    /* in the thread state */
-	__u16 string_length;		    /* characters */
-	__u16 string_state;		    /* int with the width of a character */
-	__u16 string_data;		    /* the last place where the characters may begin */
+	struct python_process process;		 /* without loops and way */
+	struct python_way ways[PYTHON_WAYS_MAX]; /* candidates; zeros behind the last */
+	__u16 thread_id;			 /* in the thread state */
+	__u16 string_length;			 /* characters */
+	__u16 string_state;			 /* int with the width of a character */
+	__u16 string_data;			 /* the last place where the characters may begin */
 	__u16 bytes_length;
 	__u16 bytes_data;
 	__u8 string_kind; /* the width's lowest bit in string_state */
 	__u8 pad[3];
 };
-_Static_assert(sizeof(struct python_exe) == 216, "value of the map of programs with Python");
+_Static_assert(sizeof(struct python_exe) == 232, "value of the map of programs with Python");
 
 /* The parts of an excerpt. */
 enum python_part {
-	PYTHON_PART_THREAD, /* at: tstate_at; PYTHON_THREAD_WORDS words: the first frame, the
+	PYTHON_PART_THREAD, /* at: of the way; PYTHON_THREAD_WORDS words: the first frame, the
 			       cframe, the frame of the cframe before, each 0 if there is none */
 	PYTHON_PART_FRAME,  /* at: address; PYTHON_FRAME_WORDS words: the caller's frame, the code
 			       object without tag, the words around instr and entry, the check.

@@ -47,7 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	flatmemory_init(&fm, data + 2, size - 2);
 	fm.wraps = data[0] & 1;
 	if (!python_process_attach(&fm.memory, &image, 0, &process, &threads) &&
-	    (!threads.n || threads.n > PYTHON_THREADS_MAX || process.tstate_at % 8))
+	    (!threads.n || threads.n > PYTHON_THREADS_MAX || process.way.at % 8 ||
+	     process.way.slot % 8))
 		abort();
 	(void)python_frames_read(&fm.memory, &image.layout.process, FLATMEMORY_BASE + 128,
 				 FRAMES_MAX, frames, &n);

@@ -18,6 +18,10 @@
 #define ROOT_CFRAME  (TSTATE + 0x200)
 #define CODES	     0x610000000000ull
 #define CODE(letter) (CODES + 0x100ull * (unsigned char)(letter))
+/* A thread's copy of the instructions, and its index; the array is within the code object. */
+#define COPY(code)   ((code) + 0x20000000000ull)
+#define COPY_INDEX   2
+#define COPIES_AT    224
 #define FRAMES	     0x620000000000ull
 #define FRAME_BYTES  0x80ull
 #define N_FRAMES     64
@@ -92,7 +96,7 @@ WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx
 
 /* ---------------------------------------------------------------- releases */
 
-enum release { R36, R38, R310, R311, R312, R313, R314, N_RELEASES };
+enum release { R36, R38, R310, R311, R312, R313, R314, R314T, N_RELEASES };
 
 #define LOOPS                                    \
 	{                                        \
@@ -103,20 +107,20 @@ enum release { R36, R38, R310, R311, R312, R313, R314, N_RELEASES };
 	}
 #define OLD(f_code, f_lasti, filename, lines, first)                                            \
 	{                                                                                       \
-		.loops = LOOPS, .tstate_at = -0x80, .tstate_frame = 24,                         \
+		.loops = LOOPS, .way = {.at = -0x80}, .tstate_frame = 24,                       \
 		.cframe_frame = PYTHON_NO_OFFSET, .frame_previous = 24, .frame_code = f_code,   \
 		.frame_instr = f_lasti, .code_filename = filename, .code_name = (filename) + 8, \
 		.code_qualname = (filename) + 8, .code_lines = lines, .code_first_line = first, \
 		.code_instructions = PYTHON_NO_OFFSET, .activation = PYTHON_EACH_FRAME,         \
 		.instr_is_int = 1,                                                              \
 	}
-#define NEW(state, cframe, previous, code, owner, first_line, instructions, how, tagged)           \
-	{                                                                                          \
-		.loops = LOOPS, .tstate_at = -0x80, .tstate_frame = state, .cframe_frame = cframe, \
-		.frame_previous = previous, .frame_code = code, .frame_instr = 56,                 \
-		.frame_entry = owner, .code_filename = 112, .code_name = 120,                      \
-		.code_qualname = 128, .code_lines = 136, .code_first_line = first_line,            \
-		.code_instructions = instructions, .activation = how, .code_tagged = tagged,       \
+#define NEW(state, cframe, previous, code, owner, first_line, instructions, how, tagged)         \
+	{                                                                                        \
+		.loops = LOOPS, .way = {.at = -0x80}, .tstate_frame = state,                     \
+		.cframe_frame = cframe, .frame_previous = previous, .frame_code = code,          \
+		.frame_instr = 56, .frame_entry = owner, .code_filename = 112, .code_name = 120, \
+		.code_qualname = 128, .code_lines = 136, .code_first_line = first_line,          \
+		.code_instructions = instructions, .activation = how, .code_tagged = tagged,     \
 	}
 
 static const struct python_process releases[N_RELEASES] = {
@@ -127,6 +131,24 @@ static const struct python_process releases[N_RELEASES] = {
 	[R312] = NEW(56, 0, 8, 0, 70, 68, 192, PYTHON_OWNER, 0),
 	[R313] = NEW(72, PYTHON_NO_OFFSET, 8, 0, 70, 68, 200, PYTHON_OWNER, 0),
 	[R314] = NEW(72, PYTHON_NO_OFFSET, 8, 0, 74, 68, 208, PYTHON_OWNER, 1),
+	/* free-threaded; the head of an object has the usual length here */
+	[R314T] = {.loops = LOOPS,
+		   .way = {.at = -0x80},
+		   .tstate_frame = 72,
+		   .cframe_frame = PYTHON_NO_OFFSET,
+		   .frame_previous = 8,
+		   .frame_instr = 56,
+		   .frame_entry = 78,
+		   .frame_copy = 72,
+		   .code_filename = 112,
+		   .code_name = 120,
+		   .code_qualname = 128,
+		   .code_lines = 136,
+		   .code_first_line = 68,
+		   .code_instructions = 216,
+		   .code_copies = 208,
+		   .activation = PYTHON_OWNER,
+		   .code_tagged = 1},
 };
 
 /* ---------------------------------------------------------------- stacks */
@@ -147,19 +169,19 @@ struct walk_row {
 };
 
 static const struct walk_row walk_rows[] = {
-	{"a frame in place of its loop", R36, R314, "nLn", "a", "nan"},
-	{"innermost is the loop", R36, R314, "Ln", "a", "an"},
-	{"outermost is the loop", R36, R314, "nL", "a", "na"},
-	{"in the loop's other part", R36, R314, "nCn", "a", "nan"},
-	{"two activations", R36, R314, "nLnnLn", "a b", "nannbn"},
-	{"loop upon loop", R36, R314, "LLL", "a b a", "aba"},
-	{"no loop", R36, R314, "nnn", "", "nnn"},
-	{"several frames in an activation", R311, R314, "nLn", "abc", "nabcn"},
-	{"in both of them", R311, R314, "nLnnLn", "abc dd", "nabcnnddn"},
-	{"nothing is pushed yet", R36, R314, "un", "", "ln"},
-	{"the innermost is not pushed", R311, R314, "unL", "ab", "lnab"},
-	{"with calls before the push", R311, R314, "nunLnL", "ab cd", "nlnabncd"},
-	{"only the entry frame is pushed", R312, R314, "LnL", "- ab", "lnab"},
+	{"a frame in place of its loop", R36, R314T, "nLn", "a", "nan"},
+	{"innermost is the loop", R36, R314T, "Ln", "a", "an"},
+	{"outermost is the loop", R36, R314T, "nL", "a", "na"},
+	{"in the loop's other part", R36, R314T, "nCn", "a", "nan"},
+	{"two activations", R36, R314T, "nLnnLn", "a b", "nannbn"},
+	{"loop upon loop", R36, R314T, "LLL", "a b a", "aba"},
+	{"no loop", R36, R314T, "nnn", "", "nnn"},
+	{"several frames in an activation", R311, R314T, "nLn", "abc", "nabcn"},
+	{"in both of them", R311, R314T, "nLnnLn", "abc dd", "nabcnnddn"},
+	{"nothing is pushed yet", R36, R314T, "un", "", "ln"},
+	{"the innermost is not pushed", R311, R314T, "unL", "ab", "lnab"},
+	{"with calls before the push", R311, R314T, "nunLnL", "ab cd", "nlnabncd"},
+	{"only the entry frame is pushed", R312, R314T, "LnL", "- ab", "lnab"},
 	/* the limit of these releases: nothing tells, and all move inwards */
 	{"not pushed, to 3.10", R36, R310, "unLnL", "a b", "anbnl"},
 	{"fewer activations than loops", R36, R310, "LnLn", "a", "anln"},
@@ -168,12 +190,12 @@ static const struct walk_row walk_rows[] = {
 	{"a frame without code", R36, R310, "nLn", "3", "nl?n"},
 	{"odd code", R36, R310, "nLn", "4", "nl?n"},
 	{"unmapped code", R36, R310, "nLn", "5", "nl!n"},
-	{"a later frame at an odd address", R313, R314, "nLn", "1", "nl?n"},
-	{"a later unmapped frame", R313, R314, "nLn", "2", "nl!n"},
-	{"a later frame without code", R313, R314, "nLn", "3", "nl?n"},
-	{"later odd code", R313, R314, "nLn", "4", "nl?n"},
-	{"later unmapped code", R313, R314, "nLn", "5", "nl!n"},
-	{"the second of an activation", R313, R314, "nLn", "a2", "na!n"},
+	{"a later frame at an odd address", R313, R314T, "nLn", "1", "nl?n"},
+	{"a later unmapped frame", R313, R314T, "nLn", "2", "nl!n"},
+	{"a later frame without code", R313, R314T, "nLn", "3", "nl?n"},
+	{"later odd code", R313, R314T, "nLn", "4", "nl?n"},
+	{"later unmapped code", R313, R314T, "nLn", "5", "nl!n"},
+	{"the second of an activation", R313, R314T, "nLn", "a2", "na!n"},
 	/* the innermost is not pushed, the next one is broken */
 	{"a cframe without a frame", R311, R312, "nLnLn", "1 ab", "nlnabn"},
 	{"a cframe with an old frame", R311, R312, "nLnLn", "2 ab", "nlnabn"},
@@ -213,11 +235,17 @@ static void put_code(char c)
 	for (uint64_t off = 0; off < 0x100; off += 8)
 		put_word(CODE(c) + off, 0xabcdull << 32 | (unsigned char)c << 12 | off);
 	put(CODE(c) + process.code_first_line, &first_line, 4);
+	if (!process.code_copies)
+		return;
+	put_word(CODE(c) + process.code_copies, CODE(c) + COPIES_AT);
+	put_word(CODE(c) + COPIES_AT + 8 + 8 * COPY_INDEX, COPY(CODE(c)));
 }
 
 static void put_frame(uint64_t at, uint64_t code, uint64_t previous, uint32_t place, uint8_t entry)
 {
-	const uint64_t instr = code + process.code_instructions + place;
+	const uint64_t instr =
+		(process.code_copies ? COPY(code) : code + process.code_instructions) + place;
+	const uint32_t copy = COPY_INDEX;
 
 	put_word(at + process.frame_previous, previous);
 	put_word(at + process.frame_code, code | (process.code_tagged && code ? 1 : 0));
@@ -227,6 +255,8 @@ static void put_frame(uint64_t at, uint64_t code, uint64_t previous, uint32_t pl
 		put_word(at + process.frame_instr, instr);
 	if (process.activation != PYTHON_EACH_FRAME)
 		put(at + process.frame_entry, &entry, 1);
+	if (process.code_copies)
+		put(at + process.frame_copy, &copy, 4);
 }
 
 static bool is_loop(char c)
@@ -474,7 +504,24 @@ static void test_threads(void **state)
 		spell(&w, got);
 		assert_string_equal(got, "nl!nl");
 
-		process.tstate_at = 1;
+		process.way.at = 1;
+		walk_built("nLnL", &python_walk, &w);
+		spell(&w, got);
+		assert_string_equal(got, "nl!nl");
+
+		/* through an array, as in musl */
+		process = releases[release];
+		build("nLnL", "a b");
+		process.way = (struct python_way){.at = -0x78, .in_array = 1, .slot = 16};
+		put_word(THREAD + 8, THREAD - 16);
+		walk_built("nLnL", &python_walk, &w);
+		spell(&w, got);
+		assert_string_equal(got, "nanb");
+		put_word(THREAD + 8, 0);
+		walk_built("nLnL", &python_walk, &w);
+		spell(&w, got);
+		assert_string_equal(got, "nlnl");
+		put_word(THREAD + 8, NOWHERE);
 		walk_built("nLnL", &python_walk, &w);
 		spell(&w, got);
 		assert_string_equal(got, "nl!nl");

@@ -178,7 +178,7 @@ static void test_target(void **state)
 	add_frame(s, OWN, 0, PYTHON_OWNER_LOOP);
 	add_frame(s, FRAME + 128, CODE + 512, 1);
 	assert_true(python_excerpt_target(&s->image, 0x7000, s->excerpt, s->n, &target));
-	assert_int_equal(target.process.tstate_at, -64);
+	assert_int_equal(target.process.way.at, -64);
 	assert_int_equal(target.process.loops[0][0], 0x7100);
 	assert_int_equal(target.process.loops[0][1], 0x7200);
 	assert_int_equal(target.process.loops[1][1], 0);
@@ -195,18 +195,31 @@ struct exe_row {
 	const char *name;
 	uint16_t version;
 	uint16_t machine;
-	int64_t known; /* 0: no process is known */
+	struct python_way known; /* 0: no process is known */
 	bool want;
-	int64_t states[PYTHON_STATES_MAX];
+	struct python_way ways[PYTHON_WAYS_MAX];
 };
 
+#define KEY(offset)   {.at = offset}
+#define ARRAY(k)      {.at = 128, .in_array = 1, .slot = 8 * (k)}
+#define VARIABLE      {.at = -64}
+#define NOT_KNOWN     {.at = 0}
+#define ANOTHER_ARRAY {.at = 136, .in_array = 1, .slot = 8}
+#define ALL	      KEY(792), KEY(808), ARRAY(0), ARRAY(1), KEY(824)
+
 static const struct exe_row exe_rows[] = {
-	{"the first keys", 0x030b, EM_X86_64, 0, true, {792, 808, 824, 840}},
-	{"another key", 0x030b, EM_X86_64, 904, true, {904, 792, 808, 824}},
-	{"a known key", 0x030b, EM_X86_64, 808, true, {808, 792, 824, 840}},
-	{"a variable, not known", 0x030f, EM_X86_64, 0, false, {0}},
-	{"a known variable", 0x030f, EM_X86_64, -64, true, {-64, 0, 0, 0}},
-	{"another machine", 0x030b, EM_AARCH64, 0, false, {0}},
+	/* clang-format off */
+	{"the first keys", 0x030b, EM_X86_64, NOT_KNOWN, true, {ALL}},
+	{"another key", 0x030b, EM_X86_64, KEY(904), true, {KEY(904), ALL}},
+	{"a known key", 0x030b, EM_X86_64, KEY(808), true,
+	 {KEY(808), KEY(792), ARRAY(0), ARRAY(1), KEY(824)}},
+	{"a known key of musl", 0x030b, EM_X86_64, ARRAY(1), true,
+	 {ARRAY(1), KEY(792), KEY(808), ARRAY(0), KEY(824)}},
+	{"another array", 0x030b, EM_X86_64, ANOTHER_ARRAY, true, {ANOTHER_ARRAY, ALL}},
+	{"a variable, not known", 0x030f, EM_X86_64, NOT_KNOWN, false, {NOT_KNOWN}},
+	{"a known variable", 0x030f, EM_X86_64, VARIABLE, true, {VARIABLE}},
+	{"another machine", 0x030b, EM_AARCH64, NOT_KNOWN, false, {NOT_KNOWN}},
+	/* clang-format on */
 };
 
 static void test_exe(void **state)
@@ -222,12 +235,12 @@ static void test_exe(void **state)
 		row_begin(row->name);
 		image.machine = row->machine;
 		image.layout.version = row->version;
-		known.process.tstate_at = row->known;
-		assert_int_equal(python_excerpt_exe(&image, row->known ? &known : NULL, &exe),
+		known.process.way = row->known;
+		assert_int_equal(python_excerpt_exe(&image, row->known.at ? &known : NULL, &exe),
 				 row->want);
 		if (!row->want)
 			continue;
-		assert_memory_equal(exe.tstate_at, row->states, sizeof(row->states));
+		assert_memory_equal(exe.ways, row->ways, sizeof(row->ways));
 		assert_int_equal(exe.thread_id, s->image.layout.thread_id);
 		assert_int_equal(exe.string_data, s->image.layout.string_wide);
 	}

@@ -73,6 +73,19 @@ static void check_frame(struct subject *s, const struct python_frame *frame,
 	assert_null(other.lines);
 }
 
+/* As the walker does it. */
+static uint64_t state_by_way(struct subject *s, uint64_t self)
+{
+	const struct python_way *way = &s->target.process.way;
+	uint64_t word = 0;
+
+	assert_int_equal(memory_read(&s->pm.memory, self + (uint64_t)(int64_t)way->at, &word, 8),
+			 0);
+	if (way->in_array)
+		assert_int_equal(memory_read(&s->pm.memory, word + way->slot, &word, 8), 0);
+	return word;
+}
+
 static void check_thread(struct subject *s, const struct pythons_thread *want)
 {
 	const struct python_thread *t = thread_of(s, want->id);
@@ -80,9 +93,7 @@ static void check_thread(struct subject *s, const struct pythons_thread *want)
 	uint64_t state;
 	size_t n;
 
-	assert_int_equal(memory_read(&s->pm.memory, t->id + (uint64_t)s->target.process.tstate_at,
-				     &state, 8),
-			 0);
+	state = state_by_way(s, t->id);
 	assert_int_equal(state, t->state);
 	assert_int_equal(python_frames_read(&s->pm.memory, &s->target.process, t->state, FRAMES_MAX,
 					    frames, &n),

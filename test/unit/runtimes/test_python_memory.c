@@ -84,7 +84,8 @@ static void all_releases(void **state)
 
 		subject_init(&s, rows[i].release, rows[i].version);
 		assert_int_equal(attach(&s), PYTHON_OK);
-		assert_int_equal(s.process.tstate_at, 0x318);
+		assert_int_equal(s.process.way.at, 0x318);
+		assert_false(s.process.way.in_array);
 		assert_int_equal(s.threads.n, 1);
 		assert_int_equal(
 			python_frames_read(&s.fm.memory, &s.process, STATE, FRAMES, frames, &n), 0);
@@ -226,6 +227,144 @@ static void random_words(void **state)
 	}
 }
 
+/* ---------------------------------------------------------------- musl */
+
+#define PTHREAD 6144
+
+/* A second thread, with an array of values of its own, beside the first one of the process. */
+#define PTHREAD_2 8192
+#define STATE_2	  9216
+#define ARRAY	  6016 /* below the first thread's block, as a thread-local variable */
+#define ARRAY_2	  10240
+#define KEY	  1
+#define TO_ARRAY  128 /* in the block */
+#define PREVIOUS  16
+#define NEXT	  24
+
+static void put_musl(struct subject *s, uint64_t pthread, uint64_t previous, uint64_t next,
+		     uint64_t array, uint64_t state)
+{
+	put(s, pthread, pthread);
+	put(s, pthread + PREVIOUS, previous);
+	put(s, pthread + NEXT, next);
+	put(s, pthread + TO_ARRAY, array);
+	put(s, array + KEY * 8ull, state);
+}
+
+static void subject_musl(struct subject *s, bool two_threads)
+{
+	subject_init(s, "3.12", 0x030c);
+	flatmemory_init(&s->fm, s->bytes, BYTES);
+	put(s, PTHREAD + 0x318, 0);
+	if (!two_threads) {
+		put_musl(s, PTHREAD, PTHREAD, PTHREAD, ARRAY, STATE);
+		return;
+	}
+	put(s, STATE + 8, STATE_2);
+	put(s, STATE_2 + 16, 4992);
+	put(s, STATE_2 + 136, PTHREAD_2);
+	put_musl(s, PTHREAD, PTHREAD_2, PTHREAD_2, ARRAY, STATE);
+	put_musl(s, PTHREAD_2, PTHREAD, PTHREAD, ARRAY_2, STATE_2);
+}
+
+/* musl has the values of pthread_setspecific() in an array for each thread. */
+static void arrays(void **state)
+{
+	static const struct {
+		const char *what;
+		bool two_threads;
+		struct {
+			uint64_t addr, word;
+		} changes[2];
+		int outcome;
+		uint16_t at, slot;
+	} rows[] = {
+		{"a thread", false, {{0}}, PYTHON_OK, 128, 8},
+		{"two threads", true, {{0}}, PYTHON_OK, 128, 8},
+		{"the state behind the block, too",
+		 false,
+		 {{PTHREAD + 0x318, STATE}},
+		 PYTHON_OK,
+		 128,
+		 8},
+		{"another word",
+		 false,
+		 {{PTHREAD + 128, 0}, {PTHREAD + 248, ARRAY}},
+		 PYTHON_OK,
+		 248,
+		 8},
+		{"behind the words",
+		 false,
+		 {{PTHREAD + 128, 0}, {PTHREAD + 256, ARRAY}},
+		 PYTHON_NO_STATE,
+		 0,
+		 0},
+		{"a word that leads before the array",
+		 false,
+		 {{PTHREAD + 88, ARRAY - 64}},
+		 PYTHON_OK,
+		 128,
+		 8},
+		{"the last key",
+		 false,
+		 {{ARRAY + 8, 0}, {PTHREAD + 128, ARRAY_2 - 127 * 8}},
+		 PYTHON_NO_STATE,
+		 0,
+		 0},
+		{"the last key",
+		 false,
+		 {{ARRAY_2, STATE}, {PTHREAD + 128, ARRAY_2 - 127 * 8}},
+		 PYTHON_OK,
+		 128,
+		 127 * 8},
+		{"no such key",
+		 false,
+		 {{ARRAY_2, STATE}, {PTHREAD + 128, ARRAY_2 - 128 * 8}},
+		 PYTHON_NO_STATE,
+		 0,
+		 0},
+		{"an array nowhere", false, {{PTHREAD + 128, HUGE - 7}}, PYTHON_NO_STATE, 0, 0},
+		{"an odd address", false, {{PTHREAD + 128, ARRAY + 1}}, PYTHON_NO_STATE, 0, 0},
+		{"no ring",
+		 true,
+		 {{PTHREAD_2 + PREVIOUS, 0}, {PTHREAD_2 + NEXT, 0}},
+		 PYTHON_NO_STATE,
+		 0,
+		 0},
+		{"a ring of others",
+		 true,
+		 {{PTHREAD + NEXT, PTHREAD}, {PTHREAD_2 + NEXT, 4096}},
+		 PYTHON_NO_STATE,
+		 0,
+		 0},
+		{"two keys",
+		 true,
+		 {{ARRAY_2 + 8, 0}, {ARRAY_2 + 16, STATE_2}},
+		 PYTHON_NO_STATE,
+		 0,
+		 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct subject s;
+		int r;
+
+		subject_musl(&s, rows[i].two_threads);
+		for (size_t k = 0; k < array_size(rows[i].changes); k++)
+			if (rows[i].changes[k].addr)
+				put(&s, rows[i].changes[k].addr, rows[i].changes[k].word);
+		r = attach(&s);
+		if (r != rows[i].outcome)
+			fail_msg("%s: %s, not %s", rows[i].what, python_outcome_name(r),
+				 python_outcome_name(rows[i].outcome));
+		assert_int_equal(s.process.way.at, rows[i].at);
+		assert_int_equal(s.process.way.slot, rows[i].slot);
+		assert_int_equal(s.process.way.in_array, r == PYTHON_OK);
+		assert_true(s.fm.memory.n_calls < 300);
+	}
+}
+
 /* ---------------------------------------------------------------- images that describe themselves
  */
 
@@ -271,16 +410,30 @@ static void described(void **state)
 	}
 }
 
+static void put_offset(struct buf *b, size_t word, uint64_t offset)
+{
+	memcpy(b->data + word * sizeof(offset), &offset, sizeof(offset));
+}
+
 /* From 3.14 on, a thread of a build without the lock runs a copy of the instructions. */
 static void free_threaded(void **state)
 {
 	static const struct {
+		const char *what;
 		const char *release;
+		size_t word; /* changed; 0: none */
+		uint64_t value;
 		enum python_offsets_outcome outcome;
+		uint16_t copies;
 	} rows[] = {
-		{"3.13", PYTHON_OFFSETS_OK},
-		{"3.14", PYTHON_OFFSETS_FREE_THREADED},
-		{"3.15", PYTHON_OFFSETS_FREE_THREADED},
+		{"no copies", "3.13", 0, 0, PYTHON_OFFSETS_OK, 0},
+		{"copies", "3.14", 0, 0, PYTHON_OFFSETS_OK, 240},
+		{"an index apart from the owner", "3.14", 38, 64, PYTHON_OFFSETS_ODD, 0},
+		{"an index behind the frame", "3.14", 38, 128, PYTHON_OFFSETS_ODD, 0},
+		{"an index beside a word", "3.14", 38, 74, PYTHON_OFFSETS_ODD, 0},
+		{"an array before the line table", "3.14", 49, 104, PYTHON_OFFSETS_ODD, 0},
+		{"an array behind the code object", "3.14", 49, 256, PYTHON_OFFSETS_ODD, 0},
+		{"not checked", "3.15", 0, 0, PYTHON_OFFSETS_FREE_THREADED, 0},
 	};
 
 	(void)state;
@@ -288,11 +441,26 @@ static void free_threaded(void **state)
 		_cleanup_(buf_deinit) struct buf b = BUF_INIT(BYTES);
 		struct python_layout layout;
 
+		row_begin(rows[i].what);
 		read_offsets(rows[i].release, &b);
 		assert_int_equal(python_layout_of_offsets(b.data, b.len, &layout),
 				 PYTHON_OFFSETS_OK);
+		assert_int_equal(layout.process.code_copies, 0);
 		b.data[2 * 8] = 1;
+		if (rows[i].copies || rows[i].word) { /* as in such a build of 3.14 */
+			put_offset(&b, 36, 78);
+			put_offset(&b, 38, 72);
+			put_offset(&b, 39, 264);
+			put_offset(&b, 49, 240);
+		}
+		if (rows[i].word)
+			put_offset(&b, rows[i].word, rows[i].value);
 		assert_int_equal(python_layout_of_offsets(b.data, b.len, &layout), rows[i].outcome);
+		if (rows[i].outcome)
+			continue;
+		assert_int_equal(layout.process.code_copies, rows[i].copies);
+		assert_int_equal(layout.string_kind, rows[i].copies ? 8 : 2);
+		assert_int_equal(layout.process.frame_copy, rows[i].copies ? 72 : 0);
 	}
 }
 
@@ -302,7 +470,7 @@ int main(void)
 		cmocka_unit_test(all_releases),	 cmocka_unit_test(refused),
 		cmocka_unit_test(refused_code),	 cmocka_unit_test(cyclic_frames),
 		cmocka_unit_test(random_words),	 cmocka_unit_test(described),
-		cmocka_unit_test(free_threaded),
+		cmocka_unit_test(free_threaded), cmocka_unit_test(arrays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
