@@ -86,6 +86,7 @@ static inline bool dwarffile_spend(struct dwarffile *f, uint64_t steps)
 	return true;
 }
 
+struct dwarfabbrev_sizes dwarffile_sizes(const struct dwarfunit *unit);
 /* The abbreviations of the unit. 0, or above 0 if they are not usable, -ENOMEM. */
 int dwarffile_read_abbrevs(struct dwarffile *f, struct dwarfunit *unit);
 
