@@ -78,6 +78,7 @@ static int read_functions(struct dwarffile *f, struct dwarfunit *unit, enum dept
 
 	unit->functions.n = 0;
 	unit->depth = depth;
+	f->n_list_entries = 0;
 	while (!r && dwarfentry_next(f, unit, &c, &entry)) {
 		if (!entry.abbrev) {
 			if (level <= 1)
@@ -182,6 +183,7 @@ static void descend(struct dwarffile *f, const struct dwarfunit *unit, uint64_t 
 	struct dwarfentry entry;
 	size_t level = 1;
 
+	f->n_list_entries = 0;
 	if (!dwarfentry_next(f, unit, &c, &entry) || !entry.abbrev || !entry.abbrev->has_children)
 		return;
 	while (level && dwarfentry_next(f, unit, &c, &entry)) {

@@ -64,6 +64,7 @@ struct dwarffile {
 	struct dwarfranges ranges; /* of the units, sorted */
 	struct dwarffile *alternate;
 	uint64_t work; /* left */
+	size_t n_list_entries; /* of ranges, read in this pass (dwarfranges.c) */
 };
 
 enum dwarffile_outcome {
