@@ -312,9 +312,10 @@ static int run_special(struct dwarfrows *rows, const struct header *h, struct ma
 		       uint8_t opcode)
 {
 	const unsigned int adjusted = opcode - h->opcode_base;
+	const unsigned int advance = adjusted / h->line_range; /* the only division */
 
-	m->vaddr += (uint64_t)adjusted / h->line_range * h->step;
-	m->line += (uint32_t)(h->line_base + (int)(adjusted % h->line_range));
+	m->vaddr += (uint64_t)advance * h->step;
+	m->line += (uint32_t)(h->line_base + (int)(adjusted - advance * h->line_range));
 	return add_row(rows, m, false);
 }
 
