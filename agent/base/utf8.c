@@ -34,11 +34,25 @@ static size_t utf8_sequence(const unsigned char *s, size_t n)
 	return len;
 }
 
+/* Bytes of ASCII at the begin, in whole words: most text has no others. */
+static size_t utf8_ascii(const char *s, size_t n)
+{
+	uint64_t word;
+	size_t i;
+
+	for (i = 0; n - i >= sizeof(word); i += sizeof(word)) {
+		memcpy(&word, s + i, sizeof(word));
+		if (word & 0x8080808080808080)
+			break;
+	}
+	return i;
+}
+
 bool utf8_is_valid(const char *s, size_t n)
 {
 	size_t step;
 
-	for (size_t i = 0; i < n; i += step) {
+	for (size_t i = utf8_ascii(s, n); i < n; i += step) {
 		step = utf8_sequence((const unsigned char *)s + i, n - i);
 		if (!step)
 			return false;
@@ -50,7 +64,7 @@ void utf8_repair(char *s, size_t n)
 {
 	size_t step;
 
-	for (size_t i = 0; i < n; i += step) {
+	for (size_t i = utf8_ascii(s, n); i < n; i += step) {
 		step = utf8_sequence((const unsigned char *)s + i, n - i);
 		if (!step) {
 			s[i] = '?';

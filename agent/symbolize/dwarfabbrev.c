@@ -9,13 +9,14 @@
 
 #define VARIABLE UINT32_MAX
 
-/* How to skip a form. */
-static bool step_of(uint16_t form, const struct dwarfabbrev_sizes *sizes,
-		    struct dwarfabbrev_op *ret)
+bool dwarfabbrev_attr_step(struct dwarfabbrev_attr *attr, const struct dwarfabbrev_sizes *sizes)
 {
-	*ret = (struct dwarfabbrev_op){.step = DWARFABBREV_SKIP};
-	switch (form) {
+	attr->step = DWARFABBREV_SKIP;
+	attr->n = 0;
+	switch (attr->form) {
 	case DW_FORM_flag_present:
+		attr->value = 1;
+		return true;
 	case DW_FORM_implicit_const:
 		return true;
 	case DW_FORM_data1:
@@ -23,34 +24,34 @@ static bool step_of(uint16_t form, const struct dwarfabbrev_sizes *sizes,
 	case DW_FORM_ref1:
 	case DW_FORM_strx1:
 	case DW_FORM_addrx1:
-		ret->n = 1;
+		attr->n = 1;
 		return true;
 	case DW_FORM_data2:
 	case DW_FORM_ref2:
 	case DW_FORM_strx2:
 	case DW_FORM_addrx2:
-		ret->n = 2;
+		attr->n = 2;
 		return true;
 	case DW_FORM_strx3:
 	case DW_FORM_addrx3:
-		ret->n = 3;
+		attr->n = 3;
 		return true;
 	case DW_FORM_data4:
 	case DW_FORM_ref4:
 	case DW_FORM_strx4:
 	case DW_FORM_addrx4:
 	case DW_FORM_ref_sup4:
-		ret->n = 4;
+		attr->n = 4;
 		return true;
 	case DW_FORM_addr:
 	case DW_FORM_data8:
 	case DW_FORM_ref8:
 	case DW_FORM_ref_sig8:
 	case DW_FORM_ref_sup8:
-		ret->n = 8;
+		attr->n = 8;
 		return true;
 	case DW_FORM_data16:
-		ret->n = 16;
+		attr->n = 16;
 		return true;
 	case DW_FORM_strp:
 	case DW_FORM_line_strp:
@@ -58,10 +59,10 @@ static bool step_of(uint16_t form, const struct dwarfabbrev_sizes *sizes,
 	case DW_FORM_sec_offset:
 	case DW_FORM_GNU_ref_alt:
 	case DW_FORM_GNU_strp_alt:
-		ret->n = sizes->offset;
+		attr->n = sizes->offset;
 		return true;
 	case DW_FORM_ref_addr:
-		ret->n = sizes->ref_addr;
+		attr->n = sizes->ref_addr;
 		return true;
 	case DW_FORM_udata:
 	case DW_FORM_sdata:
@@ -72,20 +73,20 @@ static bool step_of(uint16_t form, const struct dwarfabbrev_sizes *sizes,
 	case DW_FORM_rnglistx:
 	case DW_FORM_GNU_addr_index:
 	case DW_FORM_GNU_str_index:
-		ret->step = DWARFABBREV_LEB;
+		attr->step = DWARFABBREV_LEB;
 		return true;
 	case DW_FORM_string:
-		ret->step = DWARFABBREV_STRING;
+		attr->step = DWARFABBREV_STRING;
 		return true;
 	case DW_FORM_block1:
 	case DW_FORM_block2:
 	case DW_FORM_block4:
-		ret->step = DWARFABBREV_BLOCK;
-		ret->n = form == DW_FORM_block1 ? 1 : form == DW_FORM_block2 ? 2 : 4;
+		attr->step = DWARFABBREV_BLOCK;
+		attr->n = attr->form == DW_FORM_block1 ? 1 : attr->form == DW_FORM_block2 ? 2 : 4;
 		return true;
 	case DW_FORM_block:
 	case DW_FORM_exprloc:
-		ret->step = DWARFABBREV_BLOCK;
+		attr->step = DWARFABBREV_BLOCK;
 		return true;
 	default:
 		return false;
@@ -106,26 +107,24 @@ static bool has_code(uint64_t tag)
 	}
 }
 
-/* The attribute is read, not skipped. */
-static bool is_read(const struct dwarfabbrev *item, uint16_t name, uint16_t *ret_step)
+/* The step of an attribute that is read, not skipped. */
+static void set_read(const struct dwarfabbrev *item, uint16_t name, uint16_t *step)
 {
 	if (!item->has_code && name != DW_AT_sibling)
-		return false;
+		return;
 	switch (name) {
 	case DW_AT_low_pc:
-		*ret_step = DWARFABBREV_LOW_PC;
-		return true;
+		*step = DWARFABBREV_LOW_PC;
+		break;
 	case DW_AT_high_pc:
-		*ret_step = DWARFABBREV_HIGH_PC;
-		return true;
+		*step = DWARFABBREV_HIGH_PC;
+		break;
 	case DW_AT_ranges:
-		*ret_step = DWARFABBREV_RANGES;
-		return true;
+		*step = DWARFABBREV_RANGES;
+		break;
 	case DW_AT_sibling:
-		*ret_step = DWARFABBREV_SIBLING;
-		return true;
-	default:
-		return false;
+		*step = DWARFABBREV_SIBLING;
+		break;
 	}
 }
 
@@ -151,28 +150,27 @@ static int add_op(struct dwarfabbrevs *a, struct dwarfabbrev *item, struct dwarf
 }
 
 static int add_attr(struct dwarfabbrevs *a, const struct dwarfabbrev_sizes *sizes,
-		    struct dwarfabbrev *item, const struct dwarfabbrev_attr *attr)
+		    struct dwarfabbrev *item, struct dwarfabbrev_attr *attr)
 {
 	struct dwarfabbrev_op op;
-	uint16_t step;
 	int r;
 
-	if (!step_of(attr->form, sizes, &op))
+	if (!dwarfabbrev_attr_step(attr, sizes))
 		return DWARFABBREV_UNSUPPORTED;
 	r = vec_grow(&a->attrs, &a->cap_attrs, a->n_attrs + 1, sizeof(*a->attrs),
 		     DWARFABBREV_ATTRS_MAX);
 	if (r)
 		return r < 0 ? r : DWARFABBREV_UNSUPPORTED;
+	op = (struct dwarfabbrev_op){attr->step, attr->n, (uint32_t)a->n_attrs};
 	a->attrs[a->n_attrs++] = *attr;
 	item->n_attrs++;
 	if (attr->name == DW_AT_sibling && attr->form == DW_FORM_ref4 && item->fixed != VARIABLE)
 		item->sibling = item->fixed + 1;
-	if (op.step != DWARFABBREV_SKIP)
+	if (attr->step != DWARFABBREV_SKIP)
 		item->fixed = VARIABLE;
 	else if (item->fixed != VARIABLE)
-		item->fixed += op.n;
-	if (is_read(item, attr->name, &step))
-		op = (struct dwarfabbrev_op){step, attr->form, attr->value};
+		item->fixed += attr->n;
+	set_read(item, attr->name, &op.step);
 	return add_op(a, item, op);
 }
 

@@ -19,12 +19,6 @@
 /* Attributes of all declarations of a table. Reached: the same. */
 #define DWARFABBREV_ATTRS_MAX (1u << 20)
 
-struct dwarfabbrev_attr {
-	uint16_t name;
-	uint16_t form;
-	int64_t value; /* with DW_FORM_implicit_const */
-};
-
 /* Sizes of forms that depend on the unit: DWARF 32 or 64, and DWARF 2. */
 struct dwarfabbrev_sizes {
 	uint8_t offset;	  /* of an offset: 4 or 8 */
@@ -37,16 +31,25 @@ enum dwarfabbrev_step {
 	DWARFABBREV_LEB,
 	DWARFABBREV_STRING,
 	DWARFABBREV_BLOCK,  /* @n bytes of length, or 0: LEB128 */
-	DWARFABBREV_LOW_PC, /* the value has the form @n, as below */
+	DWARFABBREV_LOW_PC, /* the attribute is read, as below */
 	DWARFABBREV_HIGH_PC,
 	DWARFABBREV_RANGES,
 	DWARFABBREV_SIBLING,
 };
 
+/* @step and @n are those of the form: up to DWARFABBREV_BLOCK. */
+struct dwarfabbrev_attr {
+	uint16_t name;
+	uint16_t form;
+	uint16_t step;
+	uint16_t n;
+	int64_t value; /* of a form without bytes */
+};
+
 struct dwarfabbrev_op {
 	uint16_t step;
 	uint16_t n;
-	int64_t value; /* with DW_FORM_implicit_const */
+	uint32_t attr; /* index in the table */
 };
 
 /**
@@ -86,6 +89,9 @@ enum dwarfabbrev_outcome {
 	DWARFABBREV_MALFORMED,
 	DWARFABBREV_UNSUPPORTED, /* DW_FORM_indirect, or an unknown form */
 };
+
+/* Sets the step of the attribute's form. False if the form is unknown. */
+bool dwarfabbrev_attr_step(struct dwarfabbrev_attr *attr, const struct dwarfabbrev_sizes *sizes);
 
 /* Reads the table at @c up to its end, or up to the declaration @only if @only is not 0. @ret is
  * zeroed. 0, an outcome, -ENOMEM; @ret needs dwarfabbrevs_deinit() in any case. */

@@ -26,6 +26,7 @@
 #include "base/sandbox.h"
 #include "symbolize/dwarfcode.h"
 #include "symbolize/dwarflines.h"
+#include "symbolize/dwarfreader.h"
 #include "symbolize/dwarfwire.h"
 #include "symbolize/symbolizer.h"
 
@@ -35,6 +36,9 @@
 #define DWARFCHILD_ADDRESSES_MAX 4096
 /* CPU time, so that a request never meets the limit of a process that has worked for long. */
 #define RETIRE_NS		 (DWARFCHILD_CPU_MAX_S * NSEC_PER_SEC / 2)
+/* Time for a request, a quarter of the deadline: a debug file of gigabytes on a slow disk takes
+ * longer. Reached: the other addresses are for the next request. */
+#define REQUEST_NS		 (DWARFREADER_DEADLINE_NS / 4)
 /* Parts of units read between two looks at the memory in use: mallinfo2() goes through all free
  * memory. */
 #define LOOK			 16
@@ -358,10 +362,20 @@ static void add_wanted(struct child *c, const struct dwarflines *lines)
 	}
 }
 
+/* The last @n addresses of the request. */
+static void leave_out(struct child *c, size_t n)
+{
+	const uint8_t left = DWARFWIRE_LEFT;
+
+	for (size_t i = 0; i < n; i++)
+		must(buf_append(&c->line_bytes, &left, sizeof(left)));
+}
+
 static enum dwarfwire_status find_all(struct child *c, struct file *f)
 {
 	struct symbol_line lines[SYMBOL_LINES_MAX];
 	enum dwarfwire_status status = DWARFWIRE_OK;
+	const uint64_t begin_ns = nsec_monotonic();
 	size_t reads = 0;
 
 	begin_answer(c);
@@ -374,6 +388,10 @@ static enum dwarfwire_status find_all(struct child *c, struct file *f)
 		bool is_full = c->string_bytes.len + c->line_bytes.len > DWARFWIRE_ANSWER_MAX / 2;
 		int n = 0;
 
+		if (i && nsec_monotonic() - begin_ns > REQUEST_NS) {
+			leave_out(c, c->request.n_addresses - i);
+			break;
+		}
 		watch_memory(c, f, i, &reads);
 		if (open_lines(f))
 			status = DWARFWIRE_NO_DWARF;

@@ -22,11 +22,23 @@
 /* Bytes of the paths of an address. Reached: paths without their directory. */
 #define PATHS_MAX      (256u << 10)
 
+/* Functions named last. Reached: named again. */
+#define NAMES_KEPT 256
+
+/* The name of the function that an entry describes. Many places inline the same function. */
+struct function_name {
+	const struct dwarffile *file; /* NULL: none */
+	uint64_t off;
+	const char *name;
+	uint32_t line;
+};
+
 struct dwarfcode {
 	struct dwarffile *file;
 	struct dwarffile *alternate;
 	size_t n_read;
 	size_t n_paths;
+	struct function_name names[NAMES_KEPT];
 	char paths[PATHS_MAX]; /* of the last answer */
 };
 
@@ -78,6 +90,7 @@ static int read_functions(struct dwarffile *f, struct dwarfunit *unit, enum dept
 
 	unit->functions.n = 0;
 	unit->depth = depth;
+	f->n_list_entries = 0;
 	while (!r && dwarfentry_next(f, unit, &c, &entry)) {
 		if (!entry.abbrev) {
 			if (level <= 1)
@@ -182,6 +195,7 @@ static void descend(struct dwarffile *f, const struct dwarfunit *unit, uint64_t 
 	struct dwarfentry entry;
 	size_t level = 1;
 
+	f->n_list_entries = 0;
 	if (!dwarfentry_next(f, unit, &c, &entry) || !entry.abbrev || !entry.abbrev->has_children)
 		return;
 	while (level && dwarfentry_next(f, unit, &c, &entry)) {
@@ -256,13 +270,33 @@ static uint32_t small(uint64_t number)
 	return number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
-static void name_function(struct dwarfcode *code, struct dwarfunit *unit, uint64_t off,
-			  struct symbol_line *ret)
+static bool is_bare(const struct description *d)
+{
+	return !d->linkage_name && !d->old_name && !d->name && !d->has_line;
+}
+
+/* The place of the entry's name. */
+static struct function_name *kept_name(struct dwarfcode *code, uint64_t off)
+{
+	return &code->names[(off ^ off >> 8) % NAMES_KEPT];
+}
+
+/* The name of the entry at @off, or of an entry that it refers to: the first that says anything is
+ * kept with what it says. */
+static struct function_name find_name(struct dwarfcode *code, struct dwarfunit *unit, uint64_t off)
 {
 	struct description d = {.file = code->file, .unit = unit};
-	const char *name;
+	struct function_name found = {.file = NULL};
 
 	for (size_t i = 0; i <= REFERENCES_MAX; i++) {
+		if (is_bare(&d)) {
+			const struct function_name *kept = kept_name(code, off);
+
+			if (kept->file == d.file && kept->off == off)
+				return *kept;
+			found.file = d.file;
+			found.off = off;
+		}
 		d.origin.form = d.specification.form = 0;
 		if (!dwarfentry_attributes(d.file, d.unit, off, describe, &d))
 			break;
@@ -273,9 +307,19 @@ static void name_function(struct dwarfcode *code, struct dwarfunit *unit, uint64
 					  &d.unit, &off))
 			break;
 	}
-	name = d.linkage_name ? d.linkage_name : d.old_name ? d.old_name : d.name;
-	ret->function = ret->system_name = name ? name : "";
-	ret->start_line = small(d.line);
+	found.name = d.linkage_name ? d.linkage_name : d.old_name ? d.old_name : d.name;
+	found.line = small(d.line);
+	return found;
+}
+
+static void name_function(struct dwarfcode *code, struct dwarfunit *unit, uint64_t off,
+			  struct symbol_line *ret)
+{
+	const struct function_name found = find_name(code, unit, off);
+
+	*kept_name(code, found.off) = found;
+	ret->function = ret->system_name = found.name ? found.name : "";
+	ret->start_line = found.line;
 }
 
 /* ---------------------------------------------------------------- places */
@@ -405,6 +449,7 @@ size_t dwarfcode_reads(const struct dwarfcode *code)
 void dwarfcode_renew(struct dwarfcode *code)
 {
 	code->file->work = DWARFFILE_WORK_MAX;
+	memset(code->names, 0, sizeof(code->names)); /* maybe found without work */
 	if (code->alternate)
 		code->alternate->work = DWARFFILE_WORK_MAX;
 }

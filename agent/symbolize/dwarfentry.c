@@ -6,34 +6,16 @@
 
 /* ---------------------------------------------------------------- values */
 
-/* A copy of a constant size is one instruction. */
-static inline __attribute__((always_inline)) bool read_fixed(struct cursor *c, size_t size,
-							     uint64_t *ret)
-{
-	if (size > cursor_left(c))
-		return false;
-	*ret = 0;
-	memcpy(ret, c->pos, size); /* little-endian, as cursor.h asserts */
-	c->pos += size;
-	return true;
-}
-
 bool dwarfvalue_number(struct cursor *c, size_t size, uint64_t *ret)
 {
-	switch (size) {
-	case 1:
-		return read_fixed(c, 1, ret);
-	case 2:
-		return read_fixed(c, 2, ret);
-	case 3:
-		return read_fixed(c, 3, ret);
-	case 4:
-		return read_fixed(c, 4, ret);
-	case 8:
-		return read_fixed(c, 8, ret);
-	default:
+	uint64_t number = 0;
+
+	if (size > sizeof(number) || size > cursor_left(c))
 		return false;
-	}
+	memcpy(&number, c->pos, size); /* little-endian, as cursor.h asserts */
+	*ret = number;
+	c->pos += size;
+	return true;
 }
 
 static bool skip_block(struct cursor *c, size_t size_bytes)
@@ -72,86 +54,49 @@ static bool read_string(struct cursor *c, struct dwarfvalue *ret)
 	return cursor_cstr(c, &ret->string);
 }
 
-/* Reads a value of any form; the bytes of blocks are skipped. */
-bool dwarfvalue_read(struct cursor *c, const struct dwarfunit *unit, uint16_t form,
-		     int64_t implicit, struct dwarfvalue *ret)
+static bool read_leb(struct cursor *c, bool is_signed, uint64_t *ret)
 {
 	int64_t number;
 
-	ret->form = form;
-	switch (form) {
-	case DW_FORM_flag_present:
-		ret->number = 1;
-		return true;
-	case DW_FORM_implicit_const:
-		ret->number = (uint64_t)implicit;
-		return true;
-	case DW_FORM_data1:
-	case DW_FORM_flag:
-	case DW_FORM_ref1:
-	case DW_FORM_strx1:
-	case DW_FORM_addrx1:
-		return read_fixed(c, 1, &ret->number);
-	case DW_FORM_data2:
-	case DW_FORM_ref2:
-	case DW_FORM_strx2:
-	case DW_FORM_addrx2:
-		return read_fixed(c, 2, &ret->number);
-	case DW_FORM_strx3:
-	case DW_FORM_addrx3:
-		return read_fixed(c, 3, &ret->number);
-	case DW_FORM_data4:
-	case DW_FORM_ref4:
-	case DW_FORM_strx4:
-	case DW_FORM_addrx4:
-	case DW_FORM_ref_sup4:
-		return read_fixed(c, 4, &ret->number);
-	case DW_FORM_addr:
-	case DW_FORM_data8:
-	case DW_FORM_ref8:
-	case DW_FORM_ref_sig8:
-	case DW_FORM_ref_sup8:
-		return read_fixed(c, 8, &ret->number);
-	case DW_FORM_data16:
-		return cursor_skip(c, 16);
-	case DW_FORM_strp:
-	case DW_FORM_line_strp:
-	case DW_FORM_strp_sup:
-	case DW_FORM_sec_offset:
-	case DW_FORM_GNU_ref_alt:
-	case DW_FORM_GNU_strp_alt:
-		return dwarfvalue_number(c, unit->offset_size, &ret->number);
-	case DW_FORM_ref_addr:
-		return dwarfvalue_number(c, unit->version == 2 ? 8 : unit->offset_size,
-					 &ret->number);
-	case DW_FORM_udata:
-	case DW_FORM_ref_udata:
-	case DW_FORM_strx:
-	case DW_FORM_addrx:
-	case DW_FORM_loclistx:
-	case DW_FORM_rnglistx:
-	case DW_FORM_GNU_addr_index:
-	case DW_FORM_GNU_str_index:
-		return cursor_uleb(c, &ret->number);
-	case DW_FORM_sdata:
-		if (!cursor_sleb(c, &number))
-			return false;
-		ret->number = (uint64_t)number;
-		return true;
-	case DW_FORM_string:
+	if (!is_signed)
+		return cursor_uleb(c, ret);
+	if (!cursor_sleb(c, &number))
+		return false;
+	*ret = (uint64_t)number;
+	return true;
+}
+
+bool dwarfvalue_read(struct cursor *c, const struct dwarfabbrev_attr *attr, struct dwarfvalue *ret)
+{
+	ret->form = attr->form;
+	ret->number = (uint64_t)attr->value;
+	switch ((enum dwarfabbrev_step)attr->step) {
+	case DWARFABBREV_SKIP:
+		return attr->n - 1u < 8 ? dwarfvalue_number(c, attr->n, &ret->number)
+					: cursor_skip(c, attr->n);
+	case DWARFABBREV_LEB:
+		return read_leb(c, attr->form == DW_FORM_sdata, &ret->number);
+	case DWARFABBREV_STRING:
 		return read_string(c, ret);
-	case DW_FORM_block1:
-		return skip_block(c, 1);
-	case DW_FORM_block2:
-		return skip_block(c, 2);
-	case DW_FORM_block4:
-		return skip_block(c, 4);
-	case DW_FORM_block:
-	case DW_FORM_exprloc:
-		return skip_block(c, 0);
+	case DWARFABBREV_BLOCK:
+		return skip_block(c, attr->n);
 	default:
 		return false;
 	}
+}
+
+/* Most values are numbers. Eight bytes are loaded where the section has them, so that no branch
+ * depends on the size. */
+static inline __attribute__((always_inline)) bool
+read_value(struct cursor *c, const struct dwarfabbrev_attr *attr, struct dwarfvalue *ret)
+{
+	if (attr->step != DWARFABBREV_SKIP || attr->n - 1u >= 8 || cursor_left(c) < 8)
+		return dwarfvalue_read(c, attr, ret);
+	ret->form = attr->form;
+	memcpy(&ret->number, c->pos, 8);
+	ret->number &= UINT64_MAX >> (64 - 8 * attr->n);
+	c->pos += attr->n;
+	return true;
 }
 
 bool dwarfvalue_is_address(uint16_t form)
@@ -232,14 +177,14 @@ struct cursor dwarfentry_cursor(struct dwarffile *f, const struct dwarfunit *uni
 	return c;
 }
 
-static bool read_sibling(struct cursor *c, const struct dwarfunit *unit, uint16_t form,
-			 struct dwarfentry *ret)
+static bool read_sibling(struct cursor *c, const struct dwarfunit *unit,
+			 const struct dwarfabbrev_attr *attr, struct dwarfentry *ret)
 {
-	struct dwarfvalue value = {.form = 0};
+	struct dwarfvalue value;
 
-	if (!dwarfvalue_read(c, unit, form, 0, &value))
+	if (!read_value(c, attr, &value))
 		return false;
-	switch (form) {
+	switch (attr->form) {
 	case DW_FORM_ref1:
 	case DW_FORM_ref2:
 	case DW_FORM_ref4:
@@ -254,6 +199,7 @@ static bool read_sibling(struct cursor *c, const struct dwarfunit *unit, uint16_
 static bool do_step(struct cursor *c, const struct dwarfunit *unit, const struct dwarfabbrev_op *op,
 		    struct dwarfentry *ret)
 {
+	const struct dwarfabbrev_attr *attr = &unit->abbrevs->attrs[op->attr];
 	struct dwarfvalue unused;
 
 	switch ((enum dwarfabbrev_step)op->step) {
@@ -266,13 +212,13 @@ static bool do_step(struct cursor *c, const struct dwarfunit *unit, const struct
 	case DWARFABBREV_BLOCK:
 		return skip_block(c, op->n);
 	case DWARFABBREV_LOW_PC:
-		return dwarfvalue_read(c, unit, op->n, op->value, &ret->low_pc);
+		return read_value(c, attr, &ret->low_pc);
 	case DWARFABBREV_HIGH_PC:
-		return dwarfvalue_read(c, unit, op->n, op->value, &ret->high_pc);
+		return read_value(c, attr, &ret->high_pc);
 	case DWARFABBREV_RANGES:
-		return dwarfvalue_read(c, unit, op->n, op->value, &ret->ranges);
+		return read_value(c, attr, &ret->ranges);
 	case DWARFABBREV_SIBLING:
-		return read_sibling(c, unit, op->n, ret);
+		return read_sibling(c, unit, attr, ret);
 	}
 	return false;
 }
@@ -383,7 +329,7 @@ bool dwarfentry_attributes(struct dwarffile *f, struct dwarfunit *unit, uint64_t
 		const struct dwarfabbrev_attr *attr = &unit->abbrevs->attrs[abbrev->first_attr + i];
 		struct dwarfvalue value;
 
-		if (!dwarfvalue_read(&c, unit, attr->form, attr->value, &value))
+		if (!read_value(&c, attr, &value))
 			return false;
 		if (!each(ctx, attr->name, &value))
 			return true;

@@ -53,11 +53,9 @@ bool dwarfentry_reference(struct dwarffile *f, struct dwarfunit *unit,
 			  const struct dwarfvalue *value, struct dwarffile **ret_file,
 			  struct dwarfunit **ret_unit, uint64_t *ret_off);
 
-/* A value of any form; the bytes of blocks are skipped. @implicit: of DW_FORM_implicit_const. False
- * if the value is malformed. */
-bool dwarfvalue_read(struct cursor *c, const struct dwarfunit *unit, uint16_t form,
-		     int64_t implicit, struct dwarfvalue *ret);
-/* A number of @size bytes, at most 8. */
+/* The value of an attribute; the bytes of blocks are skipped. False if the value is malformed. */
+bool dwarfvalue_read(struct cursor *c, const struct dwarfabbrev_attr *attr, struct dwarfvalue *ret);
+/* A number of @size bytes, 1 to 8. */
 bool dwarfvalue_number(struct cursor *c, size_t size, uint64_t *ret);
 /* The length at the begin of a table, and the size of offsets, 4 or 8. */
 bool dwarfvalue_length(struct cursor *c, uint64_t *ret, uint8_t *ret_offset_size);

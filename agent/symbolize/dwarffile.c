@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "symbolize/dwarfentry.h"
 
-static struct dwarfabbrev_sizes sizes_of(const struct dwarfunit *unit)
+struct dwarfabbrev_sizes dwarffile_sizes(const struct dwarfunit *unit)
 {
 	return (struct dwarfabbrev_sizes){
 		.offset = unit->offset_size,
@@ -32,7 +32,7 @@ static void free_abbrevs(struct dwarfabbrevs *a)
 
 int dwarffile_read_abbrevs(struct dwarffile *f, struct dwarfunit *unit)
 {
-	const struct dwarfabbrev_sizes sizes = sizes_of(unit);
+	const struct dwarfabbrev_sizes sizes = dwarffile_sizes(unit);
 	struct cursor c;
 	int r;
 
@@ -105,7 +105,7 @@ static void keep_first(struct first *first, uint16_t name, const struct dwarfval
 /* 0, DWARFFILE_UNSUPPORTED, -ENOMEM; an unreadable entry has no attributes. */
 static int read_first(struct dwarffile *f, const struct dwarfunit *unit, struct first *ret)
 {
-	const struct dwarfabbrev_sizes sizes = sizes_of(unit);
+	const struct dwarfabbrev_sizes sizes = dwarffile_sizes(unit);
 	struct dwarfabbrevs abbrevs = {.n = 0};
 	const struct dwarfabbrev *abbrev = NULL;
 	struct cursor c = dwarfentry_cursor(f, unit, unit->first);
@@ -123,7 +123,7 @@ static int read_first(struct dwarffile *f, const struct dwarfunit *unit, struct 
 		const struct dwarfabbrev_attr *attr = &abbrevs.attrs[abbrev->first_attr + i];
 		struct dwarfvalue value;
 
-		if (!dwarfvalue_read(&c, unit, attr->form, attr->value, &value))
+		if (!dwarfvalue_read(&c, attr, &value))
 			break;
 		keep_first(ret, attr->name, &value);
 	}

@@ -64,6 +64,7 @@ struct dwarffile {
 	struct dwarfranges ranges; /* of the units, sorted */
 	struct dwarffile *alternate;
 	uint64_t work; /* left */
+	size_t n_list_entries; /* of ranges, read in this pass (dwarfranges.c) */
 };
 
 enum dwarffile_outcome {
@@ -86,6 +87,7 @@ static inline bool dwarffile_spend(struct dwarffile *f, uint64_t steps)
 	return true;
 }
 
+struct dwarfabbrev_sizes dwarffile_sizes(const struct dwarfunit *unit);
 /* The abbreviations of the unit. 0, or above 0 if they are not usable, -ENOMEM. */
 int dwarffile_read_abbrevs(struct dwarffile *f, struct dwarfunit *unit);
 

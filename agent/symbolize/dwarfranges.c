@@ -10,10 +10,15 @@
 
 /* Ranges of addresses of a file, and of the functions of a unit. Reached: no names of the others.
  */
-#define DWARFRANGES_MAX	      ((size_t)1 << 24)
+#define DWARFRANGES_MAX		((size_t)1 << 24)
+/* Entries of lists of ranges that are read in a pass over the units of a file, or over the entries
+ * of a unit, besides one for each byte of the lists: compilers let blocks inside of each other
+ * share a list. Without the ceiling, entries that share a long list cost the product of both.
+ * Reached: the rest of the pass finds no ranges in lists. */
+#define DWARFRANGES_ENTRIES_MAX ((size_t)1 << 16)
 /* Ranges that begin before an address and may hold it. Ranges of removed code overlap others.
  * Reached: no name. */
-#define DWARFRANGES_TRIES_MAX 64
+#define DWARFRANGES_TRIES_MAX	64
 
 /* ---------------------------------------------------------------- lists of ranges */
 
@@ -59,13 +64,21 @@ void dwarfrange_begin(struct dwarfrange_reader *r, struct dwarffile *f,
 	}
 }
 
+/* For an entry of the list. False at a ceiling. */
+static bool spend(struct dwarfrange_reader *r)
+{
+	const size_t n_bytes = (size_t)(r->list.end - r->list.start);
+
+	return r->file->n_list_entries++ < DWARFRANGES_ENTRIES_MAX + n_bytes &&
+	       dwarffile_spend(r->file, 1);
+}
+
 /* DWARF 2 to 4. */
 static bool next_old(struct dwarfrange_reader *r, uint64_t *ret_start, uint64_t *ret_end)
 {
 	uint64_t start, end;
 
-	while (dwarffile_spend(r->file, 1) && cursor_u64(&r->list, &start) &&
-	       cursor_u64(&r->list, &end)) {
+	while (spend(r) && cursor_u64(&r->list, &start) && cursor_u64(&r->list, &end)) {
 		if (!start && !end)
 			return false;
 		if (start == UINT64_MAX) {
@@ -102,7 +115,7 @@ static bool next_new(struct dwarfrange_reader *r, uint64_t *ret_start, uint64_t 
 {
 	uint8_t kind;
 
-	while (dwarffile_spend(r->file, 1) && cursor_u8(&r->list, &kind)) {
+	while (spend(r) && cursor_u8(&r->list, &kind)) {
 		switch (kind) {
 		case DW_RLE_base_addressx:
 			if (!read_index(r, &r->base))

@@ -114,14 +114,24 @@ static int read_old_names(struct cursor *c, const char *directory, struct dwarfr
 	return r;
 }
 
+static bool read_format(struct cursor *c, const struct dwarfunit *unit,
+			struct dwarfabbrev_attr *ret)
+{
+	const struct dwarfabbrev_sizes sizes = dwarffile_sizes(unit);
+	uint64_t content, form;
+
+	if (!cursor_uleb(c, &content) || !cursor_uleb(c, &form) || content > UINT16_MAX ||
+	    form > UINT16_MAX)
+		return false;
+	*ret = (struct dwarfabbrev_attr){.name = (uint16_t)content, .form = (uint16_t)form};
+	return dwarfabbrev_attr_step(ret, &sizes);
+}
+
 /* Of DWARF 5: the format of a description, then the descriptions. */
 static int read_new_names(struct dwarffile *f, const struct dwarfunit *unit, struct cursor *c,
 			  struct names *ret)
 {
-	struct {
-		uint64_t content;
-		uint64_t form;
-	} formats[ENTRY_FORMAT_MAX];
+	struct dwarfabbrev_attr formats[ENTRY_FORMAT_MAX];
 	uint8_t n_formats;
 	uint64_t n;
 	int r = 0;
@@ -129,8 +139,7 @@ static int read_new_names(struct dwarffile *f, const struct dwarfunit *unit, str
 	if (!cursor_u8(c, &n_formats) || n_formats > ENTRY_FORMAT_MAX)
 		return MALFORMED;
 	for (size_t i = 0; i < n_formats; i++)
-		if (!cursor_uleb(c, &formats[i].content) || !cursor_uleb(c, &formats[i].form) ||
-		    formats[i].form > UINT16_MAX)
+		if (!read_format(c, unit, &formats[i]))
 			return MALFORMED;
 	if (!cursor_uleb(c, &n) || (n && !n_formats) || n > cursor_left(c))
 		return MALFORMED;
@@ -142,11 +151,11 @@ static int read_new_names(struct dwarffile *f, const struct dwarfunit *unit, str
 		for (size_t k = 0; k < n_formats; k++) {
 			struct dwarfvalue value;
 
-			if (!dwarfvalue_read(c, unit, (uint16_t)formats[k].form, 0, &value))
+			if (!dwarfvalue_read(c, &formats[k], &value))
 				return MALFORMED;
-			if (formats[k].content == DW_LNCT_path)
+			if (formats[k].name == DW_LNCT_path)
 				name.name = dwarfvalue_string(f, unit, &value);
-			else if (formats[k].content == DW_LNCT_directory_index)
+			else if (formats[k].name == DW_LNCT_directory_index)
 				name.directory = value.number;
 		}
 		r = add_name(ret, name.name, name.directory);
@@ -303,9 +312,10 @@ static int run_special(struct dwarfrows *rows, const struct header *h, struct ma
 		       uint8_t opcode)
 {
 	const unsigned int adjusted = opcode - h->opcode_base;
+	const unsigned int advance = adjusted / h->line_range; /* the only division */
 
-	m->vaddr += (uint64_t)adjusted / h->line_range * h->step;
-	m->line += (uint32_t)(h->line_base + (int)(adjusted % h->line_range));
+	m->vaddr += (uint64_t)advance * h->step;
+	m->line += (uint32_t)(h->line_base + (int)(adjusted - advance * h->line_range));
 	return add_row(rows, m, false);
 }
 

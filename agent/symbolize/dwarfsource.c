@@ -22,13 +22,16 @@
 
 /* Bytes of a file's answers: 20,000 addresses. Reached: addresses not seen for longest are asked
  * for again. */
-#define DWARFSOURCE_CACHE_MAX  (4u << 20)
+#define DWARFSOURCE_CACHE_MAX	 (4u << 20)
+/* Further requests for a batch of addresses, while the answers lack some: the thread gives no sign
+ * of life meanwhile. Reached: the other names come with a later profile. */
+#define DWARFSOURCE_REQUESTS_MAX 1
 /* Bytes of the units of a package of split DWARF that are copied for a file. Reached: the code of
  * other units has the functions of the symbol table. */
-#define DWARFSOURCE_UNITS_MAX  (32u << 20)
+#define DWARFSOURCE_UNITS_MAX	 (32u << 20)
 /* Bytes as which an open file of split DWARF counts, so that the ceiling of all names is one of
  * these descriptors, too. */
-#define DWARFSOURCE_SPLIT_COST (16u << 10)
+#define DWARFSOURCE_SPLIT_COST	 (16u << 10)
 
 /**
  * struct dwarfsource - a file with DWARF
@@ -39,6 +42,7 @@
  * @copied:  bytes of units of the package
  * @file:    owns its descriptors of split DWARF; the tables, which may be large, are not kept
  * @asked:   a request without an answer so far; NULL: none
+ * @is_partial: the last answer lacks addresses
  * @dead:    the file made the process fail
  */
 struct dwarfsource {
@@ -53,6 +57,7 @@ struct dwarfsource {
 	struct dwarfreader_file file;
 	struct linecache cache;
 	struct dwarfreader_request *asked;
+	bool is_partial;
 	bool dead;
 };
 
@@ -238,15 +243,18 @@ static int open_splits(struct dwarfsource *s, const void *bytes, size_t n_bytes,
 
 	if (r)
 		return r;
-	for (size_t i = 0; i < n && !r; i++)
+	for (size_t i = 0; i < n && !r; i++) {
 		r = dwarfwire_next(&reader, lines, &n_lines);
+		if (r == DWARFWIRE_NOT_ASKED)
+			r = 0;
+	}
 	while (!r && dwarfwire_wanted(&reader, &wanted))
 		r = open_split(s, &wanted);
 	dwarfwire_reader_deinit(&reader);
 	return r;
 }
 
-/* 0, DWARFWIRE_MALFORMED, -ENOMEM. */
+/* An answer has the first address at least. 0, -ENOMEM, else it is malformed. */
 static int keep_answer(struct dwarfsource *s, const uint64_t *vaddrs, size_t n, const void *bytes,
 		       size_t n_bytes)
 {
@@ -260,8 +268,12 @@ static int keep_answer(struct dwarfsource *s, const uint64_t *vaddrs, size_t n, 
 		size_t n_lines = 0;
 
 		r = dwarfwire_next(&reader, lines, &n_lines);
-		if (!r)
+		if (!r) {
 			r = keep_lines(s, vaddrs[i], lines, n_lines);
+		} else if (r == DWARFWIRE_NOT_ASKED && i) {
+			s->is_partial = true;
+			r = 0;
+		}
 	}
 	dwarfwire_reader_deinit(&reader);
 	return r;
@@ -306,6 +318,7 @@ static int ask(struct dwarfsource *s, const uint64_t *vaddrs, size_t n)
 	size_t n_missing = 0, n_lines;
 	int r = take_answer(s);
 
+	s->is_partial = false;
 	if (r || s->asked || s->dead)
 		return r;
 	missing = calloc(n ? n : 1, sizeof(*missing));
@@ -326,6 +339,8 @@ static int dwarfsource_prepare(void *opened, const uint64_t *vaddrs, size_t n)
 	int r = ask(s, vaddrs, n);
 
 	if (!r && s->file.n_splits != n_splits)
+		r = ask(s, vaddrs, n);
+	for (size_t i = 0; i < DWARFSOURCE_REQUESTS_MAX && !r && s->is_partial; i++)
 		r = ask(s, vaddrs, n);
 	return r;
 }

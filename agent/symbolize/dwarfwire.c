@@ -9,6 +9,8 @@
  * the strings are empty. Reached: `podprof_dwarf_requests_total{outcome="malformed"}`. */
 #define DWARFWIRE_MEMORY_MAX (4 * (size_t)DWARFWIRE_ANSWER_MAX)
 
+_Static_assert(SYMBOL_LINES_MAX < DWARFWIRE_LEFT, "a number of lines");
+
 static int outcome_of(int r)
 {
 	return r > 0 ? DWARFWIRE_MALFORMED : r;
@@ -91,7 +93,11 @@ int dwarfwire_next(struct dwarfwire_reader *reader, struct symbol_line *ret, siz
 {
 	uint8_t n;
 
-	if (!cursor_u8(&reader->left, &n) || n > SYMBOL_LINES_MAX)
+	if (!cursor_u8(&reader->left, &n))
+		return DWARFWIRE_MALFORMED;
+	if (n == DWARFWIRE_LEFT)
+		return DWARFWIRE_NOT_ASKED;
+	if (n > SYMBOL_LINES_MAX)
 		return DWARFWIRE_MALFORMED;
 	for (size_t i = 0; i < n; i++) {
 		if (!read_line(reader, &ret[i]))

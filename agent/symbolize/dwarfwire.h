@@ -10,7 +10,8 @@
  *	request  struct dwarfwire_request with the files' descriptors, then n_addresses uint64_t
  *	answer   struct dwarfwire_answer, then n_bytes:
  *	         uint32_t n_strings; of each: uint16_t length, bytes
- *	         of each address: uint8_t n_lines; of each: struct dwarfwire_line
+ *	         of each address: uint8_t n_lines; of each: struct dwarfwire_line;
+ *	           or DWARFWIRE_LEFT: the time for the request was over
  *	         of each wanted file of split DWARF: uint32_t unit, uint64_t id,
  *	           uint16_t length, path
  */
@@ -33,6 +34,8 @@ struct symbol_line;
 /* Bytes of an answer: 1,024 addresses of 5 functions take 200 KB. Reached: the names of the other
  * addresses come from other sources. */
 #define DWARFWIRE_ANSWER_MAX  (8u << 20)
+/* Instead of a number of lines. */
+#define DWARFWIRE_LEFT	      UINT8_MAX
 /* Bytes of a name or path. Reached: counts as missing. */
 #define DWARFWIRE_STRING_MAX  16384u
 
@@ -86,14 +89,15 @@ struct dwarfwire_reader {
 enum dwarfwire_outcome {
 	DWARFWIRE_READ = 0,
 	DWARFWIRE_MALFORMED,
+	DWARFWIRE_NOT_ASKED, /* the address is to be asked for again */
 };
 
 /* Reads the strings and borrows the rest of @bytes. 0, DWARFWIRE_MALFORMED, -ENOMEM. */
 int dwarfwire_reader_init(struct dwarfwire_reader *reader, const void *bytes, size_t n);
 void dwarfwire_reader_deinit(struct dwarfwire_reader *reader);
 /* The lines of the next address, innermost first, none empty, and in *@ret_n the number;
- * their strings live as long as the reader. @ret has SYMBOL_LINES_MAX items. 0 or
- * DWARFWIRE_MALFORMED. */
+ * their strings live as long as the reader. @ret has SYMBOL_LINES_MAX items. 0,
+ * DWARFWIRE_NOT_ASKED, DWARFWIRE_MALFORMED. */
 int dwarfwire_next(struct dwarfwire_reader *reader, struct symbol_line *ret, size_t *ret_n);
 
 /* A file of split DWARF that the process needs for a compile unit. */

@@ -14,8 +14,10 @@
  * An address often has several names. All names stay in the table, and a lookup chooses: a global
  * name before a weak before a local name, then by symname_is_better().
  *
- * 16 bytes a symbol: names are offsets into the file's string table and are read with pread(). The
- * last names are kept, because a batch of addresses often has several of a function.
+ * 16 bytes a symbol: names are offsets into the file's string table and are read with pread(), a
+ * block at a time: the addresses of a batch are sorted, and neighbours in the code mostly have
+ * their names in the same block. The last names are kept, because a batch often has several
+ * addresses of a function.
  *
  * Specification: System V gABI, "Symbol Table".
  */
@@ -32,6 +34,7 @@
 #include "base/vec.h"
 #include "base/work_budget.h"
 #include "elf/elffile.h"
+#include "elf/elfwindow.h"
 #include "symbolize/symname.h"
 
 /* Symbols kept of a file (16 MiB). The largest programs have half of that. Reached: no name. */
@@ -90,6 +93,8 @@ struct range {
 /* Names read last, by offset in the string table; longer ones are not kept. */
 #define NAMES_KEPT	16
 #define NAME_KEPT_BYTES 123
+/* Bytes of the string table in memory: a page, as the page cache has them. */
+#define NAME_BLOCK	((size_t)4096)
 
 struct kept_name {
 	uint32_t off;
@@ -107,12 +112,32 @@ struct symtab {
 	size_t n_ranges;
 	size_t cap_ranges;
 	struct elffile_section strings[TABLE_MAX];
-	struct kept_name *names; /* NAMES_KEPT */
+	struct elfwindow *blocks; /* of the strings, TABLE_MAX */
+	struct kept_name *names;  /* NAMES_KEPT */
 };
 
 DEFINE_CLEANUP(struct symtab *, symtab_freep, symtab_free);
 
 /* ---------------------------------------------------------------- names */
+
+/* A name that leaves its block is read by itself. */
+static bool read_string(const struct symtab *t, const struct symbol_entry *e,
+			char name[SYMTAB_NAME_MAX])
+{
+	const struct elffile_section *strings = &t->strings[e->table];
+	const uint64_t begin = e->name - e->name % NAME_BLOCK;
+	const uint64_t left = strings->size > begin ? strings->size - begin : 0;
+	const size_t at = e->name % NAME_BLOCK, n = left < NAME_BLOCK ? (size_t)left : NAME_BLOCK;
+	const uint8_t *block, *end;
+
+	if (at >= n || elfwindow_get(&t->blocks[e->table], begin, n, &block))
+		return false;
+	end = memchr(block + at, '\0', n - at);
+	if (!end || (size_t)(end - block) - at >= SYMTAB_NAME_MAX)
+		return elffile_read_string(t->file, strings, e->name, name, SYMTAB_NAME_MAX);
+	memcpy(name, block + at, (size_t)(end - block) - at + 1);
+	return name[0] != '\0';
+}
 
 static bool read_name(const struct symtab *t, const struct symbol_entry *e,
 		      char name[SYMTAB_NAME_MAX])
@@ -124,7 +149,7 @@ static bool read_name(const struct symtab *t, const struct symbol_entry *e,
 		memcpy(name, kept->name, strlen(kept->name) + 1);
 		return true;
 	}
-	if (!elffile_read_string(t->file, &t->strings[e->table], e->name, name, SYMTAB_NAME_MAX))
+	if (!read_string(t, e, name))
 		return false;
 	symname_cut_version(name);
 	n = strlen(name) + 1;
@@ -305,6 +330,10 @@ static int load_table(struct symtab *t, enum symbol_table table)
 	if (elffile_section_at(t->file, s.link, &t->strings[table]) != 0 ||
 	    t->strings[table].type != SHT_STRTAB)
 		return 0;
+	r = elfwindow_init(&t->blocks[table], t->file, t->strings[table].off,
+			   t->strings[table].size, NAME_BLOCK);
+	if (r)
+		return r;
 	n = s.size / sizeof(Elf64_Sym);
 	r = load_entries(t, table, s.off, n < SYMTAB_ENTRIES_MAX ? n : SYMTAB_ENTRIES_MAX);
 	/* a full table, a truncated file and a lost disk leave the symbols read so far */
@@ -418,7 +447,8 @@ int symtab_open(const struct elffile *file, struct symtab **ret)
 	if (elffile_type(file) == ET_REL)
 		return SYMTAB_ABSENT;
 	t->names = calloc(NAMES_KEPT, sizeof(*t->names));
-	if (!t->names)
+	t->blocks = calloc(TABLE_MAX, sizeof(*t->blocks));
+	if (!t->names || !t->blocks)
 		return -ENOMEM;
 	for (size_t i = 0; i < NAMES_KEPT; i++)
 		t->names[i].table = TABLE_MAX;
@@ -446,6 +476,9 @@ void symtab_free(struct symtab *t)
 	elffile_free(t->file);
 	free(t->items);
 	free(t->ranges);
+	for (size_t i = 0; t->blocks && i < TABLE_MAX; i++)
+		elfwindow_deinit(&t->blocks[i]);
+	free(t->blocks);
 	free(t->names);
 	free(t);
 }
@@ -453,7 +486,7 @@ void symtab_free(struct symtab *t)
 size_t symtab_bytes(const struct symtab *t)
 {
 	return sizeof(*t) + t->cap * sizeof(*t->items) + t->cap_ranges * sizeof(*t->ranges) +
-	       NAMES_KEPT * sizeof(*t->names);
+	       NAMES_KEPT * sizeof(*t->names) + TABLE_MAX * (sizeof(*t->blocks) + NAME_BLOCK);
 }
 
 /* ---------------------------------------------------------------- find */

@@ -896,14 +896,17 @@ static void put_leb(struct buf *to, uint64_t number)
 struct dwarf {
 	struct buf info;
 	struct buf lines;
+	struct buf ranges;
 };
 
 /* Units with addresses and lines (1), functions (2), blocks without addresses (3), inlined
- * functions with the addresses of all (4). */
+ * functions with the addresses of all (4); with a list of ranges: functions (5), inlined functions
+ * (6), units with lines (7). */
 static const uint8_t dwarf_abbrev[] = {
-	1,    0x11, 1,	  0x11, 0x01, 0x12, 0x07, 0x10, 0x17, 0,    0, 2,
-	0x2e, 1,    0x11, 0x01, 0x12, 0x07, 0,	  0,	3,    0x0b, 1, 0,
-	0,    4,    0x1d, 1,	0x11, 0x01, 0x12, 0x07, 0,    0,    0,
+	1,    0x11, 1,	  0x11, 0x01, 0x12, 0x07, 0x10, 0x17, 0,    0, 2,    0x2e, 1,	 0x11,
+	0x01, 0x12, 0x07, 0,	0,    3,    0x0b, 1,	0,    0,    4, 0x1d, 1,	   0x11, 0x01,
+	0x12, 0x07, 0,	  0,	5,    0x2e, 0,	  0x55, 0x17, 0,    0, 6,    0x1d, 0,	 0x55,
+	0x17, 0,    0,	  7,	0x11, 1,    0x55, 0x17, 0x10, 0x17, 0, 0,    0,
 };
 
 static void put_code(struct buf *to, uint8_t abbrev, uint64_t vaddr, uint64_t size)
@@ -913,14 +916,19 @@ static void put_code(struct buf *to, uint8_t abbrev, uint64_t vaddr, uint64_t si
 	put_number(to, size, 8);
 }
 
-/* The header and the first entry of a unit; *@ret_length is for end_unit(). */
-static void begin_unit(struct buf *to, uint64_t vaddr, uint64_t size, size_t *ret_length)
+static void put_header(struct buf *to, size_t *ret_length)
 {
 	*ret_length = to->len;
 	put_number(to, 0, 4);
 	put_number(to, 4, 2);
 	put_number(to, 0, 4);
 	put_number(to, 8, 1);
+}
+
+/* The header and the first entry of a unit; *@ret_length is for end_unit(). */
+static void begin_unit(struct buf *to, uint64_t vaddr, uint64_t size, size_t *ret_length)
+{
+	put_header(to, ret_length);
 	put_code(to, 1, vaddr, size);
 	put_number(to, 0, 4);
 }
@@ -946,6 +954,7 @@ static uint64_t run_dwarf(struct dwarf *d, uint64_t vaddr)
 	cursor_init(&sections[DWARFSECTION_INFO], d->info.data, d->info.len);
 	cursor_init(&sections[DWARFSECTION_ABBREV], dwarf_abbrev, sizeof(dwarf_abbrev));
 	cursor_init(&sections[DWARFSECTION_LINE], d->lines.data, d->lines.len);
+	cursor_init(&sections[DWARFSECTION_RANGES], d->ranges.data, d->ranges.len);
 	assert_int_equal(dwarfsections_open_memory(sections, &opened), 0);
 	before = count_now();
 	assert_int_equal(dwarfcode_open_sections(opened, &code), 0);
@@ -954,12 +963,13 @@ static uint64_t run_dwarf(struct dwarf *d, uint64_t vaddr)
 	dwarfcode_free(code);
 	buf_deinit(&d->info);
 	buf_deinit(&d->lines);
+	buf_deinit(&d->ranges);
 	return before;
 }
 
 static struct dwarf dwarf_new(void)
 {
-	return (struct dwarf){BUF_INIT(64u << 20), BUF_INIT(64u << 20)};
+	return (struct dwarf){BUF_INIT(64u << 20), BUF_INIT(64u << 20), BUF_INIT(64u << 20)};
 }
 
 /* In the reverse order. */
@@ -1020,6 +1030,67 @@ static uint64_t dwarf_functions(size_t n)
 		put_number(&d.info, 0, 1);
 	end_unit(&d.info, at);
 	return run_dwarf(&d, DWARF_CODE + n);
+}
+
+/* A list of @n ranges elsewhere. */
+static void put_ranges(struct buf *to, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		put_number(to, 16 * DWARF_CODE + 4 * i, 8);
+		put_number(to, 16 * DWARF_CODE + 4 * i + 2, 8);
+	}
+	put_number(to, 0, 8);
+	put_number(to, 0, 8);
+}
+
+/* @n entries share a list of @n ranges: functions, or functions inlined into one. */
+static uint64_t run_sharing(size_t n, uint8_t abbrev)
+{
+	struct dwarf d = dwarf_new();
+	size_t at;
+
+	put_ranges(&d.ranges, n);
+	begin_unit(&d.info, DWARF_CODE, 16, &at);
+	put_code(&d.info, 2, DWARF_CODE, 16);
+	for (size_t i = 0; i < n; i++) {
+		if (!i && abbrev == 5)
+			put_number(&d.info, 0, 1);
+		put_number(&d.info, abbrev, 1);
+		put_number(&d.info, 0, 4);
+	}
+	if (abbrev != 5)
+		put_number(&d.info, 0, 1);
+	end_unit(&d.info, at);
+	return run_dwarf(&d, DWARF_CODE);
+}
+
+static uint64_t dwarf_sharing_functions(size_t n)
+{
+	return run_sharing(n, 5);
+}
+
+static uint64_t dwarf_sharing_inlined(size_t n)
+{
+	return run_sharing(n, 6);
+}
+
+static uint64_t dwarf_sharing_units(size_t n)
+{
+	struct dwarf d = dwarf_new();
+	size_t at;
+
+	put_ranges(&d.ranges, n);
+	begin_unit(&d.info, DWARF_CODE, 16, &at);
+	put_code(&d.info, 2, DWARF_CODE, 16);
+	put_number(&d.info, 0, 1);
+	end_unit(&d.info, at);
+	for (size_t i = 0; i < n; i++) {
+		put_header(&d.info, &at);
+		put_number(&d.info, 7, 1);
+		put_number(&d.info, 0, 8);
+		end_unit(&d.info, at);
+	}
+	return run_dwarf(&d, DWARF_CODE);
 }
 
 /* Sequences that begin before the one before, and overlap it. */
@@ -1325,6 +1396,9 @@ static const struct input inputs[] = {
 	{"dwarfcode: inlined functions", dwarf_inlined, 4096},
 	{"dwarfcode: functions inside of functions", dwarf_functions, 4096},
 	{"dwarfcode: sequences over sequences", dwarf_sequences, 4096},
+	{"dwarfcode: functions that share ranges", dwarf_sharing_functions, 1024},
+	{"dwarfcode: inlined functions that share ranges", dwarf_sharing_inlined, 4096},
+	{"dwarfcode: units that share ranges", dwarf_sharing_units, 1024},
 	{"dwarfpackage: strings inside of strings", package_tails, 256},
 	{"dwarfpackage: strings far from each other", package_far, 256},
 	{"dwarfpackage: long strings", package_long, 32},

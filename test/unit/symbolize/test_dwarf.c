@@ -816,6 +816,24 @@ static void test_borrowed(void **state)
 	linecache_deinit(&cache);
 }
 
+/* An address that was left out for lack of time, and a number of lines that is too large. */
+static void test_left_out(void **state)
+{
+	static const uint8_t answer[] = {1, 0, 0, 0, 0, 0, DWARFWIRE_LEFT, 0, SYMBOL_LINES_MAX + 1};
+	struct symbol_line lines[SYMBOL_LINES_MAX];
+	struct dwarfwire_reader reader;
+	size_t n = 7;
+
+	(void)state;
+	assert_int_equal(dwarfwire_reader_init(&reader, answer, sizeof(answer)), 0);
+	assert_int_equal(dwarfwire_next(&reader, lines, &n), DWARFWIRE_NOT_ASKED);
+	assert_int_equal(n, 7);
+	assert_int_equal(dwarfwire_next(&reader, lines, &n), 0);
+	assert_int_equal(n, 0);
+	assert_int_equal(dwarfwire_next(&reader, lines, &n), DWARFWIRE_MALFORMED);
+	dwarfwire_reader_deinit(&reader);
+}
+
 static int keep_one(void *ctx)
 {
 	static const uint8_t answer[] = {2, 0, 0, 0, 0, 0, 1, 0, 'f', 1, 1, 0, 0, 0, 0,
@@ -872,7 +890,7 @@ int main(void)
 		cmocka_unit_test(test_killed),	       cmocka_unit_test(test_broken_bytes),
 		cmocka_unit_test(test_shrinks),	       cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_eviction),       cmocka_unit_test(test_borrowed),
-		cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_left_out),       cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
