@@ -63,7 +63,7 @@ struct dwarffile {
 	size_t cap_units;
 	struct dwarfranges ranges; /* of the units, sorted */
 	struct dwarffile *alternate;
-	uint64_t work; /* left */
+	uint64_t work;	       /* left */
 	size_t n_list_entries; /* of ranges, read in this pass (dwarfranges.c) */
 };
 

@@ -169,8 +169,9 @@ struct walk {
 WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe);
 WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames);
 
-/* Accessor: the rule at @vaddr of an executable without a table, into @ret; 0 if there is none. Only
- * the agent has such rules (unwindtable/dumpwalk.c), and defines the macro before the include. */
+/* Accessor: the rule at @vaddr of an executable without a table, into @ret; 0 if there is none.
+ * Only the agent has such rules (unwindtable/dumpwalk.c), and defines the macro before the include.
+ */
 #ifndef WALK_RULE_APART
 #define WALK_RULE_APART(c, exe, vaddr, ret) 0
 #endif

@@ -200,12 +200,27 @@ struct exe_row {
 	struct python_way ways[PYTHON_WAYS_MAX];
 };
 
-#define KEY(offset)   {.at = offset}
-#define ARRAY(k)      {.at = 128, .in_array = 1, .slot = 8 * (k)}
-#define VARIABLE      {.at = -64}
-#define NOT_KNOWN     {.at = 0}
-#define ANOTHER_ARRAY {.at = 136, .in_array = 1, .slot = 8}
-#define ALL	      KEY(792), KEY(808), ARRAY(0), ARRAY(1), KEY(824)
+#define KEY(offset)          \
+	{                    \
+		.at = offset \
+	}
+#define ARRAY(k)                                          \
+	{                                                 \
+		.at = 128, .in_array = 1, .slot = 8 * (k) \
+	}
+#define VARIABLE          \
+	{                 \
+		.at = -64 \
+	}
+#define NOT_KNOWN       \
+	{               \
+		.at = 0 \
+	}
+#define ANOTHER_ARRAY                               \
+	{                                           \
+		.at = 136, .in_array = 1, .slot = 8 \
+	}
+#define ALL KEY(792), KEY(808), ARRAY(0), ARRAY(1), KEY(824)
 
 static const struct exe_row exe_rows[] = {
 	/* clang-format off */

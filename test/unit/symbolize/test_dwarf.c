@@ -884,13 +884,13 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chains),	       cmocka_unit_test(test_split),
-		cmocka_unit_test(test_split_absent),   cmocka_unit_test(test_split_places),
-		cmocka_unit_test(test_hang),	       cmocka_unit_test(test_late),
-		cmocka_unit_test(test_killed),	       cmocka_unit_test(test_broken_bytes),
-		cmocka_unit_test(test_shrinks),	       cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_eviction),       cmocka_unit_test(test_borrowed),
-		cmocka_unit_test(test_left_out),       cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_chains),	     cmocka_unit_test(test_split),
+		cmocka_unit_test(test_split_absent), cmocka_unit_test(test_split_places),
+		cmocka_unit_test(test_hang),	     cmocka_unit_test(test_late),
+		cmocka_unit_test(test_killed),	     cmocka_unit_test(test_broken_bytes),
+		cmocka_unit_test(test_shrinks),	     cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_eviction),     cmocka_unit_test(test_borrowed),
+		cmocka_unit_test(test_left_out),     cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
