@@ -478,6 +478,9 @@ int loop_run(struct loop *loop)
 
 	loop->stop = false;
 	atomic_store(&loop->thread, pthread_self());
+	/* a run that its first event stops does not put them off */
+	if (atomic_load(&loop->due))
+		run_turn(loop, NULL, 0);
 	while (!loop->stop) {
 		int n = epoll_wait(loop->epoll_fd, events, LOOP_BATCH,
 				   atomic_load(&loop->due) ? 0 : -1);

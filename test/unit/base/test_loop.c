@@ -368,6 +368,25 @@ static void test_due_after_stop(void **state)
 	loop_free(loop);
 }
 
+/* An event that stops each run does not put off a due source. */
+static void test_due_before_events(void **state)
+{
+	struct probe due = {0}, stops = {.fd = eventfd(1, EFD_CLOEXEC), .stop_after = 1};
+	struct loop *loop;
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	stops.loop = loop;
+	assert_int_equal(loop_add_fd(loop, stops.fd, EPOLLIN, on_fd, &stops, &stops.source), 0);
+	assert_int_equal(loop_add_timer(loop, on_timer, &due, &due.source), 0);
+	assert_int_equal(loop_arm(due.source, 0, 0), 0);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(stops.calls, 1);
+	assert_int_equal(due.calls, 1);
+	loop_free(loop);
+	close(stops.fd);
+}
+
 /* Threads that make sources due while the loop waits, or does not run yet. */
 #define WAKERS 4
 #define WAKES  20000
@@ -453,12 +472,19 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fd),	     cmocka_unit_test(test_bad_fd),
-		cmocka_unit_test(test_remove_other), cmocka_unit_test(test_remove_self),
-		cmocka_unit_test(test_timer),	     cmocka_unit_test(test_signal),
-		cmocka_unit_test(test_turns),	     cmocka_unit_test(test_names),
-		cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_steps),
-		cmocka_unit_test(test_due),	     cmocka_unit_test(test_due_after_stop),
+		cmocka_unit_test(test_fd),
+		cmocka_unit_test(test_bad_fd),
+		cmocka_unit_test(test_remove_other),
+		cmocka_unit_test(test_remove_self),
+		cmocka_unit_test(test_timer),
+		cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_due),
+		cmocka_unit_test(test_due_after_stop),
+		cmocka_unit_test(test_due_before_events),
 		cmocka_unit_test(test_wake),
 	};
 
