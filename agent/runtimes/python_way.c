@@ -86,10 +86,10 @@ static int read_word(struct memory *m, uint64_t addr, uint64_t *ret)
 static int check_ring(struct memory *m, const uint64_t *pthread, uint64_t self)
 {
 	uint64_t next = 0, previous = 0;
-	int r = read_word(m, pthread[MUSL_PREVIOUS] + MUSL_NEXT * 8, &next);
+	int r = read_word(m, pthread[MUSL_PREVIOUS] + MUSL_NEXT * 8ull, &next);
 
 	if (!r)
-		r = read_word(m, pthread[MUSL_NEXT] + MUSL_PREVIOUS * 8, &previous);
+		r = read_word(m, pthread[MUSL_NEXT] + MUSL_PREVIOUS * 8ull, &previous);
 	if (r)
 		return r;
 	return next == self && previous == self ? 0 : PYTHON_UNREADABLE;

