@@ -601,9 +601,10 @@ int images_new(const struct root *proc, struct images **ret)
 		return -ENOMEM;
 	t->refs = 1;
 	pthread_mutex_init(&t->lock, NULL);
-	t->proc.fd = fcntl(proc->fd, F_DUPFD_CLOEXEC, 0);
-	if (t->proc.fd < 0)
-		return -errno;
+	t->proc = (struct root)ROOT_INIT;
+	r = root_dup(proc, &t->proc);
+	if (r)
+		return r;
 	r = image_new(IMAGE_KERNEL, "[kernel.kallsyms]", &t->kernel);
 	if (!r)
 		r = image_new(IMAGE_ANON, "[anon]", &t->anon);

@@ -22,30 +22,16 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "symbolize/dwarfranges.h"
 #include "symbolize/dwarfwire.h"
 #include "symbolize/symbolizer.h"
 
-/* Ranges of addresses in a file, of units and of functions. Reached: no names of the others. */
-#define DWARFLINES_RANGES_MAX ((size_t)1 << 24)
-/* Ranges that begin before an address and may hold it. Ranges of removed code overlap others.
- * Reached: no name. */
-#define DWARFLINES_TRIES_MAX  64
+/* Units of a file. Reached: no names of the others. */
+#define DWARFLINES_UNITS_MAX ((size_t)1 << 24)
 /* Depth of namespaces, blocks and inlined functions. Reached: deeper functions have no names. */
-#define DWARFLINES_DEPTH_MAX  256
+#define DWARFLINES_DEPTH_MAX 256
 /* Bytes of the paths of an address. Reached: paths without their directory. */
-#define DWARFLINES_PATHS_MAX  (1u << 20)
-
-struct range {
-	uint64_t start;
-	uint64_t end;
-	size_t index; /* of the unit; of a function: offset of its DIE */
-};
-
-struct ranges {
-	struct range *items;
-	size_t n;
-	size_t cap;
-};
+#define DWARFLINES_PATHS_MAX (1u << 20)
 
 /* How far the functions of a unit are known. */
 enum unit_depth {
@@ -57,7 +43,7 @@ enum unit_depth {
 struct unit {
 	Dwarf_Die die;	/* with the lines; a skeleton has no functions */
 	Dwarf_Die code; /* with the functions: @die, or that of split DWARF */
-	struct ranges functions;
+	struct dwarfranges functions;
 	enum unit_depth depth;
 	bool is_skeleton; /* and @code is not known */
 	bool is_wanted;
@@ -67,7 +53,7 @@ struct unit {
 struct dwarflines {
 	Elf *elf[2];
 	Dwarf *dwarf[2]; /* the second is the alternate file */
-	struct ranges ranges;
+	struct dwarfranges ranges;
 	struct unit *units;
 	size_t n_units;
 	size_t cap_units;
@@ -82,62 +68,16 @@ struct dwarflines {
 
 /* ---------------------------------------------------------------- ranges */
 
-static int by_start(const void *a, const void *b)
-{
-	const struct range *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->end > y->end ? -1 : x->end < y->end; /* the inner function comes last */
-}
-
-/* Compilers write most tables in order, and qsort() is slow with these. */
-static void sort(struct ranges *ranges)
-{
-	for (size_t i = 1; i < ranges->n; i++)
-		if (by_start(&ranges->items[i - 1], &ranges->items[i]) > 0) {
-			qsort(ranges->items, ranges->n, sizeof(*ranges->items), by_start);
-			return;
-		}
-}
-
-/* All ranges of @die. Removed code begins at 0 or 1. */
-static int add_ranges(struct ranges *ranges, Dwarf_Die *die, size_t index)
+/* All ranges of @die. */
+static int add_ranges(struct dwarfranges *ranges, Dwarf_Die *die, size_t index)
 {
 	Dwarf_Addr base, start, end;
 	ptrdiff_t at = 0;
+	int r = 0;
 
-	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
-		int r;
-
-		if (start <= 1 || start >= end)
-			continue;
-		r = vec_grow(&ranges->items, &ranges->cap, ranges->n + 1, sizeof(*ranges->items),
-			     DWARFLINES_RANGES_MAX);
-		if (r)
-			return r < 0 ? r : 0;
-		ranges->items[ranges->n++] = (struct range){start, end, index};
-	}
-	return 0;
-}
-
-/* The range with @vaddr that begins last; NULL if there is none. */
-static const struct range *find_range(const struct ranges *ranges, uint64_t vaddr)
-{
-	size_t low = 0, high = ranges->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ranges->items[middle].start <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t i = 0; i < DWARFLINES_TRIES_MAX && low > 0; i++)
-		if (vaddr < ranges->items[--low].end)
-			return &ranges->items[low];
-	return NULL;
+	while (!r && (at = dwarf_ranges(die, at, &base, &start, &end)) > 0)
+		r = dwarfranges_put(ranges, start, end, index);
+	return r < 0 ? r : 0;
 }
 
 /* ---------------------------------------------------------------- units */
@@ -145,7 +85,7 @@ static const struct range *find_range(const struct ranges *ranges, uint64_t vadd
 static int add_unit(struct dwarflines *l, const Dwarf_Die *die, bool is_skeleton)
 {
 	int r = vec_grow(&l->units, &l->cap_units, l->n_units + 1, sizeof(*l->units),
-			 DWARFLINES_RANGES_MAX);
+			 DWARFLINES_UNITS_MAX);
 
 	if (r)
 		return r < 0 ? r : 0;
@@ -164,7 +104,7 @@ static int read_units(struct dwarflines *l)
 	while (!r && dwarf_get_units(l->dwarf[0], cu, &cu, NULL, &type, &die, NULL) == 0)
 		if (type == DW_UT_compile || type == DW_UT_skeleton)
 			r = add_unit(l, &die, type == DW_UT_skeleton);
-	sort(&l->ranges);
+	dwarfranges_sort(&l->ranges);
 	return r;
 }
 
@@ -211,22 +151,22 @@ static int deepen(struct dwarflines *l, struct unit *unit, enum unit_depth depth
 	unit->functions.n = 0;
 	unit->depth = depth;
 	r = read_functions(unit, &unit->code, depth, 0);
-	sort(&unit->functions);
+	dwarfranges_sort(&unit->functions);
 	return r;
 }
 
 /* Functions inside of functions are rare, and expensive to look for. */
 static int find_function(struct dwarflines *l, struct unit *unit, uint64_t vaddr,
-			 const struct range **ret)
+			 const struct dwarfrange **ret)
 {
 	int r = 0;
 
 	if (unit->depth == UNIT_UNREAD)
 		r = deepen(l, unit, UNIT_SHALLOW);
-	*ret = find_range(&unit->functions, vaddr);
+	*ret = dwarfranges_find(&unit->functions, vaddr);
 	if (!r && !*ret && unit->depth == UNIT_SHALLOW) {
 		r = deepen(l, unit, UNIT_DEEP);
-		*ret = find_range(&unit->functions, vaddr);
+		*ret = dwarfranges_find(&unit->functions, vaddr);
 	}
 	return r;
 }
@@ -438,7 +378,7 @@ bool dwarflines_wanted(const struct dwarflines *l, size_t i, uint32_t *ret_unit,
 
 int dwarflines_find(struct dwarflines *l, uint64_t vaddr, struct symbol_line *ret)
 {
-	const struct range *range = find_range(&l->ranges, vaddr), *function;
+	const struct dwarfrange *range = dwarfranges_find(&l->ranges, vaddr), *function;
 	struct chain chain = {.n = 0};
 	struct unit *unit;
 	int r;

@@ -166,22 +166,28 @@ bool dwarfrange_next(struct dwarfrange_reader *r, uint64_t *ret_start, uint64_t 
 
 /* ---------------------------------------------------------------- sorted ranges */
 
-int dwarfranges_add(struct dwarfranges *ranges, struct dwarfrange_reader *r, uint64_t index)
+int dwarfranges_put(struct dwarfranges *ranges, uint64_t start, uint64_t end, uint64_t index)
+{
+	int r;
+
+	if (start <= 1 || start >= end)
+		return 0;
+	r = vec_grow(&ranges->items, &ranges->cap, ranges->n + 1, sizeof(*ranges->items),
+		     DWARFRANGES_MAX);
+	if (r)
+		return r < 0 ? r : 1;
+	ranges->items[ranges->n++] = (struct dwarfrange){start, end, index};
+	return 0;
+}
+
+int dwarfranges_add(struct dwarfranges *ranges, struct dwarfrange_reader *reader, uint64_t index)
 {
 	uint64_t start, end;
+	int r = 0;
 
-	while (dwarfrange_next(r, &start, &end)) {
-		int full;
-
-		if (start <= 1 || start >= end)
-			continue;
-		full = vec_grow(&ranges->items, &ranges->cap, ranges->n + 1, sizeof(*ranges->items),
-				DWARFRANGES_MAX);
-		if (full)
-			return full < 0 ? full : 0;
-		ranges->items[ranges->n++] = (struct dwarfrange){start, end, index};
-	}
-	return 0;
+	while (!r && dwarfrange_next(reader, &start, &end))
+		r = dwarfranges_put(ranges, start, end, index);
+	return r < 0 ? r : 0;
 }
 
 static int by_start(const void *a, const void *b)

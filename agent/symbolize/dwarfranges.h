@@ -43,8 +43,10 @@ void dwarfrange_begin(struct dwarfrange_reader *r, struct dwarffile *f,
 		      const struct dwarfunit *unit, const struct dwarfentry *entry);
 /* False at the end. */
 bool dwarfrange_next(struct dwarfrange_reader *r, uint64_t *ret_start, uint64_t *ret_end);
-/* Adds all ranges of the entry, as @index. Removed code, at 0 or 1, is left out. 0 or -ENOMEM. */
-int dwarfranges_add(struct dwarfranges *ranges, struct dwarfrange_reader *r, uint64_t index);
+/* Adds a range; removed code, at 0 or 1, is left out. 0, 1 without room, -ENOMEM. */
+int dwarfranges_put(struct dwarfranges *ranges, uint64_t start, uint64_t end, uint64_t index);
+/* Adds all ranges of the entry, as @index. 0 or -ENOMEM. */
+int dwarfranges_add(struct dwarfranges *ranges, struct dwarfrange_reader *reader, uint64_t index);
 void dwarfranges_sort(struct dwarfranges *ranges);
 /* The range that begins last at or before @vaddr; NULL if there is none. */
 const struct dwarfrange *dwarfranges_before(const struct dwarfranges *ranges, uint64_t vaddr);

@@ -163,24 +163,23 @@ static struct early_image *find(const struct early_rules *x, uint16_t number)
 	return e;
 }
 
-static void forget_places(struct early_rules *x, struct early_image *e)
+static void drop_place(struct early_rules *x, struct early_image *e, struct place *p)
 {
-	struct place *p, *next;
-
-	HASH_ITER(hh, e->places, p, next) {
-		HASH_DEL(e->places, p);
-		x->n_places--;
-		free(p);
-	}
+	HASH_DEL(e->places, p);
+	x->n_places--;
+	free(p);
 }
 
 static void drop(struct early_rules *x, struct early_image *e)
 {
+	struct place *p, *next;
+
 	if (e->job)
 		atomic_store(&e->job->stop, true);
 	if (e->next)
 		job_free(e->next);
-	forget_places(x, e);
+	HASH_ITER(hh, e->places, p, next)
+		drop_place(x, e, p);
 	HASH_DEL(x->images, e);
 	image_unref(e->image);
 	free(e);
@@ -381,11 +380,8 @@ static void refuse(struct early_rules *x, struct early_image *e, struct job *job
 
 	for (size_t i = 0; i < job->n; i++) {
 		HASH_FIND(hh, e->places, &job->vaddrs[i], sizeof(p->vaddr), p);
-		if (!p)
-			continue;
-		HASH_DEL(e->places, p);
-		x->n_places--;
-		free(p);
+		if (p)
+			drop_place(x, e, p);
 	}
 	job_free(job);
 }

@@ -112,9 +112,12 @@ static void want_all(struct unwind_publisher *u, const struct address_space *spa
 	size_t n;
 
 	items = address_space_mappings(space, &n);
-	for (size_t i = 0; i < n; i++)
-		if (image_to_unwind(items[i].image))
-			table_builder_want(u->builder, image_to_unwind(items[i].image));
+	for (size_t i = 0; i < n; i++) {
+		struct image *image = image_to_unwind(items[i].image);
+
+		if (image)
+			table_builder_want(u->builder, image);
+	}
 }
 
 /* Whether @known is the same process, at the same point of its life as @id or later. */
@@ -524,22 +527,21 @@ static void slab_made(void *ctx, int result)
 
 /* ---------------------------------------------------------------- life */
 
-static void table_ready(void *ctx, uint16_t number)
-{
-	struct unwind_publisher *u = ctx;
-
-	if (tables_live(u->tables, number))
-		early_rules_drop(u->rules, number);
-	if (u->opts.ready)
-		u->opts.ready(u->opts.ctx, number);
-}
-
 static void rules_ready(void *ctx, uint16_t number)
 {
 	struct unwind_publisher *u = ctx;
 
 	if (u->opts.ready)
 		u->opts.ready(u->opts.ctx, number);
+}
+
+static void table_ready(void *ctx, uint16_t number)
+{
+	struct unwind_publisher *u = ctx;
+
+	if (tables_live(u->tables, number))
+		early_rules_drop(u->rules, number);
+	rules_ready(u, number);
 }
 
 /* The kernel's side of tables: the first slab is being made when this returns. */

@@ -91,6 +91,8 @@ static void test_dynamic(void **state)
 }
 
 /* The file with its .gnu.hash, or with a section of another name in its place. */
+#define LIBC_MAX (16 << 20)
+
 static struct elffile *open_bytes(uint8_t *bytes, size_t n, bool hashed)
 {
 	static const char name[] = ".gnu.hash";
@@ -118,26 +120,35 @@ static void compare(const struct elffile *hashed, const struct elffile *plain, c
 	*n_found += a.n != 0;
 }
 
+/* The C library, in @ret's LIBC_MAX bytes. */
+static size_t read_libc(uint8_t *ret)
+{
+	int fd = open("/lib/x86_64-linux-gnu/libc.so.6", O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		fd = open("/lib/aarch64-linux-gnu/libc.so.6", O_RDONLY | O_CLOEXEC);
+	n = read(fd, ret, LIBC_MAX);
+	close(fd);
+	assert_in_range(n, 1 << 20, LIBC_MAX - 1);
+	return (size_t)n;
+}
+
 /* By the hash table as by reading all: each 50th name of a library, and each without its first
  * letter. */
 static void test_hashed(void **state)
 {
-	_cleanup_(freep) uint8_t *bytes = malloc(16 << 20);
+	_cleanup_(freep) uint8_t *bytes = malloc(LIBC_MAX);
 	_cleanup_(elffile_freep) struct elffile *hashed = NULL, *plain = NULL;
 	struct elffile_section strings;
 	size_t n_found = 0, n_names = 0;
 	const char *texts;
-	ssize_t n;
-	int fd = open("/lib/x86_64-linux-gnu/libc.so.6", O_RDONLY | O_CLOEXEC);
+	size_t n;
 
 	(void)state;
-	if (fd < 0)
-		fd = open("/lib/aarch64-linux-gnu/libc.so.6", O_RDONLY | O_CLOEXEC);
-	n = read(fd, bytes, 16 << 20);
-	close(fd);
-	assert_in_range(n, 1 << 20, (16 << 20) - 1);
-	hashed = open_bytes(bytes, (size_t)n, true);
-	plain = open_bytes(bytes, (size_t)n, false);
+	n = read_libc(bytes);
+	hashed = open_bytes(bytes, n, true);
+	plain = open_bytes(bytes, n, false);
 	assert_int_equal(elffile_section(hashed, ".dynstr", &strings), 0);
 	texts = (const char *)bytes + strings.off;
 	for (size_t at = 1; at < strings.size; at += strlen(texts + at) + 1) {
@@ -153,21 +164,17 @@ static void test_hashed(void **state)
 /* A bucket without an end, and one that leaves the table. */
 static void test_hash_malformed(void **state)
 {
-	_cleanup_(freep) uint8_t *bytes = malloc(16 << 20);
+	_cleanup_(freep) uint8_t *bytes = malloc(LIBC_MAX);
 	static const char *const name = "no_such_name";
 	struct elffile_section section;
 	struct elffile *file;
 	struct elfsym found;
 	uint32_t *words;
-	ssize_t n;
-	int fd = open("/lib/x86_64-linux-gnu/libc.so.6", O_RDONLY | O_CLOEXEC);
+	size_t n;
 
 	(void)state;
-	if (fd < 0)
-		fd = open("/lib/aarch64-linux-gnu/libc.so.6", O_RDONLY | O_CLOEXEC);
-	n = read(fd, bytes, 16 << 20);
-	close(fd);
-	file = open_bytes(bytes, (size_t)n, true);
+	n = read_libc(bytes);
+	file = open_bytes(bytes, n, true);
 	assert_int_equal(elffile_section(file, ".gnu.hash", &section), 0);
 	words = (uint32_t *)(void *)(bytes + section.off);
 	for (size_t i = 4; i < section.size / 4; i++)

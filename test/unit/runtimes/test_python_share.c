@@ -14,6 +14,7 @@
 #include "procmap/address_space.h"
 #include "runtimes/runtimes.h"
 #include "support/metrics.h"
+#include "support/ownspace.h"
 
 #define PROCESSES_MAX 8192
 #define GREEDY	      1639 /* of the share: the first that is no quarter of the free part */
@@ -55,21 +56,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The test's own mappings, as those of a process of @owner. */
-static struct address_space *space_of(struct fixture *f, uint64_t owner)
-{
-	const struct address_space_who who = {
-		.pid = f->self, .exec_id = ADDRESS_SPACE_EXEC_ANY - owner, .owner = owner};
-	struct address_space *space;
-	size_t n;
-
-	assert_int_equal(address_space_cache_get(f->spaces, &who, &space), 0);
-	assert_non_null(address_space_mappings(space, &n));
-	assert_true(n > 0);
-	assert_int_equal(address_space_owner(space), owner);
-	return space;
-}
-
 static void collect(void *reader, struct metric_sink *sink)
 {
 	static const struct metric_family_desc desc = {"podprof_runtime_processes_refused",
@@ -87,7 +73,7 @@ static uint64_t n_refused(const struct fixture *f)
 /* @n processes that differ by their starts; the number of processes known then. */
 static uint64_t look_at(struct fixture *f, uint64_t owner, uint64_t n)
 {
-	struct address_space *space = space_of(f, owner);
+	struct address_space *space = ownspace(f->spaces, owner);
 	const uint64_t before = n_refused(f);
 
 	for (uint64_t i = 0; i < n; i++) {

@@ -17,6 +17,7 @@
 #include "runtimes/runtime_files.h"
 #include "runtimes/runtime_reader.h"
 #include "support/metrics.h"
+#include "support/ownspace.h"
 #include "support/threads.h"
 #include "support/until.h"
 
@@ -195,19 +196,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The test's own mappings, as those of a process of @owner. */
-static struct address_space *space_of(struct fixture *f, uint64_t owner)
-{
-	const struct address_space_who who = {
-		.pid = f->self, .exec_id = ADDRESS_SPACE_EXEC_ANY - owner, .owner = owner};
-	struct address_space *space;
-	size_t n;
-
-	assert_int_equal(address_space_cache_get(f->spaces, &who, &space), 0);
-	assert_non_null(address_space_mappings(space, &n));
-	return space;
-}
-
 static struct address_space_who who_of(const struct fixture *f, uint64_t start_ns, uint64_t exec_id)
 {
 	return (struct address_space_who){.pid = f->self, .start_ns = start_ns, .exec_id = exec_id};
@@ -250,7 +238,7 @@ static bool is_swept(void *ctx)
 static void test_exec(void **state)
 {
 	struct fixture *f = *state;
-	struct address_space *space = space_of(f, 1);
+	struct address_space *space = ownspace(f->spaces, 1);
 	struct address_space_who who;
 
 	for (uint64_t i = 1; i <= 100; i++) {
@@ -285,9 +273,9 @@ static void attach(struct fixture *f, uint64_t owner, uint64_t start_ns)
 {
 	const struct address_space_who who = who_of(f, start_ns, 1);
 
-	assert_false(runtime_reader_runs(f->reader, &who, space_of(f, owner)));
+	assert_false(runtime_reader_runs(f->reader, &who, ownspace(f->spaces, owner)));
 	loop_until(f->loop, is_idle, f);
-	assert_true(runtime_reader_runs(f->reader, &who, space_of(f, owner)));
+	assert_true(runtime_reader_runs(f->reader, &who, ownspace(f->spaces, owner)));
 }
 
 static bool wants(struct fixture *f, uint64_t start_ns, uint64_t function)
@@ -352,13 +340,13 @@ static void test_hung_probe(void **state)
 	const struct address_space_who late = who_of(f, 50, 1);
 
 	block(f);
-	assert_false(runtime_reader_runs(f->reader, &late, space_of(f, 1)));
+	assert_false(runtime_reader_runs(f->reader, &late, ownspace(f->spaces, 1)));
 	loop_until(f->loop, is_idle, f);
-	assert_false(runtime_reader_runs(f->reader, &late, space_of(f, 1)));
+	assert_false(runtime_reader_runs(f->reader, &late, ownspace(f->spaces, 1)));
 	answer();
 	f->start_ns = 50;
 	loop_until(f->loop, is_named, f);
-	assert_true(runtime_reader_runs(f->reader, &late, space_of(f, 1)));
+	assert_true(runtime_reader_runs(f->reader, &late, ownspace(f->spaces, 1)));
 }
 
 /* The reader ends before the memory answers: teardown(). */
