@@ -244,6 +244,14 @@ static void keeper_changed(struct keeper *k, enum store_outcome outcome)
 	}
 }
 
+static void keeper_close(struct keeper *k)
+{
+	if (k->store && store_n_waiting(k->store))
+		log_warn("ending without the last profiles of the store", log_str("store", k->name),
+			 log_uint("profiles", store_n_waiting(k->store)));
+	store_free(k->store);
+}
+
 /* Memory of one store's profiles that wait for the disk. */
 static uint64_t keeper_bytes(const struct export *e, const struct export_opts *opts)
 {
@@ -543,14 +551,14 @@ void export_free(struct export *e)
 	for (size_t i = 0; i < e->n_routes; i++) {
 		struct route *route = &e->routes[i];
 
-		store_free(route->keeper.store);
+		keeper_close(&route->keeper);
 		destination_free(route->destination);
 		free(route->name);
 	}
 	free(e->routes);
 	loop_remove(e->flush_timer);
 	loop_remove(e->trim_timer);
-	store_free(e->keeper.store);
+	keeper_close(&e->keeper);
 	http_free(e->http);
 	free(e);
 }

@@ -37,9 +37,9 @@
 /* Folder names tried for one label set: each tried folder belongs to another label set with the
  * same 32 bits of hash. Reached: `podprof_store_profiles_total{outcome="failed"}`. */
 #define FOLDER_ATTEMPTS_MAX 16
-/* Profiles and removals of one batch. */
+/* Profiles and removals of one batch: 64 KiB with the names. */
 #define BATCH_PROFILES	    64
-#define BATCH_REMOVALS	    256
+#define BATCH_REMOVALS	    64
 /* Time for the disk at the start, before the agent goes on without the earlier profiles. */
 #define OPEN_WAIT_NS	    (2 * NSEC_PER_SEC)
 /* From a failed opening to the next, in parts of the time that makes a disk blocked: 30 s. */
@@ -56,7 +56,7 @@ enum removal { REMOVAL_BYTES, REMOVAL_AGE, REMOVAL_COUNT, REMOVAL_MAX };
  * @retry_ns:    monotonic; no opening before
  * @age_now_ns:  of store_trim(): profiles expire at this time
  * @waiting:     profiles for the next batches
- * @waiting_bytes: memory of these and of the running batch
+ * @n_waiting, @waiting_bytes: these and the running batch
  * @health:      the last outcome of a profile or an opening
  */
 struct store {
@@ -70,6 +70,7 @@ struct store {
 	uint64_t retry_ns;
 	uint64_t age_now_ns;
 	struct pending_list waiting;
+	size_t n_waiting;
 	uint64_t waiting_bytes;
 	int health;
 	uint64_t counts[STORE_OUTCOME_MAX];
@@ -101,6 +102,7 @@ static void store_ends(struct store *s, const struct profile *profile, int r)
 
 static void store_end_pending(struct store *s, struct pending *pending, int r)
 {
+	s->n_waiting--;
 	s->waiting_bytes -= pending->p->bytes;
 	store_ends(s, pending->p->profile, r);
 	pending_free(pending);
@@ -566,6 +568,7 @@ void store_put(struct store *s, struct queued_profile *p)
 	}
 	*pending = (struct pending){.p = p};
 	p->refs++;
+	s->n_waiting++;
 	s->waiting_bytes += p->bytes;
 	pending_push(&s->waiting, pending);
 	store_go_on(s);
@@ -586,6 +589,11 @@ void store_trim(struct store *s, uint64_t now_ns)
 bool store_is_idle(const struct store *s)
 {
 	return s->blocked || (!s->running && !s->waiting.first);
+}
+
+size_t store_n_waiting(const struct store *s)
+{
+	return s->n_waiting;
 }
 
 /* ---- looking */

@@ -112,6 +112,8 @@ void store_lose(struct store *s, const struct profile *profile);
 void store_trim(struct store *s, uint64_t now_ns);
 /* No profile is on the way to the disk, or the disk does not answer. */
 bool store_is_idle(const struct store *s);
+/* Profiles without an outcome: lost by store_free(). */
+size_t store_n_waiting(const struct store *s);
 
 /* Oldest first. The result is borrowed until the next call without const. */
 size_t store_n_profiles(const struct store *s);

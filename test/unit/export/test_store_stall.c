@@ -203,6 +203,7 @@ static void test_write(void **state)
 		loop_until(f->loop, is_blocked, f);
 		assert_int_equal(f->health, STORE_BLOCKED);
 		n_ok = f->n_put - f->n_ended;
+		assert_int_equal(store_n_waiting(f->s), n_ok);
 
 		stalldir_answer(f->disk, 0);
 		loop_until(f->loop, all_ended, f);
@@ -210,6 +211,7 @@ static void test_write(void **state)
 		assert_int_equal(f->n_outcomes[STORE_OK] + f->n_outcomes[STORE_BLOCKED], 100);
 		assert_int_equal(f->health, STORE_OK);
 		assert_int_equal(f->budget.used_bytes, 0);
+		assert_int_equal(store_n_waiting(f->s), 0);
 		put(f, 1);
 		loop_until(f->loop, all_ended, f);
 		assert_int_equal(f->n_outcomes[STORE_OK], n_ok + 1);
