@@ -421,7 +421,7 @@ static size_t flame_profiles_max(const struct ui_flame_query *query)
 /* @type: NULL for the profile's first. */
 struct store_job {
 	struct http_job job;
-	const struct store *store;
+	struct root dir;
 	char *type;
 	size_t n;
 	struct store_file files[];
@@ -431,21 +431,30 @@ static void store_job_free(struct http_job *job)
 {
 	struct store_job *j = container_of(job, struct store_job, job);
 
+	root_deinit(&j->dir);
 	free(j->type);
 	free(j);
 }
 
-static struct store_job *store_job_new(const struct uisource *u, size_t n,
-				       int (*run)(struct http_job *job, struct buf *ret))
+/* Requires a store with a profile. 0 or -errno. */
+static int store_job_new(const struct uisource *u, size_t n,
+			 int (*run)(struct http_job *job, struct buf *ret), struct store_job **ret)
 {
 	struct store_job *j = calloc(1, sizeof(*j) + n * sizeof(j->files[0]));
+	int r;
 
 	if (!j)
-		return NULL;
+		return -ENOMEM;
 	j->job.run = run;
 	j->job.free = store_job_free;
-	j->store = u->opts.store;
-	return j;
+	j->job.reads_disk = true;
+	r = store_dup_dir(u->opts.store, &j->dir);
+	if (r) {
+		free(j);
+		return r;
+	}
+	*ret = j;
+	return 0;
 }
 
 /* A missing or broken file adds nothing; the graph shows the number of its profiles. */
@@ -455,7 +464,7 @@ static int flame_add_stored(struct flame *flame, const struct store_job *j,
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(STORE_PROFILE_SIZE_MAX);
 	_cleanup_(reader_freep) struct reader *reader = NULL;
 	const char *why;
-	int r = store_read_file(j->store, file, &bytes);
+	int r = store_read_file(&j->dir, file, &bytes);
 
 	if (!r)
 		r = reader_new(bytes.data, bytes.len, UISOURCE_PPROF_MAX, &reader, &why);
@@ -496,7 +505,7 @@ static int run_flame(struct http_job *job, struct buf *ret)
 static int run_raw(struct http_job *job, struct buf *ret)
 {
 	const struct store_job *j = container_of(job, struct store_job, job);
-	int r = store_read_file(j->store, &j->files[0], ret);
+	int r = store_read_file(&j->dir, &j->files[0], ret);
 
 	return r > 0 ? HTTP_JOB_GONE : r;
 }
@@ -508,15 +517,20 @@ static int on_flame(void *ctx, const struct ui_flame_query *query, struct http_j
 	const struct uisource *u = ctx;
 	const struct store *store = u->opts.store;
 	size_t max = flame_profiles_max(query);
-	struct store_job *j = store_job_new(u, max, run_flame);
+	struct store_job *j;
+	int r;
 
-	if (j && query->type)
-		j->type = strdup(query->type);
-	if (!j || (query->type && !j->type)) {
-		free(j);
+	if (!store || !store_n_profiles(store))
+		return UI_GONE;
+	r = store_job_new(u, max, run_flame, &j);
+	if (r)
+		return r;
+	j->type = query->type ? strdup(query->type) : NULL;
+	if (query->type && !j->type) {
+		store_job_free(&j->job);
 		return -ENOMEM;
 	}
-	for (size_t i = store ? store_n_profiles(store) : 0; i > 0 && j->n < max; i--) {
+	for (size_t i = store_n_profiles(store); i > 0 && j->n < max; i--) {
 		const struct store_profile *p = store_at(store, i - 1);
 
 		if (p->folder == other)
@@ -542,12 +556,13 @@ static int on_raw(void *ctx, uint64_t profile, struct http_job **ret)
 	const struct uisource *u = ctx;
 	const struct store_profile *p = u->opts.store ? store_find(u->opts.store, profile) : NULL;
 	struct store_job *j;
+	int r;
 
 	if (!p)
 		return UI_GONE;
-	j = store_job_new(u, 1, run_raw);
-	if (!j)
-		return -ENOMEM;
+	r = store_job_new(u, 1, run_raw, &j);
+	if (r)
+		return r;
 	store_file_of(p, &j->files[0]);
 	j->n = 1;
 	*ret = &j->job;

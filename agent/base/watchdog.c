@@ -181,13 +181,19 @@ int watchdog_new(const struct watchdog_opts *opts, struct watchdog **ret)
 	return 0;
 }
 
+/* A job that is blocked for long is not waited for: at the end, each worker's wait adds up. */
+static uint64_t end_wait_ns(struct watchdog *wd)
+{
+	return blocked_time_ns(&wd->time, wd->opts.worker) < wd->opts.blocked_ns ? END_WAIT_NS : 0;
+}
+
 void watchdog_free(struct watchdog *wd)
 {
 	if (!wd)
 		return;
 	worker_listen(wd->opts.worker, NULL, NULL);
 	loop_remove(wd->timer);
-	if (!worker_stop(wd->opts.worker, END_WAIT_NS))
+	if (!worker_stop(wd->opts.worker, end_wait_ns(wd)))
 		(void)!abandon(wd);
 	blocked_unref(wd->blocked);
 	free(wd);

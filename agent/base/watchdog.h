@@ -70,9 +70,9 @@ uint64_t blocked_time_ns(struct blocked_time *t, const struct worker *worker);
 
 /* Call before the worker's first job; the watchdog is the worker's listener. */
 int watchdog_new(const struct watchdog_opts *opts, struct watchdog **ret);
-/* Stops the worker: waits a moment for the running job, then abandons the job, even above the
- * largest number of blocked threads. worker_free() then does not wait. Call before worker_free().
- * NULL is fine. */
+/* Stops the worker: waits a moment for the running job, unless the job is blocked for longer than
+ * @blocked_ns, then abandons the job, even above the largest number of blocked threads.
+ * worker_free() then does not wait. Call before worker_free(). NULL is fine. */
 void watchdog_free(struct watchdog *wd);
 /* Threads that are still blocked. */
 unsigned int watchdog_n_blocked(const struct watchdog *wd);

@@ -3,7 +3,8 @@
  * The fan-out: each finished profile becomes a queued profile shared by every destination's outbox,
  * and each outbox has a sender. All share one HTTP client and one ceiling of bytes. With a spool, a
  * profile goes to the disk instead, and the spool fills the outboxes from there; a profile that the
- * disk does not take goes the direct way.
+ * disk does not take goes the direct way. Stores keep a reference of the queued profile until it is
+ * on their disk.
  */
 #include "export/export.h"
 
@@ -30,9 +31,13 @@
 /* Lines about the store; the rest is in the metrics. */
 #define EXPORT_LOG_INTERVAL_NS (60 * NSEC_PER_SEC)
 
-/* A store, and whether the log has reported its failure. */
+/* Part of the ceiling of all outboxes for profiles that wait for the disks of stores. */
+#define EXPORT_STORES_PART 4
+
+/* A store, and whether the log has reported its failure. @name: for people. */
 struct keeper {
 	struct store *store;
+	const char *name;
 	bool told;
 	struct log_limit log_limit;
 };
@@ -42,6 +47,7 @@ struct keeper {
  * @name:   the label of its metrics
  * @sender: NULL for a folder
  * @keeper: of a folder
+ * @e:      set for a folder
  * @spooled: has a cursor in the spool
  */
 struct route {
@@ -50,6 +56,7 @@ struct route {
 	struct outbox box;
 	struct sender *sender;
 	struct keeper keeper;
+	struct export *e;
 	bool spooled;
 };
 
@@ -85,9 +92,16 @@ static bool export_is_idle(const struct export *e)
 {
 	if (e->spool && !spool_is_idle(e->spool))
 		return false;
-	for (size_t i = 0; i < e->n_routes; i++)
-		if (e->routes[i].sender && !sender_is_idle(e->routes[i].sender))
+	if (e->keeper.store && !store_is_idle(e->keeper.store))
+		return false;
+	for (size_t i = 0; i < e->n_routes; i++) {
+		const struct route *route = &e->routes[i];
+
+		if (route->sender && !sender_is_idle(route->sender))
 			return false;
+		if (route->keeper.store && !store_is_idle(route->keeper.store))
+			return false;
+	}
 	return true;
 }
 
@@ -212,20 +226,69 @@ static void trim_due(void *ctx)
 	store_trim(e->keeper.store, nsec_wall());
 }
 
-static int keeper_open(struct keeper *k, const struct store_opts *opts, const char *setting,
-		       char **ret_error)
+/* Logs a failure once, and the recovery once. */
+static void keeper_changed(struct keeper *k, enum store_outcome outcome)
 {
-	int r = store_open(opts, &k->store);
+	uint64_t suppressed;
 
+	if (outcome && !k->told && log_limit_ok(&k->log_limit, &suppressed)) {
+		k->told = true;
+		log_warn(outcome == STORE_BLOCKED
+				 ? "store does not answer, keeping some profiles in memory"
+				 : "store fails, dropping profiles",
+			 log_str("store", k->name), log_str("err", store_outcome_name(outcome)),
+			 log_uint("suppressed", suppressed));
+	} else if (!outcome && k->told) {
+		k->told = false;
+		log_info("store works again", log_str("store", k->name));
+	}
+}
+
+static void keeper_close(struct keeper *k)
+{
+	if (k->store && store_n_waiting(k->store))
+		log_warn("ending without the last profiles of the store", log_str("store", k->name),
+			 log_uint("profiles", store_n_waiting(k->store)));
+	store_free(k->store);
+}
+
+/* Memory of one store's profiles that wait for the disk. */
+static uint64_t keeper_bytes(const struct export *e, const struct export_opts *opts)
+{
+	size_t n = opts->store_dir != NULL;
+
+	for (size_t i = 0; i < e->n_routes; i++)
+		n += e->routes[i].destination->kind->folder;
+	return opts->queue_bytes / EXPORT_STORES_PART / (n ? n : 1);
+}
+
+/* @setting: names the folder. */
+static int keeper_open(struct keeper *k, const struct export *e, const struct export_opts *opts,
+		       struct store_opts *store, const char *setting, char **ret_error)
+{
+	int r;
+
+	store->loop = e->loop;
+	store->waiting_bytes = keeper_bytes(e, opts);
+	store->blocked_ns = opts->disk_blocked_ns;
+	store->open_wait_ns = opts->open_wait_ns;
 	k->log_limit.interval_ns = EXPORT_LOG_INTERVAL_NS;
+	r = store_open(store, &k->store);
 	if (r <= 0)
 		return r;
 	if (asprintf(ret_error,
 		     "cannot use the store's folder '%s' (%s); create this folder, or set %s to "
 		     "another",
-		     opts->dir, store_outcome_name(r), setting) < 0)
+		     store->dir, store_outcome_name(r), setting) < 0)
 		return -ENOMEM;
 	return 1;
+}
+
+static void store_changed(void *ctx, enum store_outcome outcome)
+{
+	struct export *e = ctx;
+
+	keeper_changed(&e->keeper, outcome);
 }
 
 static int export_open_store(struct export *e, const struct export_opts *opts, char **ret_error)
@@ -234,12 +297,16 @@ static int export_open_store(struct export *e, const struct export_opts *opts, c
 		.dir = opts->store_dir,
 		.max_bytes = opts->store_bytes,
 		.max_age_ns = opts->store_age_ns,
+		.changed = store_changed,
+		.idle = route_idle,
+		.ctx = e,
 	};
 	int r;
 
 	if (!opts->store_dir)
 		return 0;
-	r = keeper_open(&e->keeper, &store_opts, "--store-dir", ret_error);
+	e->keeper.name = "--store-dir";
+	r = keeper_open(&e->keeper, e, opts, &store_opts, "--store-dir", ret_error);
 	if (!r)
 		r = loop_add_timer(e->loop, trim_due, e, &e->trim_timer);
 	if (!r)
@@ -247,46 +314,50 @@ static int export_open_store(struct export *e, const struct export_opts *opts, c
 	return r;
 }
 
-/* Logs a failure once, and the recovery once. @name: of the store, for people. As store_put(). */
-static int keeper_put(struct keeper *k, const char *name, const struct profile *profile)
-{
-	uint64_t suppressed;
-	int r = store_put(k->store, profile);
-
-	if (r && !k->told && log_limit_ok(&k->log_limit, &suppressed)) {
-		k->told = true;
-		log_warn("store fails, dropping profiles", log_str("store", name),
-			 log_str("err", r < 0 ? strerror(-r) : store_outcome_name(r)),
-			 log_uint("suppressed", suppressed));
-	} else if (!r && k->told) {
-		k->told = false;
-		log_info("store works again", log_str("store", name));
-	}
-	return r;
-}
-
 /* ---- folders of destinations */
 
-static int route_open_folder(struct route *route, char **ret_error)
+static void route_kept(void *ctx, const struct profile *profile, int r)
 {
-	const struct store_opts opts = {
-		.dir = route->destination->url,
-		.max_bytes = route->destination->folder_bytes,
-		.max_age_ns = UINT64_MAX,
-	};
-
-	return keeper_open(&route->keeper, &opts, "--destination", ret_error);
-}
-
-static void route_keep(struct route *route, const struct profile *profile)
-{
-	const int r = keeper_put(&route->keeper, route->name, profile);
+	struct route *route = ctx;
 
 	outbox_count(&route->box, profile,
 		     !r			    ? EXPORT_SENT
 		     : r == -ENOMEM	    ? EXPORT_DROPPED_MEMORY
 		     : r == STORE_TOO_LARGE ? EXPORT_DROPPED_TOO_LARGE
+		     : r == STORE_BLOCKED   ? EXPORT_DROPPED_FULL
 					    : EXPORT_DROPPED_REFUSED);
+}
+
+static void route_changed(void *ctx, enum store_outcome outcome)
+{
+	struct route *route = ctx;
+
+	keeper_changed(&route->keeper, outcome);
+}
+
+static void folder_idle(void *ctx)
+{
+	struct route *route = ctx;
+
+	route_idle(route->e);
+}
+
+static int route_open_folder(struct export *e, struct route *route, const struct export_opts *opts,
+			     char **ret_error)
+{
+	struct store_opts store = {
+		.dir = route->destination->url,
+		.max_bytes = route->destination->folder_bytes,
+		.max_age_ns = UINT64_MAX,
+		.ended = route_kept,
+		.changed = route_changed,
+		.idle = folder_idle,
+		.ctx = route,
+	};
+
+	route->e = e;
+	route->keeper.name = route->name;
+	return keeper_open(&route->keeper, e, opts, &store, "--destination", ret_error);
 }
 
 /* After all destinations are known: their names depend on each other. */
@@ -302,7 +373,7 @@ static void warn_about_files(const struct route *route)
 			 log_str("err", strerror(err)));
 }
 
-static int export_start_routes(struct export *e, char **ret_error)
+static int export_start_routes(struct export *e, const struct export_opts *opts, char **ret_error)
 {
 	int r = 0;
 
@@ -313,8 +384,9 @@ static int export_start_routes(struct export *e, char **ret_error)
 		if (!r)
 			warn_about_files(route);
 		if (!r)
-			r = route->destination->kind->folder ? route_open_folder(route, ret_error)
-							     : route_start(e, route);
+			r = route->destination->kind->folder
+				    ? route_open_folder(e, route, opts, ret_error)
+				    : route_start(e, route);
 	}
 	return r;
 }
@@ -391,7 +463,7 @@ static int export_open_spool(struct export *e, const struct export_opts *opts, c
 		.dir = opts->spool_dir,
 		.max_bytes = opts->spool_bytes,
 		.waiting_bytes = opts->queue_bytes / 2,
-		.blocked_ns = opts->spool_blocked_ns,
+		.blocked_ns = opts->disk_blocked_ns,
 		.destinations = destinations,
 		.refused = spool_refused,
 		.loaded = spool_loaded,
@@ -455,7 +527,7 @@ int export_new(const struct export_opts *opts, struct export **ret, char **ret_e
 	if (!r)
 		r = loop_add_timer(opts->loop, flush_due, e, &e->flush_timer);
 	if (!r)
-		r = export_start_routes(e, ret_error);
+		r = export_start_routes(e, opts, ret_error);
 	if (!r)
 		r = export_open_store(e, opts, ret_error);
 	if (!r)
@@ -479,14 +551,14 @@ void export_free(struct export *e)
 	for (size_t i = 0; i < e->n_routes; i++) {
 		struct route *route = &e->routes[i];
 
-		store_free(route->keeper.store);
+		keeper_close(&route->keeper);
 		destination_free(route->destination);
 		free(route->name);
 	}
 	free(e->routes);
 	loop_remove(e->flush_timer);
 	loop_remove(e->trim_timer);
-	store_free(e->keeper.store);
+	keeper_close(&e->keeper);
 	http_free(e->http);
 	free(e);
 }
@@ -540,30 +612,40 @@ static void export_queue(struct export *e, struct queued_profile *queued, bool o
 	}
 }
 
+static void export_keep(struct export *e, struct queued_profile *queued)
+{
+	if (e->keeper.store)
+		store_put(e->keeper.store, queued);
+	for (size_t i = 0; i < e->n_routes; i++)
+		if (e->routes[i].keeper.store)
+			store_put(e->routes[i].keeper.store, queued);
+}
+
+static void export_lose(struct export *e, const struct profile *profile)
+{
+	if (e->keeper.store)
+		store_lose(e->keeper.store, profile);
+	for (size_t i = 0; i < e->n_routes; i++) {
+		struct route *route = &e->routes[i];
+
+		if (route->keeper.store)
+			store_lose(route->keeper.store, profile);
+		else if (route_takes(route, profile))
+			outbox_count(&route->box, profile, EXPORT_DROPPED_MEMORY);
+	}
+}
+
 void export_submit(struct export *e, struct profile *profile)
 {
 	struct queued_profile *queued;
-	size_t n_senders = 0;
 
-	if (e->keeper.store)
-		(void)keeper_put(&e->keeper, "--store-dir", profile);
-	for (size_t i = 0; i < e->n_routes; i++)
-		if (e->routes[i].keeper.store)
-			route_keep(&e->routes[i], profile);
-		else
-			n_senders++;
-	if (!n_senders) {
-		profile_free(profile);
-		return;
-	}
 	profile_fit(profile);
 	if (queued_profile_new(&e->budget, profile, &queued) < 0) {
-		for (size_t i = 0; i < e->n_routes; i++)
-			if (e->routes[i].sender && route_takes(&e->routes[i], profile))
-				outbox_count(&e->routes[i].box, profile, EXPORT_DROPPED_MEMORY);
+		export_lose(e, profile);
 		profile_free(profile);
 		return;
 	}
+	export_keep(e, queued);
 	export_queue(e, queued, e->spool && export_spool(e, queued));
 	queued_profile_unref(queued);
 }

@@ -26,9 +26,10 @@ struct export_opts {
 	uint64_t store_age_ns;
 	const char *spool_dir; /* NULL: no spool */
 	uint64_t spool_bytes;
-	uint64_t spool_blocked_ns; /* time without an answer of the disk; 0: the spool's own */
-	uint64_t queue_bytes;	   /* ceiling of all outboxes together */
-	uint64_t window_ns;	   /* many profiles are spread over a window; 0: never */
+	uint64_t disk_blocked_ns; /* time without an answer of a disk; 0: WATCHDOG_BLOCKED_NS */
+	uint64_t open_wait_ns;	  /* of the store; 0: its own */
+	uint64_t queue_bytes;	  /* ceiling of all outboxes together */
+	uint64_t window_ns;	  /* many profiles are spread over a window; 0: never */
 };
 
 /* With a result of 1 (a wrong destination, an unusable store), *@ret_error is a sentence for the

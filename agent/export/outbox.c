@@ -110,9 +110,16 @@ void queued_profile_unref(struct queued_profile *p)
 		return;
 	if (p->source)
 		p->source->ended(p);
-	p->budget->used_bytes -= p->bytes;
+	queued_profile_orphan(p);
 	profile_free(p->profile);
 	free(p);
+}
+
+void queued_profile_orphan(struct queued_profile *p)
+{
+	if (p->budget)
+		p->budget->used_bytes -= p->bytes;
+	p->budget = NULL;
 }
 
 /* ---- lists */

@@ -48,6 +48,8 @@ struct queued_source {
 
 /**
  * struct queued_profile - a reference-counted profile
+ * @refs:   a blocked thread may drop the last reference
+ * @budget: NULL: an orphan
  * @id:     a random UUID, the same for each attempt
  * @bytes:  size in memory, for the ceiling
  * @seq:    order of creation
@@ -58,7 +60,7 @@ struct queued_source {
  *          next run
  */
 struct queued_profile {
-	unsigned int refs;
+	_Atomic unsigned int refs;
 	struct outbox_budget *budget;
 	struct profile *profile;
 	uint64_t bytes;
@@ -84,6 +86,9 @@ struct outbox_budget {
 int queued_profile_new(struct outbox_budget *budget, struct profile *profile,
 		       struct queued_profile **ret);
 void queued_profile_unref(struct queued_profile *p); /* NULL is fine */
+/* At the end of the run: takes the profile out of its budget, because a blocked thread has a
+ * reference. The profile may outlive the budget then. */
+void queued_profile_orphan(struct queued_profile *p);
 
 /**
  * struct outbox_item - a queued profile in one outbox, or one part of the profile

@@ -2,8 +2,7 @@
 /*
  * All decisions are made on the loop: the index, the cursors, the segments that begin and end. One
  * thread executes them in order, as jobs with values: read everything, write a batch, read some
- * profiles. A disk without an answer holds the thread only. The watchdog then reports the disk as
- * blocked, and the profiles stay in memory until the job returns.
+ * profiles (disk_thread.h). While the disk does not answer, the profiles stay in memory.
  *
  * The log has profiles and acknowledgements. Segments are removed in the order of their numbers
  * only: an acknowledgement stands in the profile's segment or a later one, so it lives as long as
@@ -22,10 +21,10 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
-#include "base/watchdog.h"
-#include "base/worker.h"
 #include "export/destination.h"
+#include "export/disk_thread.h"
 #include "export/outbox.h"
+#include "export/pending.h"
 #include "export/profile.h"
 
 /* Bytes of a segment: a part of all files, within limits. */
@@ -53,20 +52,6 @@
 #define FLUSH_WAIT_NS	    (2 * NSEC_PER_SEC)
 /* Waiting jobs: reading everything, a write, a read for each destination. */
 #define JOBS		    (SPOOL_DESTINATIONS_MAX + 2)
-
-/* A profile on the way to the disk. */
-struct pending {
-	struct pending *next;
-	struct queued_profile *p;
-	uint8_t mask;
-	size_t size; /* of the record */
-};
-
-struct pending_list {
-	struct pending *first;
-	struct pending **last;
-	uint64_t bytes; /* of memory */
-};
 
 /**
  * struct feed - a destination
@@ -97,13 +82,10 @@ struct feed {
  * @unsynced:  bytes were written since fdatasync(); @sync_due: long enough ago
  * @retry_ns:  monotonic; no write without new profiles before
  * @health:    outcome of the last write
- * @abandoned: a blocked job has the disk
  */
 struct spool {
 	struct spool_opts opts;
-	struct spool_disk *disk;
-	struct worker *worker;
-	struct watchdog *watchdog;
+	struct disk_thread *thread;
 	struct loop_source *timer;
 	struct loop_source *sync_timer;
 	struct loop_source *flush_timer;
@@ -117,22 +99,12 @@ struct spool {
 	struct pending_list pending;
 	struct spool_ack *acks;
 	size_t n_acks, cap_acks;
-	bool opened, writing, blocked, unsynced, sync_due, flushing, closing, abandoned;
+	bool opened, writing, blocked, unsynced, sync_due, flushing, closing;
 	uint64_t retry_ns;
 	int health;
 	uint64_t profiles[SPOOL_COUNTED];
 	uint64_t recovered;
 	uint64_t damaged;
-};
-
-/* A job of any kind. @disk: for the thread. @drop: frees an abandoned job on its thread, after the
- * end of the spool and of the outboxes. */
-struct job {
-	struct work work;
-	struct spool *s;
-	struct spool_disk *disk;
-	void (*drop)(struct job *job);
-	int r;
 };
 
 static void spool_go_on(struct spool *s);
@@ -142,14 +114,10 @@ static void spool_soon(struct spool *s, uint64_t delay_ns)
 	(void)loop_arm(s->timer, delay_ns, 0);
 }
 
-static int spool_submit(struct spool *s, struct job *job, void (*run)(struct work *work),
-			void (*done)(struct work *work), void (*drop)(struct job *job))
+static int spool_submit(struct spool *s, struct disk_job *job, const struct disk_job_kind *kind)
 {
-	job->work = (struct work){.run = run, .done = done};
-	job->s = s;
-	job->disk = s->disk;
-	job->drop = drop;
-	return worker_submit(s->worker, &job->work);
+	job->owner = s;
+	return disk_thread_submit(s->thread, job, kind);
 }
 
 static uint64_t feed_unread(const struct feed *feed)
@@ -173,30 +141,6 @@ static void spool_answered(struct spool *s)
 }
 
 /* ---- profiles that wait for the disk */
-
-static void pending_init(struct pending_list *list)
-{
-	*list = (struct pending_list){.last = &list->first};
-}
-
-static struct pending *pending_pop(struct pending_list *list)
-{
-	struct pending *pending = list->first;
-
-	if (!pending)
-		return NULL;
-	list->first = pending->next;
-	if (!list->first)
-		list->last = &list->first;
-	list->bytes -= pending->p->bytes;
-	return pending;
-}
-
-static void pending_free(struct pending *pending)
-{
-	queued_profile_unref(pending->p);
-	free(pending);
-}
 
 static void spool_refuse(struct spool *s, struct pending *pending, int outcome)
 {
@@ -228,9 +172,7 @@ static int put(struct spool *s, struct queued_profile *p, uint8_t mask)
 		return SPOOL_FAILED;
 	*pending = (struct pending){.p = p, .mask = mask, .size = size};
 	p->refs++;
-	*s->pending.last = pending;
-	s->pending.last = &pending->next;
-	s->pending.bytes += p->bytes;
+	pending_push(&s->pending, pending);
 	return 0;
 }
 
@@ -329,7 +271,7 @@ static const struct queued_source spool_source = {.ended = on_ended, .on_disk = 
  * @written:    result: bytes of the batch
  */
 struct write_job {
-	struct job job;
+	struct disk_job job;
 	uint64_t removals[SPOOL_SEGMENTS_MAX];
 	size_t n_removals, n_removed;
 	bool begin, sync, open, began;
@@ -374,9 +316,9 @@ static int write_batch(struct write_job *job)
 	return r;
 }
 
-static void write_run(struct work *work)
+static void write_run(struct disk_job *base)
 {
-	struct write_job *job = container_of(work, struct write_job, job.work);
+	struct write_job *job = container_of(base, struct write_job, job);
 	struct spool_disk *disk = job->job.disk;
 	int r = 0;
 
@@ -409,19 +351,15 @@ static void write_job_free(struct write_job *job)
 	free(job);
 }
 
-/* Only the job has these profiles; their budget is no more. */
-static void write_drop(struct job *base)
+/* Other jobs may have the same profiles. */
+static void write_abandoned(struct disk_job *base)
 {
-	struct write_job *job = container_of(base, struct write_job, job);
-	struct pending *pending;
+	pending_orphan(&container_of(base, struct write_job, job)->profiles);
+}
 
-	while ((pending = pending_pop(&job->profiles))) {
-		profile_free(pending->p->profile);
-		free(pending->p);
-		free(pending);
-	}
-	free(job->acks);
-	free(job);
+static void write_drop(struct disk_job *base)
+{
+	write_job_free(container_of(base, struct write_job, job));
 }
 
 /* The batch is on disk. */
@@ -470,10 +408,10 @@ static void write_failed(struct spool *s, struct write_job *job)
 	s->retry_ns = nsec_monotonic() + RETRY_NS;
 }
 
-static void write_done(struct work *work)
+static void write_done(struct disk_job *base)
 {
-	struct write_job *job = container_of(work, struct write_job, job.work);
-	struct spool *s = job->job.s;
+	struct write_job *job = container_of(base, struct write_job, job);
+	struct spool *s = job->job.owner;
 
 	s->writing = false;
 	if (s->closing) {
@@ -497,6 +435,9 @@ static void write_done(struct work *work)
 	write_job_free(job);
 	spool_answered(s);
 }
+
+static const struct disk_job_kind write_kind = {
+	.run = write_run, .done = write_done, .abandoned = write_abandoned, .drop = write_drop};
 
 /* The unread profiles of the oldest segment are lost. */
 static void spool_evict(struct spool *s)
@@ -550,10 +491,7 @@ static uint64_t write_job_fill(struct spool *s, struct write_job *job)
 
 		size += pending->size;
 		job->n_profiles++;
-		pending->next = NULL;
-		*job->profiles.last = pending;
-		job->profiles.last = &pending->next;
-		job->profiles.bytes += pending->p->bytes;
+		pending_push(&job->profiles, pending);
 	}
 	return size;
 }
@@ -636,7 +574,7 @@ static int spool_write(struct spool *s)
 		r = write_job_place(s, job, size);
 	job->sync = s->sync_due || s->flushing;
 	if (!r)
-		r = spool_submit(s, &job->job, write_run, write_done, write_drop);
+		r = spool_submit(s, &job->job, &write_kind);
 	if (r) {
 		if (job->begin)
 			spool_drop_newest(s);
@@ -672,7 +610,7 @@ struct read_item {
 };
 
 struct read_job {
-	struct job job;
+	struct disk_job job;
 	struct feed *feed;
 	uint64_t segment;
 	bool deltas;
@@ -697,19 +635,19 @@ static int read_item(const struct read_job *job, struct read_item *item)
 	return r;
 }
 
-static void read_run(struct work *work)
+static void read_run(struct disk_job *base)
 {
-	struct read_job *job = container_of(work, struct read_job, job.work);
+	struct read_job *job = container_of(base, struct read_job, job);
 
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < job->n; i++) {
 		r = job->items[i].r = read_item(job, &job->items[i]);
-		work_alive(work);
+		work_alive(&base->work);
 	}
 }
 
-static void read_drop(struct job *base)
+static void read_drop(struct disk_job *base)
 {
 	struct read_job *job = container_of(base, struct read_job, job);
 
@@ -774,10 +712,10 @@ static void read_again(struct spool *s, struct read_job *job, size_t from)
 	feed->retry_ns = nsec_monotonic() + READ_RETRY_NS;
 }
 
-static void read_done(struct work *work)
+static void read_done(struct disk_job *base)
 {
-	struct read_job *job = container_of(work, struct read_job, job.work);
-	struct spool *s = job->job.s;
+	struct read_job *job = container_of(base, struct read_job, job);
+	struct spool *s = job->job.owner;
 
 	job->feed->reading = false;
 	if (!s->closing) {
@@ -794,6 +732,9 @@ static void read_done(struct work *work)
 		profile_free(job->items[i].profile);
 	free(job);
 }
+
+static const struct disk_job_kind read_kind = {
+	.run = read_run, .done = read_done, .drop = read_drop};
 
 /* The first segment at or behind the cursor with a profile to read; NULL if there is none. */
 static struct spool_segment *feed_segment(struct feed *feed)
@@ -869,33 +810,33 @@ static void feed_read(struct feed *feed)
 	read_job_fill(feed, segment, job);
 	feed->reading = true;
 	/* JOBS has room for this one */
-	if (spool_submit(s, &job->job, read_run, read_done, read_drop)) {
+	if (spool_submit(s, &job->job, &read_kind)) {
 		job->job.work.cancelled = 1;
 		for (size_t i = 0; i < job->n; i++)
 			job->items[i].r = -ENOMEM;
-		read_done(&job->job.work);
+		read_done(&job->job);
 	}
 }
 
 /* ---- the profiles of earlier runs */
 
 struct open_job {
-	struct job job;
+	struct disk_job job;
 	uint64_t ids[SPOOL_DESTINATIONS_MAX];
 	unsigned int n_ids;
 	uint8_t deltas;
 	struct spool_contents contents;
 };
 
-static void open_run(struct work *work)
+static void open_run(struct disk_job *base)
 {
-	struct open_job *job = container_of(work, struct open_job, job.work);
+	struct open_job *job = container_of(base, struct open_job, job);
 
 	job->job.r = spool_disk_read_all(job->job.disk, job->ids, job->n_ids, job->deltas,
 					 &job->contents);
 }
 
-static void open_drop(struct job *base)
+static void open_drop(struct disk_job *base)
 {
 	struct open_job *job = container_of(base, struct open_job, job);
 
@@ -903,10 +844,10 @@ static void open_drop(struct job *base)
 	free(job);
 }
 
-static void open_done(struct work *work)
+static void open_done(struct disk_job *base)
 {
-	struct open_job *job = container_of(work, struct open_job, job.work);
-	struct spool *s = job->job.s;
+	struct open_job *job = container_of(base, struct open_job, job);
+	struct spool *s = job->job.owner;
 
 	if (s->closing) {
 		spool_index_deinit(&job->contents.index);
@@ -935,6 +876,9 @@ static void open_done(struct work *work)
 		s->opts.idle(s->opts.ctx);
 }
 
+static const struct disk_job_kind open_kind = {
+	.run = open_run, .done = open_done, .drop = open_drop};
+
 static int spool_read_all(struct spool *s)
 {
 	struct open_job *job = calloc(1, sizeof(*job));
@@ -945,7 +889,7 @@ static int spool_read_all(struct spool *s)
 	job->deltas = s->index.deltas;
 	for (; job->n_ids < s->opts.n_destinations; job->n_ids++)
 		job->ids[job->n_ids] = s->feeds[job->n_ids].id;
-	r = spool_submit(s, &job->job, open_run, open_done, open_drop);
+	r = spool_submit(s, &job->job, &open_kind);
 	if (r)
 		free(job);
 	return r;
@@ -974,18 +918,15 @@ static void on_timer(void *ctx)
 		s->opts.idle(s->opts.ctx);
 }
 
-/* The watchdog's "prepare": the job keeps the disk, because a second writer would tear the log.
- * Until the job returns, profiles stay in memory. */
-static int on_blocked(void *ctx, unsigned int n_blocked)
+/* Until the running job returns, profiles stay in memory. */
+static void on_blocked(void *ctx)
 {
 	struct spool *s = ctx;
 
-	(void)n_blocked;
 	s->blocked = true;
 	spool_changes(s, SPOOL_BLOCKED);
 	while (s->pending.first)
 		spool_refuse(s, pending_pop(&s->pending), SPOOL_BLOCKED);
-	return -EAGAIN;
 }
 
 /* The profiles in the running write may get to the disk, so they stay there. */
@@ -997,31 +938,22 @@ static void on_flush_late(void *ctx)
 		spool_refuse(s, pending_pop(&s->pending), SPOOL_BLOCKED);
 }
 
-/* Only at the end of the run. */
-static void on_abandoned(void *ctx, struct work *work)
+static void free_disk(void *disk)
 {
-	struct spool *s = ctx;
-
-	(void)work;
-	s->abandoned = true;
+	spool_disk_free(disk);
 }
 
-static void on_drop(struct work *work)
+/* Takes @disk on success. */
+static int spool_start(struct spool *s, struct spool_disk *disk)
 {
-	struct job *job = container_of(work, struct job, work);
-
-	spool_disk_free(job->disk);
-	job->drop(job);
-}
-
-static int spool_start(struct spool *s)
-{
-	struct watchdog_opts watchdog = {
+	const struct disk_thread_opts thread = {
 		.loop = s->opts.loop,
+		.name = "spool",
+		.queue_max = JOBS,
 		.blocked_ns = s->opts.blocked_ns,
-		.prepare = on_blocked,
-		.abandoned = on_abandoned,
-		.drop = on_drop,
+		.disk = disk,
+		.free_disk = free_disk,
+		.blocked = on_blocked,
 		.ctx = s,
 	};
 	int r = loop_add_timer(s->opts.loop, on_timer, s, &s->timer);
@@ -1030,13 +962,7 @@ static int spool_start(struct spool *s)
 		r = loop_add_timer(s->opts.loop, on_sync, s, &s->sync_timer);
 	if (!r)
 		r = loop_add_timer(s->opts.loop, on_flush_late, s, &s->flush_timer);
-	if (!r)
-		r = worker_new(s->opts.loop, "spool", JOBS, &s->worker);
-	if (r)
-		return r;
-	watchdog.worker = s->worker;
-	r = watchdog_new(&watchdog, &s->watchdog);
-	return r ? r : spool_read_all(s);
+	return r ? r : disk_thread_new(&thread, &s->thread);
 }
 
 static uint64_t segment_bytes(uint64_t max_bytes)
@@ -1051,6 +977,7 @@ static uint64_t segment_bytes(uint64_t max_bytes)
 int spool_new(const struct spool_opts *opts, struct spool **ret)
 {
 	struct spool *s = calloc(1, sizeof(*s));
+	struct spool_disk *disk = NULL;
 	int r;
 
 	if (!s)
@@ -1070,9 +997,13 @@ int spool_new(const struct spool_opts *opts, struct spool **ret)
 		if (destination->box->kind->deltas)
 			s->index.deltas |= (uint8_t)(1u << d);
 	}
-	r = spool_disk_open(opts->dir, &s->disk);
+	r = spool_disk_open(opts->dir, &disk);
 	if (!r)
-		r = spool_start(s);
+		r = spool_start(s, disk);
+	if (r)
+		spool_disk_free(disk);
+	else
+		r = spool_read_all(s);
 	if (r) {
 		int err = errno; /* for the caller's message */
 
@@ -1089,13 +1020,10 @@ void spool_free(struct spool *s)
 	if (!s)
 		return;
 	s->closing = true;
-	watchdog_free(s->watchdog);
-	worker_free(s->worker);
+	disk_thread_free(s->thread);
 	while (s->pending.first)
 		pending_free(pending_pop(&s->pending));
 	spool_index_deinit(&s->index);
-	if (!s->abandoned)
-		spool_disk_free(s->disk);
 	loop_remove(s->timer);
 	loop_remove(s->sync_timer);
 	loop_remove(s->flush_timer);

@@ -4,85 +4,286 @@
  * our own writes and removals. The store notices a file removed by somebody else when it reads or
  * removes the file.
  *
- * Writing: to a hidden name in the same folder, then rename(), so a name never stands for part of a
- * profile. The next start removes hidden files left by a crash. There is no fsync(): a power cut
- * may cost the last minute's profiles, but waiting for the disk would block the loop. store_name.c
- * makes all names. Names are relative to the store's directory, one folder deep, and opened without
- * following symbolic links.
+ * All decisions are made on the loop: the table, the profiles to remove, the names. One thread
+ * executes them (disk_thread.h): opening with the scan, then batches of removals and writes. One
+ * batch is on the way at a time, and the table does not change meanwhile: a folder of the batch
+ * cannot go. A profile enters the table after its write, and leaves the table before its removal.
  *
- * On a full disk or a directory without write permission the profile is lost and counted, and the
- * next profile is tried again.
+ * While the disk does not answer, profiles wait in memory, up to a ceiling. On a full disk or a
+ * directory without write permission a profile is lost and counted, and the next profile is tried
+ * again.
  */
 #include "export/store.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 
-#include "base/atomic_file.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "base/watchdog.h"
+#include "export/disk_thread.h"
+#include "export/outbox.h"
+#include "export/pending.h"
+#include "export/store_disk.h"
 #include "export/store_name.h"
 #include "export/store_table.h"
 
-/* Minimum space of a file on the usual file systems. */
-#define BLOCK_BYTES	     4096u
 /* Folder names tried for one label set: each tried folder belongs to another label set with the
  * same 32 bits of hash. Reached: `podprof_store_profiles_total{outcome="failed"}`. */
-#define FOLDER_ATTEMPTS_MAX  16
-#define LABELS_FILE	     "labels.json"
-/* LABELS_MAX values of LABELS_VALUE_MAX, six bytes for each when escaped, and their names. Reached:
- * the folder is not ours. */
-#define LABELS_FILE_SIZE_MAX (512u << 10)
-/* Files examined at opening; the newest STORE_PROFILES_MAX are kept. More files cannot be ours.
- * Reached: they stay where they are. */
-#define SCAN_PROFILES_MAX    ((size_t)4 * STORE_PROFILES_MAX)
+#define FOLDER_ATTEMPTS_MAX 16
+/* Profiles and removals of one batch: 64 KiB with the names. */
+#define BATCH_PROFILES	    64
+#define BATCH_REMOVALS	    64
+/* Time for the disk at the start, before the agent goes on without the earlier profiles. */
+#define OPEN_WAIT_NS	    (2 * NSEC_PER_SEC)
+/* From a failed opening to the next, in parts of the time that makes a disk blocked: 30 s. */
+#define OPEN_RETRY_PARTS    3
 
 enum removal { REMOVAL_BYTES, REMOVAL_AGE, REMOVAL_COUNT, REMOVAL_MAX };
 
+/**
+ * @opened:      the table has the files
+ * @running:     a job is on the way
+ * @blocked:     the running job gets no answer
+ * @starting:    store_open() runs
+ * @open_r:      outcome of the last opening
+ * @retry_ns:    monotonic; no opening before
+ * @age_now_ns:  of store_trim(): profiles expire at this time
+ * @waiting:     profiles for the next batches
+ * @n_waiting, @waiting_bytes: these and the running batch
+ * @health:      the last outcome of a profile or an opening
+ */
 struct store {
-	struct root root;
-	uint64_t max_bytes;
-	uint64_t max_age_ns;
+	struct store_opts opts;
+	const struct store_disk
+		*disk; /* the thread's; the loop reads the descriptor once @opened */
+	struct disk_thread *thread;
 	struct store_table table;
+	bool starting, opened, running, blocked, closing;
+	int open_r;
+	uint64_t retry_ns;
+	uint64_t age_now_ns;
+	struct pending_list waiting;
+	size_t n_waiting;
+	uint64_t waiting_bytes;
+	int health;
 	uint64_t counts[STORE_OUTCOME_MAX];
 	uint64_t removed[REMOVAL_MAX];
 };
 
 DEFINE_CLEANUP(struct store *, store_freep, store_free);
 
-/* An errno of the file system; ENOMEM is ours. */
-static int fs_outcome(int err)
+static void store_go_on(struct store *s);
+
+static void store_changes(struct store *s, int outcome)
 {
-	switch (err) {
-	case ENOMEM:
-		return -ENOMEM;
-	case ENOSPC:
-	case EDQUOT:
-		return STORE_DISK_FULL;
-	case EROFS:
-	case EACCES:
-	case EPERM:
-		return STORE_READ_ONLY;
-	default:
-		return STORE_FAILED;
+	if (outcome < 0)
+		outcome = STORE_FAILED;
+	if (s->health != outcome && s->opts.changed)
+		s->opts.changed(s->opts.ctx, outcome);
+	s->health = outcome;
+}
+
+/* The end of a profile. */
+static void store_ends(struct store *s, const struct profile *profile, int r)
+{
+	s->counts[r < 0 ? STORE_FAILED : r]++;
+	if (s->opts.ended)
+		s->opts.ended(s->opts.ctx, profile, r);
+	if (!s->blocked)
+		store_changes(s, r);
+}
+
+static void store_end_pending(struct store *s, struct pending *pending, int r)
+{
+	s->n_waiting--;
+	s->waiting_bytes -= pending->p->bytes;
+	store_ends(s, pending->p->profile, r);
+	pending_free(pending);
+}
+
+static void store_end_waiting(struct store *s, int r)
+{
+	while (s->waiting.first)
+		store_end_pending(s, pending_pop(&s->waiting), r);
+}
+
+/* ---- a batch */
+
+struct removal_item {
+	struct store_file file;
+	bool folder_too;
+};
+
+/* @r: outcome. @new_folder: no profile of the folder was on disk. */
+struct write_item {
+	struct store_profile row;
+	struct store_file file;
+	struct pending *pending;
+	bool new_folder;
+	int r;
+};
+
+struct batch {
+	struct disk_job job;
+	struct removal_item removals[BATCH_REMOVALS];
+	size_t n_removals;
+	struct pending_list profiles;
+	struct write_item items[BATCH_PROFILES];
+	size_t n;
+};
+
+static void batch_free(struct batch *batch)
+{
+	struct pending *pending;
+
+	while ((pending = pending_pop(&batch->profiles)))
+		pending_free(pending);
+	free(batch);
+}
+
+/* A profile of the batch is in @folder. */
+static bool folder_has(const struct batch *batch, const char *folder)
+{
+	for (size_t i = 0; i < batch->n; i++)
+		if (!batch->items[i].r && strcmp(batch->items[i].file.folder, folder) == 0)
+			return true;
+	return false;
+}
+
+static void batch_run(struct disk_job *base)
+{
+	struct batch *batch = container_of(base, struct batch, job);
+	const struct store_disk *disk = base->disk;
+
+	for (size_t i = 0; i < batch->n_removals; i++) {
+		store_disk_remove(disk, &batch->removals[i].file);
+		if (batch->removals[i].folder_too)
+			store_disk_remove_folder(disk, batch->removals[i].file.folder);
+		work_alive(&base->work);
 	}
+	for (size_t i = 0; i < batch->n; i++) {
+		struct write_item *item = &batch->items[i];
+		const struct profile *profile = item->pending->p->profile;
+
+		if (!item->r)
+			item->r = store_disk_write(disk, &item->file, &profile->labels,
+						   profile->pprof, profile->pprof_len);
+		work_alive(&base->work);
+	}
+	for (size_t i = 0; i < batch->n; i++)
+		if (batch->items[i].r && batch->items[i].new_folder &&
+		    !folder_has(batch, batch->items[i].file.folder))
+			store_disk_remove_folder(disk, batch->items[i].file.folder);
 }
 
-static uint64_t disk_bytes(uint64_t size)
+static void batch_abandoned(struct disk_job *base)
 {
-	return (size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+	pending_orphan(&container_of(base, struct batch, job)->profiles);
 }
 
-/* ---- folders */
+static void batch_drop(struct disk_job *base)
+{
+	batch_free(container_of(base, struct batch, job));
+}
+
+static void store_answered(struct store *s)
+{
+	s->running = s->blocked = false;
+	store_go_on(s);
+	if (store_is_idle(s) && s->opts.idle)
+		s->opts.idle(s->opts.ctx);
+}
+
+/* A folder for a profile that was not written. */
+static void store_drop_if_empty(struct store *s, const char *name)
+{
+	struct store_folder *folder = store_table_folder(&s->table, name);
+
+	if (folder && !folder->n_profiles)
+		store_table_drop_folder(&s->table, folder);
+}
+
+static void batch_done(struct disk_job *base)
+{
+	struct batch *batch = container_of(base, struct batch, job);
+	struct store *s = base->owner;
+
+	if (s->closing) {
+		batch_free(batch);
+		return;
+	}
+	s->blocked = false; /* so the outcomes count */
+	for (size_t i = 0; i < batch->n; i++)
+		if (!batch->items[i].r)
+			store_table_insert(&s->table, &batch->items[i].row);
+	for (size_t i = 0; i < batch->n; i++) {
+		if (batch->items[i].r)
+			store_drop_if_empty(s, batch->items[i].file.folder);
+		store_end_pending(s, pending_pop(&batch->profiles), batch->items[i].r);
+	}
+	batch_free(batch);
+	store_answered(s);
+}
+
+static const struct disk_job_kind batch_kind = {
+	.run = batch_run, .done = batch_done, .abandoned = batch_abandoned, .drop = batch_drop};
+
+/* ---- what a batch has to do */
+
+/* The oldest profile leaves the table. False: the batch is full. */
+static bool remove_oldest(struct store *s, struct batch *batch, enum removal why)
+{
+	struct removal_item *item = &batch->removals[batch->n_removals];
+	struct store_folder *folder;
+
+	if (batch->n_removals == BATCH_REMOVALS)
+		return false;
+	store_file_of(store_at(s, 0), &item->file);
+	folder = store_table_remove_oldest(&s->table);
+	item->folder_too = !folder->n_profiles;
+	if (item->folder_too)
+		store_table_drop_folder(&s->table, folder);
+	batch->n_removals++;
+	s->removed[why]++;
+	return true;
+}
+
+static bool is_expired(const struct store *s, uint64_t now_ns)
+{
+	return store_n_profiles(s) && now_ns > s->opts.max_age_ns &&
+	       store_at(s, 0)->start_ns < now_ns - s->opts.max_age_ns;
+}
+
+/* Why the oldest profile must go for @bytes more and @n more files; REMOVAL_MAX: it need not. */
+static enum removal why_remove(const struct store *s, uint64_t now_ns, uint64_t bytes, size_t n)
+{
+	if (!store_n_profiles(s))
+		return REMOVAL_MAX;
+	if (is_expired(s, now_ns))
+		return REMOVAL_AGE;
+	if (s->table.bytes > s->opts.max_bytes - bytes)
+		return REMOVAL_BYTES;
+	return store_n_profiles(s) + n > STORE_PROFILES_MAX ? REMOVAL_COUNT : REMOVAL_MAX;
+}
+
+/* Make room for @bytes more and @n more files. False: the batch is full. */
+static bool make_room(struct store *s, struct batch *batch, uint64_t now_ns, uint64_t bytes,
+		      size_t n)
+{
+	enum removal why;
+
+	while ((why = why_remove(s, now_ns, bytes, n)) != REMOVAL_MAX)
+		if (!remove_oldest(s, batch, why))
+			return false;
+	return true;
+}
 
 /* The folder of a label set; a new folder if the set has no stored profile yet. */
 static int folder_of(struct store *s, const struct labels *labels, struct store_folder **ret)
@@ -101,284 +302,206 @@ static int folder_of(struct store *s, const struct labels *labels, struct store_
 		r = labels_copy(labels, &copy);
 		return r < 0 ? r : store_table_add_folder(&s->table, name, &copy, ret);
 	}
-	return STORE_FOLDERS;
+	return STORE_FAILED;
 }
 
-static int folder_open(const struct store *s, const char *name, int *ret_fd)
+/* On failure the item has an outcome, and there is no folder. */
+static void item_fill(struct store *s, struct write_item *item)
 {
-	int fd = openat(s->root.fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const struct profile *profile = item->pending->p->profile;
+	struct store_folder *folder;
 
-	if (fd < 0)
-		return -errno;
-	*ret_fd = fd;
-	return 0;
-}
-
-/* A folder without profiles goes, from the table and from disk. */
-static void folder_drop_empty(struct store *s, struct store_folder *folder)
-{
-	_cleanup_(close_fdp) int fd = -1;
-
-	if (folder->n_profiles)
+	item->r = folder_of(s, &profile->labels, &folder);
+	if (item->r)
 		return;
-	if (!folder_open(s, folder->name, &fd)) {
-		/* after a failure a file remains, and the next start tries again */
-		(void)unlinkat(fd, LABELS_FILE, 0);
-		(void)unlinkat(s->root.fd, folder->name, AT_REMOVEDIR);
-	}
-	store_table_drop_folder(&s->table, folder);
-}
-
-/* ---- removing */
-
-static void remove_oldest(struct store *s, enum removal why)
-{
-	const struct store_profile *oldest = store_at(s, 0);
-	_cleanup_(close_fdp) int fd = -1;
-	char name[STORE_NAME_MAX];
-
-	store_table_file(oldest, name);
-	if (!folder_open(s, oldest->folder->name, &fd))
-		(void)unlinkat(fd, name, 0); /* on failure the next start finds the file again */
-	s->removed[why]++;
-	folder_drop_empty(s, store_table_remove_oldest(&s->table));
-}
-
-/* Make room for @bytes more and @n more files. */
-static void make_room(struct store *s, uint64_t bytes, size_t n)
-{
-	while (store_n_profiles(s) && s->table.bytes > s->max_bytes - bytes)
-		remove_oldest(s, REMOVAL_BYTES);
-	while (store_n_profiles(s) && store_n_profiles(s) + n > STORE_PROFILES_MAX)
-		remove_oldest(s, REMOVAL_COUNT);
-}
-
-void store_trim(struct store *s, uint64_t now_ns)
-{
-	while (store_n_profiles(s) && now_ns > s->max_age_ns &&
-	       store_at(s, 0)->start_ns < now_ns - s->max_age_ns)
-		remove_oldest(s, REMOVAL_AGE);
-	make_room(s, 0, 0);
-}
-
-/* ---- writing */
-
-/* A file appears under its name completely or not at all. */
-static int write_file(int folder_fd, const char *name, const char *data, size_t n)
-{
-	int r = atomic_file_write(folder_fd, name, 0640, data, n);
-
-	return r ? fs_outcome(-r) : 0;
-}
-
-static int write_labels(int folder_fd, const struct labels *labels)
-{
-	_cleanup_(json_decrefp) json_t *object = json_object();
-	_cleanup_(buf_deinit) struct buf line = BUF_INIT(LABELS_FILE_SIZE_MAX);
-	_cleanup_(freep) char *text = NULL;
-
-	if (faccessat(folder_fd, LABELS_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return 0;
-	for (size_t i = 0; i < labels->n; i++)
-		if (json_object_set_new(object, labels->items[i].name,
-					json_string(labels->items[i].value)))
-			return -ENOMEM;
-	text = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-	if (!text || buf_printf(&line, "%s\n", text))
-		return -ENOMEM;
-	return write_file(folder_fd, LABELS_FILE, line.data, line.len);
-}
-
-/* The folder on disk, created if missing, even if somebody removed an earlier one. */
-static int folder_make(const struct store *s, const struct store_folder *folder, int *ret_fd)
-{
-	int r;
-
-	if (mkdirat(s->root.fd, folder->name, 0750) && errno != EEXIST)
-		return fs_outcome(errno);
-	r = folder_open(s, folder->name, ret_fd);
-	if (r)
-		return fs_outcome(-r);
-	return write_labels(*ret_fd, &folder->labels);
-}
-
-static int put_file(struct store *s, struct store_folder *folder, const struct profile *profile)
-{
-	const struct store_profile row = {
+	item->row = (struct store_profile){
 		.folder = folder,
 		.kind = profile->kind,
 		.start_ns = profile->start_ns / NSEC_PER_MSEC * NSEC_PER_MSEC,
 		.duration_ns = store_name_duration(profile->duration_ns),
-		.bytes = disk_bytes(profile->pprof_len),
+		.bytes = store_table_disk_bytes(profile->pprof_len),
 	};
-	_cleanup_(close_fdp) int fd = -1;
-	char file[STORE_NAME_MAX];
-	int r;
-
-	r = store_table_reserve(&s->table);
-	if (r)
-		return r;
-	r = folder_make(s, folder, &fd);
-	if (r)
-		return r;
-	store_table_file(&row, file);
-	r = write_file(fd, file, profile->pprof, profile->pprof_len);
-	if (r)
-		return r;
-	store_table_insert(&s->table, &row);
-	return 0;
+	item->new_folder = !folder->n_profiles;
+	store_file_of(&item->row, &item->file);
 }
 
-static int put(struct store *s, const struct profile *profile)
+/* Folders after all removals, which may drop a folder. */
+static void batch_fill(struct store *s, struct batch *batch, uint64_t now_ns)
 {
-	uint64_t bytes = disk_bytes(profile->pprof_len);
-	struct store_folder *folder;
-	int r;
+	uint64_t bytes = 0;
 
-	if (bytes > s->max_bytes || profile->pprof_len > STORE_PROFILE_SIZE_MAX)
-		return STORE_TOO_LARGE;
-	make_room(s, bytes, 1);
-	r = folder_of(s, &profile->labels, &folder);
-	if (r)
-		return r;
-	r = put_file(s, folder, profile);
-	if (r)
-		folder_drop_empty(s, folder);
-	return r;
+	if (!make_room(s, batch, now_ns, 0, 0))
+		return;
+	while (s->waiting.first && batch->n < BATCH_PROFILES) {
+		bytes += store_table_disk_bytes(s->waiting.first->p->profile->pprof_len);
+		if (bytes > s->opts.max_bytes || !make_room(s, batch, now_ns, bytes, batch->n + 1))
+			break;
+		batch->items[batch->n].pending = pending_pop(&s->waiting);
+		pending_push(&batch->profiles, batch->items[batch->n++].pending);
+	}
+	for (size_t i = 0; i < batch->n; i++)
+		item_fill(s, &batch->items[i]);
 }
 
-int store_put(struct store *s, const struct profile *profile)
+static void store_write(struct store *s)
 {
-	int r;
+	uint64_t now_ns = nsec_wall();
+	struct batch *batch;
 
-	store_trim(s, nsec_wall());
-	r = put(s, profile);
-	s->counts[r < 0 ? STORE_FAILED : r]++;
-	return r;
+	if (now_ns < s->age_now_ns)
+		now_ns = s->age_now_ns;
+	if (!s->waiting.first && why_remove(s, now_ns, 0, 0) == REMOVAL_MAX) {
+		s->age_now_ns = 0;
+		return;
+	}
+	batch = calloc(1, sizeof(*batch));
+	if (!batch || store_table_reserve(&s->table, BATCH_PROFILES)) {
+		free(batch);
+		store_end_waiting(s, -ENOMEM);
+		return;
+	}
+	pending_init(&batch->profiles);
+	batch_fill(s, batch, now_ns);
+	batch->job.owner = s;
+	s->running = true;
+	if (disk_thread_submit(s->thread, &batch->job, &batch_kind)) {
+		for (size_t i = 0; i < batch->n; i++)
+			batch->items[i].r = STORE_FAILED;
+		batch_done(&batch->job); /* cannot happen: no other job is on the way */
+	}
 }
 
 /* ---- opening */
 
-static int labels_of_json(const json_t *object, struct labels *ret)
+struct open_job {
+	struct disk_job job;
+	struct store_table table;
+	int err;
+};
+
+static void open_alive(void *ctx)
 {
-	_cleanup_(labels_deinit) struct labels labels = {0};
-	const char *name;
-	json_t *value;
+	work_alive(ctx);
+}
+
+static void open_run(struct disk_job *base)
+{
+	struct open_job *job = container_of(base, struct open_job, job);
+
+	base->r = store_disk_open(base->disk, open_alive, &base->work, &job->table);
+	job->err = errno;
+}
+
+static void open_drop(struct disk_job *base)
+{
+	struct open_job *job = container_of(base, struct open_job, job);
+
+	store_table_deinit(&job->table);
+	free(job);
+}
+
+static void open_done(struct disk_job *base)
+{
+	struct open_job *job = container_of(base, struct open_job, job);
+	struct store *s = base->owner;
+	int r = base->r, err = job->err;
+
+	if (s->closing) {
+		open_drop(base);
+		return;
+	}
+	s->opened = !r;
+	s->open_r = r;
+	s->table = job->table;
+	free(job);
+	s->blocked = false;
+	if (r)
+		s->retry_ns = nsec_monotonic() + OPEN_RETRY_PARTS * s->opts.blocked_ns;
+	if (!s->starting)
+		store_changes(s, r);
+	if (r)
+		store_end_waiting(s, r);
+	store_answered(s);
+	errno = err; /* for store_open() */
+}
+
+static const struct disk_job_kind open_kind = {
+	.run = open_run, .done = open_done, .drop = open_drop};
+
+static int store_read_all(struct store *s)
+{
+	struct open_job *job = calloc(1, sizeof(*job));
 	int r;
 
-	/* the macro requires a non-const object but does not change the object */
-	json_object_foreach((json_t *)object, name, value) {
-		if (!json_is_string(value))
-			return STORE_FAILED;
-		r = labels_set(&labels, name, json_string_value(value));
-		if (r)
-			return r < 0 ? r : STORE_FAILED;
-	}
-	*ret = labels;
-	labels = (struct labels){0};
-	return 0;
+	if (!job)
+		return -ENOMEM;
+	job->job.owner = s;
+	s->running = true;
+	r = disk_thread_submit(s->thread, &job->job, &open_kind);
+	if (!r)
+		return 0;
+	s->running = false;
+	free(job);
+	return STORE_FAILED;
 }
 
-/* A folder with unreadable labels keeps at least its name. */
-static int read_labels(int folder_fd, const char *folder, struct labels *ret)
+static void store_go_on(struct store *s)
 {
-	_cleanup_(buf_deinit) struct buf text = BUF_INIT(LABELS_FILE_SIZE_MAX);
-	_cleanup_(json_decrefp) json_t *object = NULL;
-	struct root root = {.fd = folder_fd};
-	int r = root_read(&root, LABELS_FILE, &text);
+	int r;
 
-	if (r == -ENOMEM)
+	if (s->running || s->closing)
+		return;
+	if (s->opened) {
+		store_write(s);
+		return;
+	}
+	if (!s->waiting.first)
+		return;
+	/* the opening failed: its outcome is the profiles', up to the next attempt */
+	r = nsec_monotonic() < s->retry_ns ? s->open_r : store_read_all(s);
+	if (r)
+		store_end_waiting(s, r);
+}
+
+static void on_blocked(void *ctx)
+{
+	struct store *s = ctx;
+
+	s->blocked = true;
+	store_changes(s, STORE_BLOCKED);
+	if (s->opts.idle)
+		s->opts.idle(s->opts.ctx);
+}
+
+static void free_disk(void *disk)
+{
+	store_disk_free(disk);
+}
+
+static int store_start(struct store *s)
+{
+	struct store_disk *disk = NULL;
+	struct disk_thread_opts thread = {
+		.loop = s->opts.loop,
+		.name = "store",
+		.queue_max = 1,
+		.blocked_ns = s->opts.blocked_ns,
+		.free_disk = free_disk,
+		.blocked = on_blocked,
+		.ctx = s,
+	};
+	int r = store_disk_new(s->opts.dir, &disk);
+
+	if (r)
 		return r;
-	if (!r)
-		object = json_loadb(text.data ? text.data : "", text.len, 0, NULL);
-	r = json_is_object(object) ? labels_of_json(object, ret) : STORE_FAILED;
-	return r > 0 ? labels_set(ret, "service_name", folder) : r;
-}
-
-static int scan_file(struct store *s, struct store_folder *folder, int fd, const char *file)
-{
-	struct store_profile row = {.folder = folder};
-	struct store_name name;
-	struct stat st;
-
-	if (atomic_file_unfinished(file)) {
-		(void)unlinkat(fd, file, 0);
-		return 0;
+	thread.disk = disk;
+	r = disk_thread_new(&thread, &s->thread);
+	if (r) {
+		store_disk_free(disk);
+		return r;
 	}
-	if (!store_name_parse(file, &name) || fstatat(fd, file, &st, AT_SYMLINK_NOFOLLOW) ||
-	    !S_ISREG(st.st_mode))
-		return 0;
-	if (!st.st_size) { /* after a power cut */
-		(void)unlinkat(fd, file, 0);
-		return 0;
-	}
-	row.kind = name.kind;
-	row.start_ns = name.start_ns;
-	row.duration_ns = name.duration_ns;
-	row.bytes = disk_bytes((uint64_t)st.st_size);
-	return store_table_append(&s->table, &row, SCAN_PROFILES_MAX);
-}
-
-static int scan_folder(struct store *s, const char *name)
-{
-	_cleanup_(labels_deinit) struct labels labels = {0};
-	_cleanup_(closedirp) DIR *dir = NULL;
-	struct store_folder *folder;
-	struct dirent *entry;
-	int fd = -1, r;
-
-	if (!store_name_is_folder(name) || folder_open(s, name, &fd))
-		return 0;
-	dir = fdopendir(fd); /* takes the descriptor */
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
-	r = read_labels(fd, name, &labels);
-	if (!r)
-		r = store_table_add_folder(&s->table, name, &labels, &folder);
-	if (r)
-		return r < 0 ? r : 0;
-	while (!r && (entry = readdir(dir)))
-		r = scan_file(s, folder, fd, entry->d_name);
-	if (!r)
-		folder_drop_empty(s, folder);
-	return r;
-}
-
-static int scan(struct store *s)
-{
-	_cleanup_(closedirp) DIR *dir = NULL;
-	struct dirent *entry;
-	int fd, r = 0;
-
-	fd = openat(s->root.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return fs_outcome(errno);
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
-	while (!r && (entry = readdir(dir)))
-		r = scan_folder(s, entry->d_name);
-	store_table_sort(&s->table);
-	return r;
-}
-
-static int open_dir(struct store *s, const char *path)
-{
-	int r = atomic_file_make_dir(path, 0750);
-
-	if (r)
-		return fs_outcome(-r);
-	s->root.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (s->root.fd < 0)
-		return fs_outcome(errno);
-	if (flock(s->root.fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	/* without locks in the file system, the user must prevent a second agent */
-	return errno == EWOULDBLOCK ? STORE_BUSY : 0;
+	s->disk = disk;
+	return store_read_all(s);
 }
 
 int store_open(const struct store_opts *opts, struct store **ret)
@@ -388,26 +511,89 @@ int store_open(const struct store_opts *opts, struct store **ret)
 
 	if (!s)
 		return -ENOMEM;
-	s->root = (struct root)ROOT_INIT;
-	s->max_bytes = opts->max_bytes;
-	s->max_age_ns = opts->max_age_ns;
-	r = open_dir(s, opts->dir);
-	if (!r)
-		r = scan(s);
+	s->opts = *opts;
+	if (!s->opts.blocked_ns)
+		s->opts.blocked_ns = WATCHDOG_BLOCKED_NS;
+	s->starting = true;
+	pending_init(&s->waiting);
+	r = store_start(s);
 	if (r)
 		return r;
-	store_trim(s, nsec_wall());
+	if (!disk_thread_wait(s->thread,
+			      s->opts.open_wait_ns ? s->opts.open_wait_ns : OPEN_WAIT_NS))
+		store_changes(s, STORE_BLOCKED); /* opened by the loop, later */
+	else if (!s->opened)
+		return s->open_r;
+	s->starting = false;
 	*ret = take_ptr(s);
 	return 0;
 }
 
 void store_free(struct store *s)
 {
+	int err = errno; /* for store_open() */
+
 	if (!s)
 		return;
+	s->closing = true;
+	disk_thread_free(s->thread);
+	while (s->waiting.first)
+		pending_free(pending_pop(&s->waiting));
 	store_table_deinit(&s->table);
-	root_deinit(&s->root);
 	free(s);
+	errno = err;
+}
+
+/* ---- profiles */
+
+static int check(const struct store *s, const struct queued_profile *p)
+{
+	uint64_t bytes = store_table_disk_bytes(p->profile->pprof_len);
+
+	if (bytes > s->opts.max_bytes || p->profile->pprof_len > STORE_PROFILE_SIZE_MAX)
+		return STORE_TOO_LARGE;
+	return s->waiting_bytes + p->bytes > s->opts.waiting_bytes ? STORE_BLOCKED : 0;
+}
+
+void store_put(struct store *s, struct queued_profile *p)
+{
+	struct pending *pending = NULL;
+	int r = check(s, p);
+
+	if (!r)
+		pending = malloc(sizeof(*pending));
+	if (!pending) {
+		store_ends(s, p->profile, r ? r : -ENOMEM);
+		return;
+	}
+	*pending = (struct pending){.p = p};
+	p->refs++;
+	s->n_waiting++;
+	s->waiting_bytes += p->bytes;
+	pending_push(&s->waiting, pending);
+	store_go_on(s);
+}
+
+void store_lose(struct store *s, const struct profile *profile)
+{
+	store_ends(s, profile, -ENOMEM);
+}
+
+void store_trim(struct store *s, uint64_t now_ns)
+{
+	if (now_ns > s->age_now_ns)
+		s->age_now_ns = now_ns;
+	store_go_on(s);
+}
+
+bool store_is_idle(const struct store *s)
+{
+	return s->blocked || (!s->running && !s->waiting.first);
+}
+
+size_t store_n_waiting(const struct store *s)
+{
+	return s->n_waiting;
 }
 
 /* ---- looking */
@@ -433,25 +619,9 @@ void store_file_of(const struct store_profile *profile, struct store_file *ret)
 	store_table_file(profile, ret->name);
 }
 
-int store_read_file(const struct store *s, const struct store_file *file, struct buf *ret)
+int store_dup_dir(const struct store *s, struct root *ret)
 {
-	_cleanup_(root_deinit) struct root folder = ROOT_INIT;
-	_cleanup_(close_fdp) int fd = -1;
-	struct stat st;
-	int r;
-
-	r = folder_open(s, file->folder, &folder.fd);
-	if (r)
-		return r == -ENOENT ? STORE_GONE : fs_outcome(-r);
-	fd = openat(folder.fd, file->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? STORE_GONE : fs_outcome(errno);
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-		return STORE_FAILED;
-	r = root_read_fd(fd, ret);
-	if (r == ROOT_TOO_LARGE)
-		return STORE_TOO_LARGE;
-	return r == -ENOMEM ? r : r ? STORE_FAILED : 0;
+	return s->opened ? root_dup(&s->disk->root, ret) : -ENOENT;
 }
 
 /* ---- metrics */
@@ -465,6 +635,7 @@ const char *store_outcome_name(int outcome)
 		[STORE_TOO_LARGE] = "too_large",
 		[STORE_FOLDERS] = "too_many_folders",
 		[STORE_FAILED] = "failed",
+		[STORE_BLOCKED] = "blocked",
 		[STORE_GONE] = "gone",
 		[STORE_BUSY] = "busy",
 	};

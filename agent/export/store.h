@@ -10,9 +10,10 @@
  *	DIR/shop_checkout_checkout-5d7c_app-1a2b3c4d/20261121T113400.000Z_60s_cpu.pb.gz
  *
  * The store reads the directory again at the start of the agent, and touches only files with such
- * names.
+ * names. A thread of its own does all that waits for the disk (docs/design/store.md).
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +22,10 @@
 #include "export/store_name.h"
 
 struct buf;
+struct loop;
 struct metric_sink;
+struct queued_profile;
+struct root;
 struct store;
 
 /* Files, regardless of --store-bytes: 100 bytes of memory each. The oldest are removed first,
@@ -41,15 +45,37 @@ enum store_outcome {
 	STORE_TOO_LARGE, /* larger than the whole store may be, or than STORE_PROFILE_SIZE_MAX */
 	STORE_FOLDERS,	 /* STORE_FOLDERS_MAX label sets are there */
 	STORE_FAILED,	 /* any other error of the file system, or no memory */
+	STORE_BLOCKED,	 /* the disk does not answer, or too much waits for it */
 	STORE_GONE,	 /* for reading: no such profile, or its file was removed */
 	STORE_BUSY,	 /* opening: another podprof has this store */
 	STORE_OUTCOME_MAX,
 };
 
+/**
+ * struct store_opts - everything is borrowed and must outlive the store
+ * @dir:           created if missing, with its parents
+ * @waiting_bytes: memory of profiles that wait for the disk. Above: STORE_BLOCKED
+ * @blocked_ns:    time without an answer of the disk; 0: WATCHDOG_BLOCKED_NS
+ * @open_wait_ns:  how long store_open() waits for the disk; 0: 2 s
+ * @ended:         a profile has its outcome (or -ENOMEM)
+ * @changed:       the outcome differs from the one before; for the log
+ * @idle:          store_is_idle() may be true from now on
+ *
+ * The callbacks run on the loop's thread, @ended and @changed also inside of store_put(). Each may
+ * be NULL.
+ */
 struct store_opts {
-	const char *dir; /* created if missing, with its parents */
+	struct loop *loop;
+	const char *dir;
 	uint64_t max_bytes;
 	uint64_t max_age_ns;
+	uint64_t waiting_bytes;
+	uint64_t blocked_ns;
+	uint64_t open_wait_ns;
+	void (*ended)(void *ctx, const struct profile *profile, int r);
+	void (*changed)(void *ctx, enum store_outcome outcome);
+	void (*idle)(void *ctx);
+	void *ctx;
 };
 
 /* A label set with profiles. */
@@ -69,17 +95,25 @@ struct store_profile {
 };
 
 /* 0; STORE_READ_ONLY, STORE_DISK_FULL or STORE_FAILED if the directory cannot be made or read, with
- * the reason in errno; STORE_BUSY; -ENOMEM. A directory without write permission opens, but every
- * store_put() fails. */
+ * the reason in errno; STORE_BUSY; -ENOMEM; -errno of a thread. A directory without write
+ * permission opens, but every profile fails. Without an answer of the disk within @open_wait_ns the
+ * result is 0: the store is empty until the disk answers, and profiles wait. */
 int store_open(const struct store_opts *opts, struct store **ret);
+/* Profiles that still wait are lost. Leaves the thread behind if the disk does not answer. */
 void store_free(struct store *s);
 
-/* Remove expired and excess profiles, then write profile->pprof. Borrows @profile. Counts the
- * outcome. 0, an outcome, -ENOMEM. */
-int store_put(struct store *s, const struct profile *profile);
+/* Keeps a reference of @p until @ended. Before the write, expired and excess profiles are removed.
+ * Each outcome is counted. */
+void store_put(struct store *s, struct queued_profile *p);
+/* A profile that is lost before store_put(), for want of memory: counted, and @ended. */
+void store_lose(struct store *s, const struct profile *profile);
 /* Remove profiles older than max_age at @now_ns (wall clock), and above max_bytes. Called by a
  * timer, so old profiles also expire without new profiles. */
 void store_trim(struct store *s, uint64_t now_ns);
+/* No profile is on the way to the disk, or the disk does not answer. */
+bool store_is_idle(const struct store *s);
+/* Profiles without an outcome: lost by store_free(). */
+size_t store_n_waiting(const struct store *s);
 
 /* Oldest first. The result is borrowed until the next call without const. */
 size_t store_n_profiles(const struct store *s);
@@ -94,9 +128,12 @@ struct store_file {
 };
 
 void store_file_of(const struct store_profile *profile, struct store_file *ret);
-/* Append the file's bytes, on any thread while the store lives: uses the directory, not the index.
- * 0, STORE_GONE, STORE_FAILED, STORE_TOO_LARGE (of @ret), -ENOMEM. */
-int store_read_file(const struct store *s, const struct store_file *file, struct buf *ret);
+/* The directory, for store_read_file() on a thread that may outlive the store. 0; -ENOENT before
+ * the disk has answered; -errno. */
+int store_dup_dir(const struct store *s, struct root *ret);
+/* Append the file's bytes, on any thread. May block as long as the disk does. 0, STORE_GONE,
+ * STORE_FAILED, STORE_TOO_LARGE (of @ret), -ENOMEM. */
+int store_read_file(const struct root *dir, const struct store_file *file, struct buf *ret);
 
 /* A metric_collect_fn: podprof_store_bytes, podprof_store_files, podprof_store_profiles_total by
  * outcome, podprof_store_removed_total by reason. */

@@ -122,10 +122,10 @@ static void compact(struct store_table *t)
 	t->first = 0;
 }
 
-int store_table_reserve(struct store_table *t)
+int store_table_reserve(struct store_table *t, size_t n)
 {
 	compact(t);
-	return vec_grow(&t->profiles, &t->cap, t->end + 1, sizeof(*t->profiles), SIZE_MAX);
+	return vec_grow(&t->profiles, &t->cap, t->end + n, sizeof(*t->profiles), SIZE_MAX);
 }
 
 static void remove_at(struct store_table *t, size_t at)

@@ -10,6 +10,14 @@
 
 #include "export/store.h"
 
+/* Minimum space of a file on the usual file systems. */
+#define STORE_BLOCK_BYTES 4096u
+
+static inline uint64_t store_table_disk_bytes(uint64_t size)
+{
+	return (size + STORE_BLOCK_BYTES - 1) / STORE_BLOCK_BYTES * STORE_BLOCK_BYTES;
+}
+
 struct store_table_folder;
 
 /**
@@ -39,8 +47,8 @@ int store_table_add_folder(struct store_table *t, const char *name, struct label
 /* @folder must have no profiles. */
 void store_table_drop_folder(struct store_table *t, struct store_folder *folder);
 
-/* Make room for one more profile. 0 or -ENOMEM. */
-int store_table_reserve(struct store_table *t) __attribute__((warn_unused_result));
+/* Make room for @n more profiles. 0 or -ENOMEM. */
+int store_table_reserve(struct store_table *t, size_t n) __attribute__((warn_unused_result));
 /* Requires room. @profile: all members but the id. Replaces a profile of the same file. */
 void store_table_insert(struct store_table *t, const struct store_profile *profile);
 /* NULL if there is none. */

@@ -2,6 +2,7 @@
 #include "server/job.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,10 @@
 
 #include "base/cleanup.h"
 #include "base/cpu_share.h"
+#include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/watchdog.h"
 
 /* Longest sleep of a checkpoint before it looks again: the agent's end waits for it. */
 #define HTTP_JOB_NAP_NS	 (20 * NSEC_PER_MSEC)
@@ -22,40 +25,80 @@ enum job_count {
 	JOB_BUSY,
 	JOB_ABANDONED,
 	JOB_EXPIRED,
+	JOB_BLOCKED,
 	JOB_FAILED,
 	JOB_COUNT_MAX,
 };
 
+/**
+ * struct http_jobs_common - what a job uses, also after the end of the server
+ * @refs:      of the server and of each job
+ * @n_blocked: threads that wait for a disk
+ * @lock:      guards @share, which is NULL at the end of the server
+ */
+struct http_jobs_common {
+	_Atomic unsigned int refs;
+	_Atomic unsigned int n_blocked;
+	_Atomic bool is_ending;
+	pthread_mutex_t lock;
+	struct cpu_share *share;
+};
+
+/* @blocked: of abandoned jobs, to be answered by @timer at once */
 struct http_jobs {
 	struct worker *worker;
-	struct cpu_share *share;
-	_Atomic bool is_ending;
+	struct watchdog *watchdog;
+	struct loop_source *timer;
+	struct httpd_later *blocked[WATCHDOG_THREADS_MAX + 1];
+	size_t n_blocked;
+	struct http_jobs_common *common;
 	uint64_t counts[JOB_COUNT_MAX];
 };
 
 /* ---------------------------------------------------------------- on the worker */
 
+static void common_unref(struct http_jobs_common *common)
+{
+	if (!common || atomic_fetch_sub(&common->refs, 1) != 1)
+		return;
+	pthread_mutex_destroy(&common->lock);
+	free(common);
+}
+
 static void charge(struct http_job *job)
 {
+	struct http_jobs_common *common = job->common;
 	uint64_t cpu_ns = cpu_share_thread_ns();
 
-	if (job->jobs->share)
-		cpu_share_charge(job->jobs->share, nsec_monotonic(), cpu_ns - job->charged_ns);
+	pthread_mutex_lock(&common->lock);
+	if (common->share)
+		cpu_share_charge(common->share, nsec_monotonic(), cpu_ns - job->charged_ns);
+	pthread_mutex_unlock(&common->lock);
 	job->charged_ns = cpu_ns;
+}
+
+static uint64_t debt_ns(struct http_jobs_common *common)
+{
+	uint64_t wait_ns = 0;
+
+	pthread_mutex_lock(&common->lock);
+	if (common->share)
+		wait_ns = cpu_share_wait_ns(common->share, nsec_monotonic());
+	pthread_mutex_unlock(&common->lock);
+	return wait_ns;
 }
 
 bool http_job_go_on(struct http_job *job)
 {
-	struct http_jobs *jobs = job->jobs;
-	uint64_t now_ns, wait_ns;
+	uint64_t wait_ns;
 
 	charge(job);
 	for (;;) {
-		now_ns = nsec_monotonic();
-		if (atomic_load(&job->is_abandoned) || atomic_load(&jobs->is_ending) ||
-		    now_ns - job->begun_ns > HTTP_JOB_AGE_MAX_NS)
+		work_alive(&job->work);
+		if (atomic_load(&job->is_abandoned) || atomic_load(&job->common->is_ending) ||
+		    nsec_monotonic() - job->begun_ns > HTTP_JOB_AGE_MAX_NS)
 			return false;
-		wait_ns = jobs->share ? cpu_share_wait_ns(jobs->share, now_ns) : 0;
+		wait_ns = debt_ns(job->common);
 		if (!wait_ns)
 			return true;
 		wait_ns = wait_ns < HTTP_JOB_NAP_NS ? wait_ns : HTTP_JOB_NAP_NS;
@@ -63,19 +106,26 @@ bool http_job_go_on(struct http_job *job)
 	}
 }
 
+static int job_make(struct http_job *job)
+{
+	int r;
+
+	if (job->reads_disk && atomic_load(&job->common->n_blocked))
+		return HTTP_JOB_BLOCKED;
+	r = job->run(job, &job->response.body);
+	if (!r && job->gzip && job->response.body.len)
+		r = httpd_compress(&job->response);
+	return r;
+}
+
 static void job_run(struct work *work)
 {
 	struct http_job *job = container_of(work, struct http_job, work);
-	int r = HTTP_JOB_STOPPED;
 
 	job->begun_ns = nsec_monotonic();
 	job->charged_ns = cpu_share_thread_ns();
-	if (http_job_go_on(job))
-		r = job->run(job, &job->response.body);
-	if (!r && job->gzip && job->response.body.len)
-		r = httpd_compress(&job->response);
+	job->result = http_job_go_on(job) ? job_make(job) : HTTP_JOB_STOPPED;
 	charge(job);
-	job->result = r;
 }
 
 /* ---------------------------------------------------------------- on the loop */
@@ -101,8 +151,11 @@ static enum job_count job_answer(struct http_job *job)
 	case HTTP_JOB_TOO_LARGE:
 		httpd_fail(response, 500, "the answer is too large");
 		return JOB_FAILED;
+	case HTTP_JOB_BLOCKED:
+		refuse(response, "the disk does not answer, come again later");
+		return JOB_BLOCKED;
 	case HTTP_JOB_STOPPED:
-		refuse(response, atomic_load(&job->jobs->is_ending)
+		refuse(response, atomic_load(&job->common->is_ending)
 					 ? "the agent ends"
 					 : "this takes too long, ask for a shorter time");
 		return JOB_EXPIRED;
@@ -114,6 +167,7 @@ static enum job_count job_answer(struct http_job *job)
 
 static void job_free(struct http_job *job)
 {
+	common_unref(job->common);
 	buf_deinit(&job->response.body);
 	job->free(job);
 }
@@ -136,6 +190,45 @@ static void on_gone(void *ctx)
 	atomic_store(&job->is_abandoned, true);
 }
 
+static void on_gone_blocked(void *ctx)
+{
+	(void)ctx;
+}
+
+/* Called inside of the worker, which takes no job now: the answer goes by the timer. */
+static void on_blocked(void *ctx, struct work *work)
+{
+	struct http_job *job = container_of(work, struct http_job, work);
+	struct http_jobs *jobs = ctx;
+
+	atomic_fetch_add(&job->common->n_blocked, 1);
+	atomic_store(&job->is_abandoned, true);
+	httpd_later_on_gone(job->later, on_gone_blocked, NULL);
+	jobs->blocked[jobs->n_blocked++] = job->later;
+	(void)loop_arm(jobs->timer, 0, 0); /* cannot fail: the timer is there */
+}
+
+static void answer_blocked(void *ctx)
+{
+	struct http_jobs *jobs = ctx;
+
+	while (jobs->n_blocked) {
+		struct httpd_response response = {.body = BUF_INIT(HTTPD_BODY_MAX)};
+
+		refuse(&response, "the disk does not answer, come again later");
+		jobs->counts[JOB_BLOCKED]++;
+		httpd_later_answer(jobs->blocked[--jobs->n_blocked], &response);
+	}
+}
+
+static void on_unblocked(struct work *work)
+{
+	struct http_job *job = container_of(work, struct http_job, work);
+
+	atomic_fetch_sub(&job->common->n_blocked, 1);
+	job_free(job);
+}
+
 bool http_jobs_admit(struct http_jobs *jobs, struct httpd_response *ret)
 {
 	if (worker_pending(jobs->worker) <= HTTP_JOBS_QUEUE_MAX)
@@ -150,6 +243,7 @@ void http_jobs_submit(struct http_jobs *jobs, const struct httpd_request *reques
 {
 	job->work = (struct work){.run = job_run, .done = job_done};
 	job->jobs = jobs;
+	job->common = jobs->common;
 	job->gzip = ret->compress && httpd_accepts_gzip(request);
 	if (!http_jobs_admit(jobs, ret)) {
 		job->free(job);
@@ -161,6 +255,7 @@ void http_jobs_submit(struct http_jobs *jobs, const struct httpd_request *reques
 		job->free(job);
 		return;
 	}
+	atomic_fetch_add(&job->common->refs, 1);
 	httpd_later_on_gone(job->later, on_gone, job);
 	job->response = *ret;
 	ret->body = (struct buf)BUF_INIT(HTTPD_BODY_MAX);
@@ -172,18 +267,47 @@ void http_jobs_submit(struct http_jobs *jobs, const struct httpd_request *reques
 
 /* ---------------------------------------------------------------- all of it */
 
-int http_jobs_new(struct loop *loop, struct cpu_share *share, struct http_jobs **ret)
+static int common_new(struct cpu_share *share, struct http_jobs_common **ret)
 {
-	_cleanup_(freep) struct http_jobs *jobs = calloc(1, sizeof(*jobs));
+	struct http_jobs_common *common = calloc(1, sizeof(*common));
+
+	if (!common)
+		return -ENOMEM;
+	common->refs = 1;
+	common->share = share;
+	pthread_mutex_init(&common->lock, NULL);
+	*ret = common;
+	return 0;
+}
+
+int http_jobs_new(struct loop *loop, struct cpu_share *share, uint64_t blocked_ns,
+		  struct http_jobs **ret)
+{
+	struct http_jobs *jobs = calloc(1, sizeof(*jobs));
+	struct watchdog_opts watchdog = {
+		.loop = loop,
+		.blocked_ns = blocked_ns,
+		.abandoned = on_blocked,
+		.drop = on_unblocked,
+		.ctx = jobs,
+	};
 	int r;
 
 	if (!jobs)
 		return -ENOMEM;
-	jobs->share = share;
-	r = worker_new(loop, "http", HTTP_JOBS_QUEUE_MAX + 1, &jobs->worker);
-	if (r)
+	r = common_new(share, &jobs->common);
+	if (!r)
+		r = worker_new(loop, "http", HTTP_JOBS_QUEUE_MAX + 1, &jobs->worker);
+	watchdog.worker = jobs->worker;
+	if (!r)
+		r = loop_add_timer(loop, answer_blocked, jobs, &jobs->timer);
+	if (!r)
+		r = watchdog_new(&watchdog, &jobs->watchdog);
+	if (r) {
+		http_jobs_free(jobs);
 		return r;
-	*ret = take_ptr(jobs);
+	}
+	*ret = jobs;
 	return 0;
 }
 
@@ -191,8 +315,18 @@ void http_jobs_free(struct http_jobs *jobs)
 {
 	if (!jobs)
 		return;
-	atomic_store(&jobs->is_ending, true);
+	if (jobs->common)
+		atomic_store(&jobs->common->is_ending, true);
+	watchdog_free(jobs->watchdog);
+	answer_blocked(jobs);
 	worker_free(jobs->worker);
+	loop_remove(jobs->timer);
+	if (jobs->common) {
+		pthread_mutex_lock(&jobs->common->lock);
+		jobs->common->share = NULL;
+		pthread_mutex_unlock(&jobs->common->lock);
+	}
+	common_unref(jobs->common);
 	free(jobs);
 }
 
@@ -204,7 +338,8 @@ void http_jobs_collect(void *ctx, struct metric_sink *sink)
 	static const char *const names[JOB_COUNT_MAX] = {
 		[JOB_MADE] = "ok",	   [JOB_GONE] = "not_found",
 		[JOB_BUSY] = "busy",	   [JOB_ABANDONED] = "abandoned",
-		[JOB_EXPIRED] = "expired", [JOB_FAILED] = "failed",
+		[JOB_EXPIRED] = "expired", [JOB_BLOCKED] = "blocked",
+		[JOB_FAILED] = "failed",
 	};
 	const struct http_jobs *jobs = ctx;
 

@@ -10,6 +10,10 @@
  *
  * A full queue is answered with 503 and Retry-After. The worker keeps to the server's share of CPU
  * time, and abandons the job of a client that has gone.
+ *
+ * A job that reads files may block as long as the disk does. A watchdog then answers 503, abandons
+ * the thread, and a new thread runs the next jobs. Until the thread returns, jobs that read files
+ * are answered with 503 at once, and all other jobs run.
  */
 
 #include <stdbool.h>
@@ -33,21 +37,26 @@ enum http_job_outcome {
 	HTTP_JOB_TOO_LARGE = BUF_FULL, /* the body: 500 */
 	HTTP_JOB_GONE,		       /* the requested thing: 404 */
 	HTTP_JOB_STOPPED,	       /* http_job_go_on() was false */
+	HTTP_JOB_BLOCKED,	       /* not run: an earlier job waits for the disk */
 };
 
 /**
  * struct http_job - one answer, embedded in the maker's struct
  * @run:  on the worker: append the body. An http_job_outcome, -errno. A long run() calls
  *        http_job_go_on() every few milliseconds
- * @free: on the loop, after the answer, or if there is none
+ * @free: on the loop, after the answer, or if there is none; on the worker for a job that was
+ *        blocked, perhaps after the server's end
+ * @reads_disk: @run waits for a file system
  *
  * The other members belong to http_jobs.
  */
 struct http_job {
 	int (*run)(struct http_job *job, struct buf *ret);
 	void (*free)(struct http_job *job);
+	bool reads_disk;
 	struct work work;
 	struct http_jobs *jobs;
+	struct http_jobs_common *common;
 	struct httpd_later *later;
 	struct httpd_response response;
 	bool gzip;
@@ -57,10 +66,12 @@ struct http_job {
 	_Atomic bool is_abandoned;
 };
 
-/* Both borrowed. @share: NULL for no limit. 0 or -errno. */
-int http_jobs_new(struct loop *loop, struct cpu_share *share, struct http_jobs **ret);
-/* Before the httpd. Waits for the running job's next checkpoint; the waiting requests are answered.
- */
+/* Both borrowed. @share: NULL for no limit. @blocked_ns: time without an answer of a disk; 0:
+ * WATCHDOG_BLOCKED_NS. 0 or -errno. */
+int http_jobs_new(struct loop *loop, struct cpu_share *share, uint64_t blocked_ns,
+		  struct http_jobs **ret);
+/* Before the httpd. Waits for the running job's next checkpoint, and leaves a blocked job behind;
+ * the waiting requests are answered. */
 void http_jobs_free(struct http_jobs *jobs);
 
 /* Whether a job would find room: a handler asks before it collects the values. False: @ret is the

@@ -313,7 +313,7 @@ int server_new(const struct server_opts *opts, bool *ret_ui, struct server **ret
 	if (!r)
 		r = listen_all(s, opts, ret_ui);
 	if (!r)
-		r = http_jobs_new(opts->loop, opts->share, &s->jobs);
+		r = http_jobs_new(opts->loop, opts->share, 0, &s->jobs);
 	if (r)
 		return r;
 	s->access = opts->access;

@@ -43,7 +43,7 @@ int spooling_start(struct spooling *s)
 		.n_destinations = s->n_urls,
 		.spool_dir = dir,
 		.spool_bytes = s->spool_bytes,
-		.spool_blocked_ns = s->blocked_ns,
+		.disk_blocked_ns = s->blocked_ns,
 		.queue_bytes = s->queue_bytes,
 		.window_ns = s->window_ns,
 	};

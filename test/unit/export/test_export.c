@@ -738,9 +738,9 @@ static void test_store(void **state)
 	snprintf(dir, sizeof(dir), "%s/store", folder);
 	assert_int_equal(export_new(&opts, &f->e, &error), 0);
 	submit(f, 3, 10);
+	flush(f, UNTIL_SECONDS * NSEC_PER_SEC);
 	assert_int_equal(store_n_profiles(export_store(f->e)), 3);
 	assert_int_equal(metric(f, "podprof_store_profiles", NULL, "stored"), 3);
-	flush(f, 30 * NSEC_PER_SEC);
 
 	row_begin("one that is too large is counted");
 	submit(f, 1, 2 << 20);
@@ -778,6 +778,16 @@ static void test_parca(void **state)
 	assert_all_ended(f);
 }
 
+static bool folder_has_ended(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	return metric(f, "podprof_export_profiles", "file", "sent") +
+		       metric(f, "podprof_export_profiles", "file", "dropped_too_large") +
+		       metric(f, "podprof_export_profiles", "file", "dropped_rejected") ==
+	       f->submitted;
+}
+
 /* A folder beside a server that is down: each has a separate ceiling and a separate count. */
 static void test_folder(void **state)
 {
@@ -802,6 +812,7 @@ static void test_folder(void **state)
 	snprintf(spec, sizeof(spec), "file=%s/out,bytes=16KiB", folder);
 	assert_int_equal(export_new(&opts, &f->e, &error), 0);
 	submit(f, 6, 10);
+	loop_until(f->loop, folder_has_ended, f);
 	assert_int_equal(metric(f, "podprof_export_profiles", "file", "sent"), 6);
 	assert_int_equal(metric(f, "podprof_export_profiles", "pyroscope", "sent"), 0);
 	snprintf(command, sizeof(command),
@@ -810,6 +821,7 @@ static void test_folder(void **state)
 
 	row_begin("one that is too large");
 	submit(f, 1, 20 << 10);
+	loop_until(f->loop, folder_has_ended, f);
 	assert_int_equal(metric(f, "podprof_export_profiles", "file", "dropped_too_large"), 1);
 
 	row_begin("a symbolic link in the folder is not followed");
@@ -819,6 +831,8 @@ static void test_folder(void **state)
 	assert_int_equal(system(command), 0);
 	f->submitted = 5; /* a series whose folder is a link now */
 	submit(f, 1, 10);
+	f->submitted = 8;
+	loop_until(f->loop, folder_has_ended, f);
 	assert_int_equal(metric(f, "podprof_export_profiles", "file", "dropped_rejected"), 1);
 	snprintf(command, sizeof(command), "test -z \"$(ls -A %s/else)\"", folder);
 	assert_int_equal(system(command), 0);

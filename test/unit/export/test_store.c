@@ -13,10 +13,16 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/root.h"
+#include "export/outbox.h"
 #include "export/store.h"
+#include "export/store_disk.h"
+#include "export/store_table.h"
 #include "support/allocfail.h"
+#include "support/until.h"
 
 #define MINUTE_NS (60 * NSEC_PER_SEC)
 
@@ -28,7 +34,22 @@ struct fixture {
 	char store[128];
 	struct store_opts opts;
 	uint64_t now_ns; /* whole milliseconds */
+	struct loop *loop;
+	struct outbox_budget budget;
+	struct store *s; /* of put() */
+	struct queued_profile *queued;
+	bool ended;
+	int r;
 };
+
+static void on_ended(void *ctx, const struct profile *profile, int r)
+{
+	struct fixture *f = ctx;
+
+	(void)profile;
+	f->ended = true;
+	f->r = r;
+}
 
 static int setup(void **state)
 {
@@ -38,7 +59,16 @@ static int setup(void **state)
 	assert_non_null(mkdtemp(f->dir));
 	snprintf(f->store, sizeof(f->store), "%s/deep/store", f->dir);
 	f->opts = (struct store_opts){
-		.dir = f->store, .max_bytes = 1u << 20, .max_age_ns = 60 * MINUTE_NS};
+		.dir = f->store,
+		.max_bytes = 1u << 20,
+		.max_age_ns = 60 * MINUTE_NS,
+		.waiting_bytes = 1u << 20,
+		.open_wait_ns = UNTIL_SECONDS * NSEC_PER_SEC,
+		.ended = on_ended,
+		.ctx = f,
+	};
+	assert_int_equal(loop_new(&f->loop), 0);
+	f->opts.loop = f->loop;
 	f->now_ns = nsec_wall() / NSEC_PER_MSEC * NSEC_PER_MSEC;
 	*state = f;
 	return 0;
@@ -56,6 +86,8 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
+	loop_free(f->loop);
+	assert_int_equal(f->budget.used_bytes, 0);
 	assert_int_equal(nftw(f->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 	free(f);
 	return 0;
@@ -69,27 +101,55 @@ static struct store *open_store(const struct fixture *f)
 	return s;
 }
 
-/* A profile of @n bytes, started @age ago. */
-static int put(struct store *s, const struct fixture *f, const char *service, uint64_t age_ns,
-	       size_t n)
+static bool is_idle(void *ctx)
 {
-	struct profile p = {
-		.kind = PROFILE_CPU,
-		.start_ns = f->now_ns - age_ns,
-		.duration_ns = MINUTE_NS,
-		.pprof_len = n,
-	};
-	int r;
+	const struct fixture *f = ctx;
 
-	p.pprof = malloc(n + 1);
+	return store_is_idle(f->s);
+}
+
+/* Until the disk has nothing to do. */
+static void settle(struct fixture *f, struct store *s)
+{
+	f->s = s;
+	loop_until(f->loop, is_idle, f);
+}
+
+static struct profile *make(uint64_t start_ns, size_t n)
+{
+	struct profile *p = calloc(1, sizeof(*p));
+
+	p->kind = PROFILE_CPU;
+	p->start_ns = start_ns;
+	p->duration_ns = MINUTE_NS;
+	p->pprof_len = n;
+	p->pprof = malloc(n + 1);
 	for (size_t i = 0; i < n; i++)
-		p.pprof[i] = (char)(i * 7);
-	assert_int_equal(labels_set(&p.labels, "service_name", service), 0);
-	assert_int_equal(labels_set(&p.labels, "node", "n1"), 0);
-	r = store_put(s, &p);
-	labels_deinit(&p.labels);
-	free(p.pprof);
-	return r;
+		p->pprof[i] = (char)(i * 7);
+	return p;
+}
+
+static int put_profile(struct store *s, struct fixture *f, struct profile *p)
+{
+	struct queued_profile *queued;
+
+	assert_int_equal(queued_profile_new(&f->budget, p, &queued), 0);
+	f->ended = false;
+	store_put(s, queued);
+	queued_profile_unref(queued);
+	settle(f, s);
+	assert_true(f->ended);
+	return f->r;
+}
+
+/* A profile of @n bytes, started @age ago. */
+static int put(struct store *s, struct fixture *f, const char *service, uint64_t age_ns, size_t n)
+{
+	struct profile *p = make(f->now_ns - age_ns, n);
+
+	assert_int_equal(labels_set(&p->labels, "service_name", service), 0);
+	assert_int_equal(labels_set(&p->labels, "node", "n1"), 0);
+	return put_profile(s, f, p);
 }
 
 /* ---- counting by metrics */
@@ -134,12 +194,14 @@ static uint64_t metric(struct store *s, const char *family, const char *label)
 static int read_profile(const struct store *s, uint64_t id, struct buf *ret)
 {
 	const struct store_profile *profile = store_find(s, id);
+	_cleanup_(root_deinit) struct root dir = ROOT_INIT;
 	struct store_file file;
 
 	if (!profile)
 		return STORE_GONE;
 	store_file_of(profile, &file);
-	return store_read_file(s, &file, ret);
+	assert_int_equal(store_dup_dir(s, &dir), 0);
+	return store_read_file(&dir, &file, ret);
 }
 
 static void check_contents(const struct store *s, uint64_t id, size_t n)
@@ -154,7 +216,7 @@ static void check_contents(const struct store *s, uint64_t id, size_t n)
 
 static void test_put_and_read(void **state)
 {
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	_cleanup_(store_freep) struct store *s = open_store(f);
 	const struct store_profile *p;
 	char path[512];
@@ -188,7 +250,7 @@ static void test_put_and_read(void **state)
 
 static void test_unknown_id(void **state)
 {
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	_cleanup_(store_freep) struct store *s = open_store(f);
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(100);
 
@@ -200,7 +262,7 @@ static void test_unknown_id(void **state)
 
 static void test_same_window_twice(void **state)
 {
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	_cleanup_(store_freep) struct store *s = open_store(f);
 	uint64_t id;
 
@@ -216,7 +278,7 @@ static void test_same_window_twice(void **state)
 
 static void test_restart(void **state)
 {
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	struct store *s = open_store(f);
 	uint64_t ids[3];
 
@@ -250,7 +312,7 @@ static void test_restart(void **state)
  * one under way. */
 static void test_killed(void **state)
 {
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	size_t n_put = 0;
 	struct store *s;
 	int fds[2];
@@ -303,7 +365,7 @@ static void test_hostile_names(void **state)
 {
 	static const char *const names[] = {"../../../x", "/etc/passwd", "..",	".", ".x",
 					    "a\nb",	  "\x1b[2J",	 "-rf", " ", "con"};
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	_cleanup_(store_freep) struct store *s = open_store(f);
 
 	for (size_t i = 0; i < array_size(names); i++) {
@@ -321,18 +383,19 @@ static void test_hostile_names(void **state)
 /* Both names have the same prefix and the same 32 bits of hash. */
 static void test_hash_taken(void **state)
 {
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	struct store *s = open_store(f);
-	struct profile p = {.start_ns = f->now_ns, .pprof = (char *)"x", .pprof_len = 1};
 
-	assert_int_equal(labels_set(&p.labels, "container", "app"), 0);
 	for (int again = 0; again < 2; again++) {
-		p.start_ns = f->now_ns - NSEC_PER_SEC;
-		assert_int_equal(labels_set(&p.labels, "x", "820707"), 0);
-		assert_int_equal(store_put(s, &p), 0);
-		p.start_ns = f->now_ns;
-		assert_int_equal(labels_set(&p.labels, "x", "3058524"), 0);
-		assert_int_equal(store_put(s, &p), 0);
+		static const char *const values[] = {"820707", "3058524"};
+
+		for (uint64_t i = 0; i < 2; i++) {
+			struct profile *p = make(f->now_ns - (1 - i) * NSEC_PER_SEC, 1);
+
+			assert_int_equal(labels_set(&p->labels, "container", "app"), 0);
+			assert_int_equal(labels_set(&p->labels, "x", values[i]), 0);
+			assert_int_equal(put_profile(s, f, p), 0);
+		}
 		assert_int_equal(store_n_profiles(s), 2);
 		assert_string_equal(store_at(s, 0)->folder->name, "app-00857685");
 		assert_string_equal(store_at(s, 1)->folder->name, "app-00857686");
@@ -341,7 +404,6 @@ static void test_hash_taken(void **state)
 		store_free(s);
 		s = open_store(f);
 	}
-	labels_deinit(&p.labels);
 	store_free(s);
 }
 
@@ -381,6 +443,7 @@ static void test_trim_by_age(void **state)
 	store_trim(s, f->now_ns + 10 * MINUTE_NS);
 	assert_int_equal(store_n_profiles(s), 1);
 	store_trim(s, f->now_ns + 10 * MINUTE_NS + NSEC_PER_SEC);
+	settle(f, s);
 	assert_int_equal(store_n_profiles(s), 0);
 	assert_int_equal(metric(s, "podprof_store_bytes", NULL), 0);
 	n_seen = 0;
@@ -422,7 +485,7 @@ static void test_scan(void **state)
 	static const char empty[] = "20990101T000001.000Z_60s_cpu.pb.gz";
 	static const char link[] = "20990101T000002.000Z_60s_cpu.pb.gz";
 	static const char pipe[] = "20990101T000003.000Z_60s_cpu.pb.gz";
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	struct store *s = open_store(f);
 	char folder[512], path[1024];
 
@@ -463,7 +526,7 @@ static void test_scan(void **state)
 /* Files present at the open of the store are now missing or replaced. */
 static void test_changed_under_us(void **state)
 {
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	_cleanup_(store_freep) struct store *s = open_store(f);
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(100);
 	const struct store_profile *p;
@@ -501,7 +564,7 @@ static void test_changed_under_us(void **state)
 
 static void test_busy(void **state)
 {
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	_cleanup_(store_freep) struct store *first = open_store(f);
 	struct store *second = NULL;
 
@@ -538,7 +601,7 @@ static void mount_small(const struct fixture *f, const char *size)
 
 static void test_full_disk(void **state)
 {
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	_cleanup_(store_freep) struct store *s = NULL;
 	size_t stored = 0, n;
 	uint64_t i;
@@ -565,6 +628,7 @@ static void test_full_disk(void **state)
 		check_contents(s, store_at(s, n)->id, 20000);
 	/* room again */
 	store_trim(s, f->now_ns + 60 * MINUTE_NS - 35 * NSEC_PER_SEC);
+	settle(f, s);
 	assert_int_equal(put(s, f, "a new folder", 0, 20000), 0);
 	store_free(take_ptr(s));
 	assert_int_equal(umount(f->dir), 0);
@@ -593,26 +657,73 @@ static void test_read_only(void **state)
 
 /* ---- memory */
 
-static int open_put_read(void *ctx)
+/* The loop's side: each allocation up to the thread's job fails once. Returns their number. */
+static size_t open_put_without_memory(struct fixture *f)
+{
+	bool has_failed = true;
+	size_t n = 0;
+
+	while (has_failed) {
+		_cleanup_(store_freep) struct store *s = NULL;
+		int r;
+
+		f->ended = false;
+		allocfail_arm(++n);
+		r = store_open(&f->opts, &s);
+		if (!r)
+			store_put(s, f->queued);
+		has_failed = allocfail_disarm();
+		if (!r) {
+			settle(f, s);
+			assert_true(f->ended);
+			r = f->r;
+		}
+		assert_int_equal(r, has_failed ? -ENOMEM : 0);
+	}
+	return n;
+}
+
+static void no_sign(void *ctx)
+{
+	(void)ctx;
+}
+
+/* The thread's side. */
+static int write_read(void *ctx)
 {
 	const struct fixture *f = ctx;
-	_cleanup_(store_freep) struct store *s = NULL;
+	_cleanup_(store_table_deinit) struct store_table table = {0};
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(100);
-	struct profile p = {.start_ns = f->now_ns, .pprof = (char *)"x", .pprof_len = 1};
-	struct label label = {(char *)"service_name", (char *)"a"};
-	int r = store_open(&f->opts, &s);
+	const struct profile *p = f->queued->profile;
+	struct store_disk *disk = NULL;
+	struct store_file file = {.folder = "a-0123abcd"};
+	int r = store_disk_new(f->opts.dir, &disk);
 
-	p.labels = (struct labels){.items = &label, .n = 1};
+	strcpy(file.name, "20990101T000000.000Z_60s_cpu.pb.gz");
 	if (!r)
-		r = store_put(s, &p);
-	return r ? r : read_profile(s, store_at(s, 0)->id, &b);
+		r = store_disk_open(disk, no_sign, NULL, &table);
+	if (!r)
+		r = store_disk_write(disk, &file, &p->labels, p->pprof, p->pprof_len);
+	if (!r)
+		r = store_read_file(&disk->root, &file, &b);
+	store_disk_free(disk);
+	return r;
 }
 
 static void test_without_memory(void **state)
 {
+	struct fixture *f = *state;
+	struct profile *p = make(f->now_ns, 10);
+
+	assert_int_equal(labels_set(&p->labels, "service_name", "a"), 0);
+	assert_int_equal(queued_profile_new(&f->budget, p, &f->queued), 0);
+	assert_in_range(open_put_without_memory(f), 8, 100);
+	assert_in_range(open_put_without_memory(f), 8, 100); /* with a folder there */
 	/* jansson's own allocations inside its library do not fail */
-	assert_in_range(allocfail_each(open_put_read, *state), 5, 100);
-	assert_in_range(allocfail_each(open_put_read, *state), 5, 100); /* with a folder there */
+	assert_in_range(allocfail_each(write_read, f), 5, 100);
+	assert_in_range(allocfail_each(write_read, f), 5, 100);
+	assert_int_equal(f->queued->refs, 1);
+	queued_profile_unref(f->queued);
 }
 
 int main(void)

@@ -28,7 +28,7 @@ static void insert(struct store_table *t, const struct store_folder *folder, uin
 {
 	struct store_profile p = profile(folder, start_s);
 
-	assert_int_equal(store_table_reserve(t), 0);
+	assert_int_equal(store_table_reserve(t, 1), 0);
 	store_table_insert(t, &p);
 }
 

@@ -26,6 +26,7 @@ struct fixture {
 	struct http_jobs *jobs;
 	struct cpu_share share;
 	sem_t gate;
+	uint64_t blocked_ns;
 	_Atomic int n_submitted, n_started, n_freed;
 };
 
@@ -35,14 +36,14 @@ struct test_job {
 	char path[32];
 };
 
-/* "/gate" waits for the test, "/wait" until abandoned. */
+/* "/gate" and "/disk" wait for the test, "/wait" until abandoned. */
 static int run(struct http_job *job, struct buf *ret)
 {
 	const struct test_job *t = container_of(job, struct test_job, job);
 	struct fixture *f = t->f;
 
 	f->n_started++;
-	if (strcmp(t->path, "/gate") == 0)
+	if (strcmp(t->path, "/gate") == 0 || job->reads_disk)
 		sem_wait(&f->gate);
 	while (strcmp(t->path, "/wait") == 0 && http_job_go_on(job))
 		usleep(1000);
@@ -82,6 +83,7 @@ static void on_request(void *ctx, const struct httpd_request *request, struct ht
 	assert_non_null(t);
 	t->job.run = run;
 	t->job.free = job_free;
+	t->job.reads_disk = strcmp(httpd_path(request), "/disk") == 0;
 	t->f = f;
 	snprintf(t->path, sizeof(t->path), "%s", httpd_path(request));
 	ret->content_type = "text/plain; charset=utf-8";
@@ -90,11 +92,12 @@ static void on_request(void *ctx, const struct httpd_request *request, struct ht
 	f->n_submitted++;
 }
 
-static void start(struct fixture *f)
+static void start_with(struct fixture *f, uint64_t blocked_ns)
 {
 	struct listen_address address;
 
-	*f = (struct fixture){.share = {.parts = 4, .burst_ns = 3600 * NSEC_PER_SEC}};
+	*f = (struct fixture){.share = {.parts = 4, .burst_ns = 3600 * NSEC_PER_SEC},
+			      .blocked_ns = blocked_ns};
 	sem_init(&f->gate, 0, 0);
 	assert_true(listen_parse("127.0.0.1:0", &address));
 	served_init(&f->served);
@@ -105,8 +108,14 @@ static void start(struct fixture *f)
 							.share = &f->share},
 				   &f->httpd),
 			 0);
-	assert_int_equal(http_jobs_new(f->served.loop, &f->share, &f->jobs), 0);
+	assert_int_equal(http_jobs_new(f->served.loop, &f->share, f->blocked_ns, &f->jobs), 0);
 	served_start(&f->served);
+}
+
+/* No job is ever blocked. */
+static void start(struct fixture *f)
+{
+	start_with(f, 3600 * NSEC_PER_SEC);
 }
 
 static uint64_t count(struct fixture *f, const char *outcome)
@@ -292,6 +301,61 @@ static void test_debt(void **state)
 	stop(&f);
 }
 
+/* A job that gets no answer from its disk is answered without it. The others run, but no second one
+ * waits for the disk, until the disk is back. */
+static void test_blocked(void **state)
+{
+	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
+	struct fixture f;
+
+	(void)state;
+	start_with(&f, 200 * NSEC_PER_MSEC);
+	for (int i = 0; i < 3; i++) {
+		hear(ask(&f, "/disk"), &reply);
+		assert_memory_equal(reply.data, "HTTP/1.1 503", 12);
+		assert_non_null(strstr(reply.data, "Retry-After: 5\r\n"));
+		assert_non_null(strstr(reply.data, "the disk does not answer"));
+		assert_int_equal(f.n_started, 1 + i); /* with those of "/a" */
+		hear(ask(&f, "/a"), &reply);
+		assert_memory_equal(reply.data, "HTTP/1.1 200", 12);
+	}
+	sem_post(&f.gate);
+	until(&f.n_freed, 6);
+	sem_post(&f.gate);
+	hear(ask(&f, "/disk"), &reply);
+	assert_memory_equal(reply.data, "HTTP/1.1 200", 12);
+	served_stop(&f.served);
+	assert_int_equal(count(&f, "blocked"), 3);
+	assert_int_equal(count(&f, "ok"), 4);
+	stop(&f);
+}
+
+/* The end leaves a blocked job behind, with the jobs behind it answered. */
+static void test_blocked_end(void **state)
+{
+	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
+	struct fixture f;
+	int fds[2];
+
+	(void)state;
+	start(&f);
+	for (int i = 0; i < 2; i++) {
+		fds[i] = ask(&f, "/disk");
+		until(&f.n_submitted, i + 1);
+	}
+	until(&f.n_started, 1);
+	served_stop(&f.served);
+	http_jobs_free(f.jobs);
+	assert_int_equal(f.n_freed, 1);
+	httpd_free(f.httpd);
+	served_deinit(&f.served);
+	sem_post(&f.gate);
+	until(&f.n_freed, 2);
+	sem_destroy(&f.gate);
+	for (int i = 0; i < 2; i++)
+		close(fds[i]);
+}
+
 static int build(void *ctx)
 {
 	struct http_jobs *jobs;
@@ -301,7 +365,7 @@ static int build(void *ctx)
 	(void)ctx;
 	if (r)
 		return r;
-	r = http_jobs_new(loop, NULL, &jobs);
+	r = http_jobs_new(loop, NULL, 0, &jobs);
 	if (!r)
 		http_jobs_free(jobs);
 	loop_free(loop);
@@ -311,17 +375,19 @@ static int build(void *ctx)
 static void test_no_memory(void **state)
 {
 	(void)state;
-	/* the loop, the jobs, the worker with source and thread */
-	assert_int_equal(allocfail_each(build, NULL), 5);
+	/* the loop, the jobs with what they share, the worker with source and thread, the timer,
+	 * the watchdog with its source */
+	assert_int_equal(allocfail_each(build, NULL), 10);
 	http_jobs_free(NULL);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),	  cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_abandoned), cmocka_unit_test(test_end),
-		cmocka_unit_test(test_debt),	  cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_answers),	    cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_abandoned),   cmocka_unit_test(test_end),
+		cmocka_unit_test(test_debt),	    cmocka_unit_test(test_blocked),
+		cmocka_unit_test(test_blocked_end), cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

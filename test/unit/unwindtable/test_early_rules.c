@@ -9,6 +9,7 @@
 
 #include "base/loop.h"
 #include "procmap/image.h"
+#include "support/allocfail.h"
 #include "support/fixture.h"
 #include "unwind/ehframe.h"
 #include "unwind/rows.h"
@@ -192,6 +193,57 @@ static void test_end_under_way(void **state)
 	assert_int_equal(b->n_ready, 0);
 }
 
+/* ---- memory */
+
+static int make(void *ctx)
+{
+	const struct bench *b = ctx;
+	const struct early_rules_opts opts = {.loop = b->loop, .ready = on_ready};
+	struct early_rules *rules;
+	int r = early_rules_new(&opts, &rules);
+
+	if (!r)
+		early_rules_free(rules);
+	return r;
+}
+
+/* Each allocation of a request fails once: what was refused can be requested again, and no rule is
+ * another one than the table's. */
+static void test_without_memory(void **state)
+{
+	struct bench *b = *state;
+	uint64_t vaddrs[64];
+	bool has_failed = true;
+	size_t n = 0;
+
+	assert_in_range(allocfail_each(make, b), 5, 20);
+	for (size_t i = 0; i < array_size(vaddrs); i++)
+		vaddrs[i] = row_vaddr(b, i);
+	while (has_failed) {
+		bool under_way;
+
+		allocfail_arm(++n);
+		under_way = early_rules_serve(b->rules, NUMBER, b->image) &&
+			    early_rules_want(b->rules, NUMBER, vaddrs, array_size(vaddrs));
+		has_failed = allocfail_disarm();
+		assert_true(under_way || has_failed);
+		assert_true(early_rules_serve(b->rules, NUMBER, b->image));
+		while (early_rules_want(b->rules, NUMBER, vaddrs, array_size(vaddrs)))
+			assert_int_equal(loop_run(b->loop), 0);
+		for (size_t i = 0; i < array_size(vaddrs); i++) {
+			const uint32_t want = rows_at(b->all, rows_find(b->all, vaddrs[i])).rule;
+			struct unwind_rule rule;
+
+			if (!want)
+				continue;
+			assert_true(early_rules_find(b->rules, NUMBER, vaddrs[i], &rule));
+			assert_memory_equal(&rule, rows_rule(b->all, want), sizeof(rule));
+		}
+		early_rules_drop(b->rules, NUMBER);
+	}
+	assert_true(n > array_size(vaddrs));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -199,6 +251,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sweep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reused_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end_under_way, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_without_memory, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

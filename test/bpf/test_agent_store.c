@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A whole agent whose store is on a file system that stops answering: during a write and a read for
+ * a page, at the end and at the start. */
+#include "support/test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "export/store_name.h"
+#include "server/listen.h"
+#include "support/command.h"
+#include "support/served.h"
+#include "support/stalldir.h"
+#include "support/until.h"
+
+#define PAGE_MAX (4u << 20)
+
+struct fixture {
+	char dir[64];
+	char address[32];
+	struct stalldir *disk;
+	pid_t pid;
+	struct buf page;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	strcpy(f->dir, "/tmp/test_agent_store.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	f->disk = stalldir_new(f->dir);
+	buf_init(&f->page, PAGE_MAX);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	stalldir_free(f->disk);
+	assert_int_equal(rmdir(f->dir), 0);
+	buf_deinit(&f->page);
+	free(f);
+	return 0;
+}
+
+/* ---- the agent */
+
+static void choose_address(struct fixture *f)
+{
+	struct listen_address a;
+	int fd;
+
+	assert_true(listen_parse("127.0.0.1:0", &a));
+	fd = socket(a.addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a.addr, a.len), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a.addr, &a.len), 0);
+	snprintf(f->address, sizeof(f->address), "127.0.0.1:%u",
+		 ntohs(((struct sockaddr_in *)&a.addr)->sin_port));
+	close(fd);
+}
+
+static bool is_listening(const struct fixture *f)
+{
+	struct listen_address a;
+	int fd, r;
+
+	assert_true(listen_parse(f->address, &a));
+	fd = socket(a.addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	r = connect(fd, (struct sockaddr *)&a.addr, a.len);
+	close(fd);
+	return !r;
+}
+
+/* Waits; the limit only ends a hanging test. */
+static void until(struct fixture *f, bool (*done)(struct fixture *f))
+{
+	for (int i = 0; !done(f); i++) {
+		assert_true(i < UNTIL_SECONDS * 20);
+		assert_int_equal(waitpid(f->pid, NULL, WNOHANG), 0);
+		usleep(50000);
+	}
+}
+
+static bool is_ready(struct fixture *f)
+{
+	return is_listening(f) && served_get(f->address, "/-/ready", &f->page) == 200;
+}
+
+static void start(struct fixture *f)
+{
+	struct command_run run;
+	char line[256];
+
+	choose_address(f);
+	fflush(stdout);
+	f->pid = fork();
+	assert_true(f->pid >= 0);
+	if (!f->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		snprintf(line, sizeof(line),
+			 "agent --listen %s --node-name n --window 2s --store-dir %s/store",
+			 f->address, f->dir);
+		command_run(line, &run);
+		if (run.status)
+			fprintf(stderr, "%s\n", run.err.data);
+		_exit(run.status);
+	}
+	until(f, is_ready);
+}
+
+static void stop(struct fixture *f)
+{
+	int status;
+
+	assert_int_equal(kill(f->pid, SIGTERM), 0);
+	assert_int_equal(waitpid(f->pid, &status, 0), f->pid);
+	assert_int_equal(status, 0);
+}
+
+/* The sum over the labels that contain @label. */
+static uint64_t metric(struct fixture *f, const char *family, const char *label)
+{
+	uint64_t sum = 0;
+	char *save = NULL;
+
+	assert_int_equal(served_get(f->address, "/metrics", &f->page), 200);
+	assert_int_equal(buf_append(&f->page, "", 1), 0);
+	for (const char *line = strtok_r(f->page.data, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save))
+		if (strncmp(line, family, strlen(family)) == 0 && strstr(line, label))
+			sum += strtoull(strrchr(line, ' '), NULL, 10);
+	return sum;
+}
+
+static uint64_t stored(struct fixture *f)
+{
+	return metric(f, "podprof_store_profiles_total", "\"stored\"");
+}
+
+static bool has_stored(struct fixture *f)
+{
+	return stored(f) >= 2;
+}
+
+static bool is_held(struct fixture *f)
+{
+	return stalldir_n_held(f->disk) > 0;
+}
+
+static uint64_t n_samples;
+
+static bool has_sampled(struct fixture *f)
+{
+	return metric(f, "podprof_samples_total", "") > n_samples + 10;
+}
+
+/* Samples, health and pages go on. */
+static void assert_alive(struct fixture *f)
+{
+	n_samples = metric(f, "podprof_samples_total", "");
+	until(f, has_sampled);
+	assert_int_equal(served_get(f->address, "/-/healthy", &f->page), 200);
+	assert_int_equal(served_get(f->address, "/", &f->page), 200);
+}
+
+/* The address of a stored profile. */
+static void find_profile(struct fixture *f, char *ret, size_t n)
+{
+	char path[512] = "", folder[256] = "";
+	struct store_name name;
+
+	for (int depth = 0; depth < 2; depth++) {
+		_cleanup_(closedirp) DIR *dir = NULL;
+		const struct dirent *entry;
+
+		snprintf(path, sizeof(path), "%s/store/%s", f->dir, folder);
+		dir = opendir(path);
+		assert_non_null(dir);
+		while ((entry = readdir(dir))) {
+			if (!depth && store_name_is_folder(entry->d_name))
+				snprintf(folder, sizeof(folder), "%s", entry->d_name);
+			else if (depth && store_name_parse(entry->d_name, &name))
+				snprintf(ret, n, "/profile/%" PRIu64 ".pb.gz",
+					 store_name_id(folder, entry->d_name));
+		}
+	}
+	assert_non_null(strstr(ret, "profile"));
+}
+
+/* The process that was left behind ends after the answer; until then the store is its own. */
+static void until_unlocked(const struct fixture *f)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/store", f->dir);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	for (int i = 0; flock(fd, LOCK_EX | LOCK_NB); i++) {
+		assert_true(i < UNTIL_SECONDS * 100);
+		usleep(10000);
+	}
+}
+
+static void test_agent(void **state)
+{
+	struct fixture *f = *state;
+	char target[64] = "";
+	uint64_t before;
+
+	start(f);
+	until(f, has_stored);
+	find_profile(f, target, sizeof(target));
+	assert_int_equal(served_get(f->address, target, &f->page), 200);
+
+	row_begin("writes and a page's read");
+	stalldir_stall(f->disk, "opendir");
+	until(f, is_held);
+	before = stored(f);
+	assert_int_equal(served_get(f->address, target, &f->page), 503);
+	assert_int_equal(served_get(f->address, target, &f->page), 503);
+	assert_alive(f);
+	assert_int_equal(metric(f, "podprof_http_jobs_total", "\"blocked\""), 2);
+	assert_int_equal(stored(f), before);
+	assert_int_equal(stalldir_n_held(f->disk), 2);
+
+	row_begin("the end");
+	stop(f);
+	assert_int_equal(stalldir_n_held(f->disk), 2);
+	stalldir_answer(f->disk, 0);
+	until_unlocked(f);
+
+	row_begin("the start");
+	stalldir_stall(f->disk, "readdir");
+	start(f);
+	assert_true(is_held(f));
+	assert_alive(f);
+	assert_int_equal(metric(f, "podprof_store_files", ""), 0);
+	stalldir_answer(f->disk, 0);
+	until(f, has_stored);
+	assert_true(metric(f, "podprof_store_files", "") >= 4); /* of both runs */
+	assert_int_equal(served_get(f->address, target, &f->page), 200);
+	stop(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_agent, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
