@@ -10,6 +10,9 @@
  * frames, kept by the dump's id until the end of the wait. If the wait ends first, the time waits
  * with the dump.
  *
+ * A dump of names alone (STACK_DUMP_NAMES) waits for files: the names belong to the runtime of a
+ * mapped file. A dump of which the names are taken has no outcome.
+ *
  * A dump waits for files and tables only, and the agent knows those that will never be there. So a
  * process waits some milliseconds for its files (procmap/opener.h). Only images new to the node
  * cause another wait, for the time of the table's compilation.
@@ -133,7 +136,7 @@ static bool want_files(struct deferred_unwind *du, struct address_space *space,
 	return opening;
 }
 
-/* Walk the dump. UNWIND_PUBLISHER_OK, UNWIND_PUBLISHER_WAITS, -ENOMEM. */
+/* Walk the dump, or take its names. UNWIND_PUBLISHER_OK, UNWIND_PUBLISHER_WAITS, -ENOMEM. */
 static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct sample *ret,
 		struct stack_dump *dump)
 {
@@ -155,15 +158,13 @@ static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct
 	stack->opens = stack->opened = false;
 	r = address_space_cache_get(du->opts.spaces, &who, &space);
 	if (!r && dump->kind == STACK_DUMP_NAMES) {
-		unwind_publisher_names(du->opts.publisher, dump, space);
-		return UNWIND_PUBLISHER_OK;
-	}
-	if (!r)
+		stack->opens = !unwind_publisher_names(du->opts.publisher, dump, space) &&
+			       address_space_opening(space);
+	} else if (!r) {
 		r = unwind_publisher_walk(du->opts.publisher, dump, space, ret, &stack->waits);
-	if (r < 0)
-		return r;
-	stack->opens = want_files(du, space, ret);
-	return stack->opens ? UNWIND_PUBLISHER_WAITS : r;
+		stack->opens = r >= 0 && want_files(du, space, ret);
+	}
+	return r >= 0 && stack->opens ? UNWIND_PUBLISHER_WAITS : r;
 }
 
 static size_t off_cpu_size(const struct off_cpu *off_cpu)
@@ -238,7 +239,9 @@ static bool pass_on(struct deferred_unwind *du, struct deferred_stack *stack,
 		return false;
 	if (r < 0) {
 		du->outcomes[DEFERRED_LOST]++;
-	} else if (dump.kind != STACK_DUMP_NAMES) {
+	} else if (dump.kind == STACK_DUMP_NAMES) {
+		du->outcomes[force] += r == UNWIND_PUBLISHER_WAITS;
+	} else {
 		enum deferred_outcome outcome = deliver(du, stack, &dump, &sample);
 
 		if (outcome == DEFERRED_WALKED && r == UNWIND_PUBLISHER_WAITS)

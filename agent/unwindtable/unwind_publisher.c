@@ -344,13 +344,13 @@ static bool want_missing(struct unwind_publisher *u, const struct stack_dump *du
 	return coming;
 }
 
-void unwind_publisher_names(struct unwind_publisher *u, const struct stack_dump *dump,
+bool unwind_publisher_names(struct unwind_publisher *u, const struct stack_dump *dump,
 			    const struct address_space *space)
 {
 	const struct address_space_who who = who_of(&dump->sample);
 
-	(void)runtimes_excerpt(u->opts.runtimes, dump->runtime, &who, space, dump->excerpt,
-			       dump->n_excerpt);
+	return runtimes_excerpt(u->opts.runtimes, dump->runtime, &who, space, dump->excerpt,
+				dump->n_excerpt);
 }
 
 /* The runtime's part of the dump: the names in its excerpt, and the step for the walk. A dump

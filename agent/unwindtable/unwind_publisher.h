@@ -62,8 +62,9 @@ void unwind_publisher_free(struct unwind_publisher *u);
 /* Processes a sample; @space is its process's address space. */
 void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sample,
 			     const struct address_space *space);
-/* Takes the names in a dump of kind STACK_DUMP_NAMES. */
-void unwind_publisher_names(struct unwind_publisher *u, const struct stack_dump *dump,
+/* Takes the names in a dump of kind STACK_DUMP_NAMES. False if no mapped file is known to have the
+ * runtime. */
+bool unwind_publisher_names(struct unwind_publisher *u, const struct stack_dump *dump,
 			    const struct address_space *space);
 /**
  * unwind_publisher_walk() - walk a stack dump

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Stack dumps of a process whose files are not open yet. The address space is the test's own. Its
+ * list and its files arrive in address_space_cache_wait() and at no other time. The ring, the
+ * publisher and the clock are the test's.
+ */
+#include "support/test.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "cpu/deferred_unwind.h"
+#include "discovery/pid.h"
+#include "procmap/address_space.h"
+#include "shared/stack_dump.h"
+#include "support/metrics.h"
+#include "unwindtable/unwind_publisher.h"
+
+#define MINUTE_NS (60 * NSEC_PER_SEC)
+/* A pid that no process has. */
+#define NOBODY	  0x7ffffff0u
+
+struct bench {
+	struct root proc;
+	struct loop *loop;
+	struct address_space_cache *spaces;
+	struct deferred_unwind *du;
+	struct pid_id self;
+	uint64_t now_ns;
+	struct stack_dump_record record; /* in the ring @n_ring times */
+	size_t size;
+	size_t n_ring;
+	bool knows;	/* the publisher takes names of a process without files */
+	uint64_t words; /* of a walked stack */
+	char order[8];	/* what has left the list: n, names taken; o, names refused; s, a stack */
+	size_t n_order;
+};
+
+static struct bench *bench_now;
+
+static void note(struct bench *b, char what)
+{
+	if (b->n_order < sizeof(b->order) - 1)
+		b->order[b->n_order++] = what;
+}
+
+/* ---------------------------------------------------------------- what surrounds the module */
+
+static int ring_new(const struct bpfobj_stack_dumps *maps, struct stack_dumps **ret)
+{
+	(void)maps;
+	*ret = NULL;
+	return 0;
+}
+
+static void ring_free(struct stack_dumps *c)
+{
+	(void)c;
+}
+
+static int ring_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx)
+{
+	struct bench *b = bench_now;
+
+	(void)c;
+	for (; b->n_ring; b->n_ring--)
+		fn(ctx, &b->record, b->size);
+	return 0;
+}
+
+static uint64_t ring_lost(const struct stack_dumps *c)
+{
+	(void)c;
+	return 0;
+}
+
+static void ring_collect(void *c, struct metric_sink *sink)
+{
+	(void)c;
+	(void)sink;
+}
+
+/* Whether the code of the test itself is known to the last byte. */
+static bool is_open(const struct address_space *space)
+{
+	const uint64_t pc = (uintptr_t)&is_open;
+	const struct address_space_mapping *items;
+	size_t n;
+
+	items = address_space_mappings(space, &n);
+	for (size_t i = 0; i < n; i++)
+		if (pc >= items[i].start && pc < items[i].limit)
+			return !items[i].image->opening && items[i].image->file;
+	return false;
+}
+
+static bool take_names(struct unwind_publisher *u, const struct stack_dump *dump,
+		       const struct address_space *space)
+{
+	const bool taken = bench_now->knows || is_open(space);
+
+	(void)u;
+	assert_int_equal(dump->n_excerpt, STACK_DUMP_EXCERPT_BYTES);
+	note(bench_now, taken ? 'n' : 'o');
+	return taken;
+}
+
+static int walk_stack(struct unwind_publisher *u, const struct stack_dump *dump,
+		      const struct address_space *space, struct sample *ret, uint16_t *ret_waits)
+{
+	(void)u;
+	(void)space;
+	*ret_waits = 0;
+	*ret = dump->sample;
+	return sample_set_user(ret, &bench_now->words, 1, 0);
+}
+
+static bool want_table(struct unwind_publisher *u, uint16_t exe)
+{
+	(void)u;
+	(void)exe;
+	fail(); /* no table is missing */
+	return false;
+}
+
+static void rest(struct unwind_publisher *u)
+{
+	(void)u;
+}
+
+static uint64_t now(void)
+{
+	return bench_now->now_ns;
+}
+
+#define stack_dumps_new	       ring_new
+#define stack_dumps_free       ring_free
+#define stack_dumps_drain      ring_drain
+#define stack_dumps_n_lost     ring_lost
+#define stack_dumps_collect    ring_collect
+#define unwind_publisher_names take_names
+#define unwind_publisher_walk  walk_stack
+#define unwind_publisher_want  want_table
+#define unwind_publisher_rest  rest
+#define nsec_monotonic	       now
+#include "cpu/deferred_unwind.c" // NOLINT(bugprone-suspicious-include)
+
+/* ---------------------------------------------------------------- the bench */
+
+static void on_stack(void *ctx, enum stack_dump_kind kind, const struct sample *sample,
+		     uint64_t time_ns)
+{
+	assert_int_equal(kind, STACK_DUMP_ONCPU);
+	assert_int_equal(sample->n_user, 1);
+	assert_true(time_ns > 0);
+	note(ctx, 's');
+}
+
+static void on_opened(void *ctx, uint64_t pid)
+{
+	struct bench *b = ctx;
+
+	deferred_unwind_opened(b->du, pid);
+}
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	struct address_space_files files = {.opened = on_opened, .ctx = b, .stuck_ns = MINUTE_NS};
+	struct deferred_unwind_opts opts = {.fn = on_stack, .ctx = b};
+
+	assert_non_null(b);
+	*state = bench_now = b;
+	b->now_ns = MINUTE_NS;
+	b->words = (uintptr_t)&is_open;
+	assert_int_equal(root_open("/proc", &b->proc), 0);
+	assert_int_equal(loop_new(&b->loop), 0);
+	assert_int_equal(pid_read(&b->proc, getpid(), &b->self), 0);
+	assert_int_equal(address_space_cache_new(&b->proc, &b->spaces), 0);
+	opts.spaces = b->spaces;
+	assert_int_equal(deferred_unwind_new(&opts, &b->du), 0);
+	files.loop = b->loop;
+	assert_int_equal(address_space_cache_open_behind(b->spaces, &files), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	address_space_cache_free(b->spaces);
+	deferred_unwind_free(b->du);
+	loop_free(b->loop);
+	root_deinit(&b->proc);
+	free(b);
+	return 0;
+}
+
+/* @n dumps of @pid come. */
+static void come(struct bench *b, uint32_t pid, enum stack_dump_kind kind, size_t n)
+{
+	const uint32_t n_excerpt = kind == STACK_DUMP_NAMES ? STACK_DUMP_EXCERPT_BYTES : 0;
+	const uint64_t start_ns =
+		b->self.start_ticks * (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
+
+	b->record = (struct stack_dump_record){
+		.head = {.key = {.tgid = pid, .start_boottime_ns = start_ns},
+			 .head = {.count = 1},
+			 .time_ns = nsec_boot(),
+			 .kind = kind,
+			 .runtime = n_excerpt ? FRAME_RUNTIME_PYTHON : FRAME_RUNTIME_NONE,
+			 .n_excerpt = n_excerpt}};
+	b->size = sizeof(b->record.head) + n_excerpt;
+	b->n_ring = n;
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX), 0);
+}
+
+/* The list, or some files, arrive. */
+static void arrive(struct bench *b)
+{
+	assert_true(address_space_cache_opening(b->spaces) > 0);
+	address_space_cache_wait(b->spaces, MINUTE_NS);
+	deferred_unwind_retry(b->du);
+}
+
+static void all_arrive(struct bench *b)
+{
+	while (address_space_cache_opening(b->spaces))
+		arrive(b);
+}
+
+static uint64_t count(struct bench *b, const char *outcome)
+{
+	return metrics_get(deferred_unwind_collect, b->du, "podprof_deferred_stacks", outcome);
+}
+
+/* What has left the list, with the names that were refused in between left out. */
+static void expect_order(const struct bench *b, const char *want)
+{
+	char kept[sizeof(b->order)] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->n_order; i++)
+		if (b->order[i] != 'o')
+			kept[n++] = b->order[i];
+	assert_string_equal(kept, want);
+}
+
+/* ---------------------------------------------------------------- tests */
+
+/* The names wait for the list, and then for the file of the runtime. */
+static void test_names_wait(void **state)
+{
+	struct bench *b = *state;
+
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_NAMES, 1);
+	assert_int_equal(deferred_unwind_pending(b->du), 1);
+	arrive(b); /* the list */
+	assert_int_equal(deferred_unwind_pending(b->du), 1);
+	expect_order(b, "");
+	all_arrive(b);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+	expect_order(b, "n");
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_NAMES, 1);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+	expect_order(b, "nn");
+	assert_int_equal(count(b, "unwound"), 0);
+	assert_int_equal(count(b, "expired"), 0);
+}
+
+/* A stack and the rest of its names are taken in their order. */
+static void test_names_behind_stack(void **state)
+{
+	struct bench *b = *state;
+
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 1);
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_NAMES, 2);
+	assert_int_equal(deferred_unwind_pending(b->du), 3);
+	all_arrive(b);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+	expect_order(b, "snn");
+	assert_int_equal(count(b, "unwound"), 1);
+}
+
+/* A known process does not wait for the other files. */
+static void test_names_known(void **state)
+{
+	struct bench *b = *state;
+
+	b->knows = true;
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_NAMES, 1);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+	expect_order(b, "n");
+}
+
+/* Nothing more will be known of the process: the names are of no use. */
+static void test_names_of_nobody(void **state)
+{
+	struct bench *b = *state;
+
+	come(b, NOBODY, STACK_DUMP_NAMES, 1);
+	all_arrive(b);
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX), 0);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+	expect_order(b, "");
+	assert_int_equal(count(b, "expired"), 0);
+}
+
+/* The wait has the limits of the other dumps. */
+static void test_names_expire(void **state)
+{
+	struct bench *b = *state;
+
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_NAMES, 1);
+	b->now_ns += DEFERRED_UNWIND_WAIT_NS;
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX), 0);
+	assert_int_equal(deferred_unwind_pending(b->du), 1);
+	b->now_ns++;
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX), 0);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+	assert_int_equal(count(b, "expired"), 1);
+}
+
+static void test_names_flushed(void **state)
+{
+	struct bench *b = *state;
+
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_NAMES, 3);
+	deferred_unwind_flush(b->du);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+	assert_int_equal(count(b, "flushed"), 3);
+}
+
+static void test_names_full(void **state)
+{
+	struct bench *b = *state;
+	size_t most;
+
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_NAMES, 1);
+	most = DEFERRED_UNWIND_BYTES_MAX / (sizeof(struct deferred_stack) + b->size);
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_NAMES, most - 1);
+	assert_int_equal(deferred_unwind_pending(b->du), most);
+	assert_int_equal(count(b, "full"), 0);
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_NAMES, 1);
+	assert_true(count(b, "full") > 0 && count(b, "full") < most);
+	assert_int_equal(deferred_unwind_pending(b->du) + count(b, "full"), most + 1);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_names_wait, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_names_behind_stack, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_names_known, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_names_of_nobody, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_names_expire, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_names_flushed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_names_full, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
