@@ -475,9 +475,10 @@ static void on_opened(void *ctx, uint64_t pid)
 static void on_runtime(void *ctx, uint32_t runtime, const struct address_space_who *who)
 {
 	struct cpu_sampler *s = ctx;
+	struct address_space *space;
 
-	if (s->publisher)
-		unwind_publisher_runtime(s->publisher, runtime, who);
+	if (s->publisher && !address_space_cache_get(s->spaces, who, &space))
+		unwind_publisher_runtime(s->publisher, runtime, who, space);
 }
 
 static void on_named(void *ctx, uint64_t pid)

@@ -679,6 +679,7 @@ static void probe_done(struct work *work)
 						      .pid = p->pid,
 						      .start_ns = p->key.start_ns,
 						      .exec_id = p->key.exec_id,
+						      .owner = p->owner->id,
 					      });
 		}
 	}

@@ -56,6 +56,7 @@ struct record {
 	uint32_t tgid;
 	struct process value;
 	uint64_t version;
+	struct exe_key exe;
 	struct mapping_table *table;
 	UT_hash_handle hh;
 };
@@ -384,6 +385,7 @@ static int point(struct processes *p, struct record *rec, const struct processes
 	rec->table = t;
 	rec->value = value;
 	rec->version = id->version;
+	rec->exe = id->exe;
 	return 0;
 }
 
@@ -450,6 +452,7 @@ static struct processes_id id_of(const struct record *rec)
 		.start_boottime_ns = rec->value.start_boottime_ns,
 		.exec_id = rec->value.exec_id,
 		.version = rec->version,
+		.exe = rec->exe,
 	};
 }
 

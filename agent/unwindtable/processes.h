@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "shared/process.h"
+#include "shared/stack_dump.h"
 
 struct processes;
 
@@ -34,14 +35,15 @@ struct processes_kernel {
 	void (*remove)(void *ctx, uint32_t tgid);
 };
 
-/* Identity of a process as in its samples, the caller's version of the published mappings, and
- * @runtime, an enum frame_runtime. */
+/* Identity of a process as in its samples, the caller's version of the published mappings,
+ * @runtime, an enum frame_runtime, and @exe, as in its stack dumps. */
 struct processes_id {
 	uint32_t tgid;
 	uint32_t runtime;
 	uint64_t start_boottime_ns;
 	uint64_t exec_id;
 	uint64_t version;
+	struct exe_key exe;
 };
 
 enum processes_outcome {

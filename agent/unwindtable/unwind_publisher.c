@@ -120,6 +120,11 @@ static void want_all(struct unwind_publisher *u, const struct address_space *spa
 	}
 }
 
+static bool is_program(const struct processes_id *known, const struct address_space_who *who)
+{
+	return known->start_boottime_ns == who->start_ns && known->exec_id == who->exec_id;
+}
+
 /* Whether @known is the same process, at the same point of its life as @id or later. */
 static bool is_newer(const struct processes_id *known, const struct processes_id *id)
 {
@@ -185,9 +190,10 @@ static void remove_runtime(struct unwind_publisher *u, uint32_t runtime, uint32_
 		(void)bpf_map_delete_elem(map, &tgid);
 }
 
-/* Publishes the process of @sample, sampled at @pc, to the walker. */
-static void publish(struct unwind_publisher *u, const struct sample *sample, uint64_t pc,
-		    const struct address_space *space)
+/* Publishes the process of @sample, sampled at @pc, to the walker. @exe: what it executes; NULL:
+ * not told. */
+static void publish(struct unwind_publisher *u, const struct sample *sample,
+		    const struct exe_key *exe, uint64_t pc, const struct address_space *space)
 {
 	const struct address_space_who who = who_of(sample);
 	struct processes_id known = {0};
@@ -214,6 +220,10 @@ static void publish(struct unwind_publisher *u, const struct sample *sample, uin
 	make_maps(u, space);
 	if (u->opts.all_tables)
 		want_all(u, space);
+	if (exe)
+		id.exe = *exe;
+	else if (is_program(&known, &who))
+		id.exe = known.exe;
 	id.runtime = runtimes_of(u->opts.runtimes, &who, space);
 	if (!write_runtime(u, id.runtime, &who))
 		id.runtime = FRAME_RUNTIME_NONE;
@@ -223,16 +233,34 @@ static void publish(struct unwind_publisher *u, const struct sample *sample, uin
 		remove_runtime(u, failed ? id.runtime : known.runtime, id.tgid);
 }
 
+/* Later dumps of the program @exe, of which @space is a process, have excerpts. */
+static void learn_exe(struct unwind_publisher *u, const struct exe_key *exe,
+		      const struct address_space *space)
+{
+	const void *value;
+	uint32_t runtime;
+	size_t n;
+
+	if (!exe->inode)
+		return;
+	runtime = runtimes_exe(u->opts.runtimes, space, &value, &n);
+	if (value)
+		runtime_exes_learn(u->exes, address_space_owner(space), exe, runtime, value, n);
+}
+
 void unwind_publisher_runtime(struct unwind_publisher *u, uint32_t runtime,
-			      const struct address_space_who *who)
+			      const struct address_space_who *who,
+			      const struct address_space *space)
 {
 	const uint32_t tgid = (uint32_t)who->pid.pid;
 	struct processes_id known;
 	bool is_set;
 
-	if (!processes_find(u->processes, tgid, &known) ||
-	    known.start_boottime_ns != who->start_ns || known.exec_id != who->exec_id ||
-	    !write_runtime(u, runtime, who))
+	if (!processes_find(u->processes, tgid, &known) || !is_program(&known, who))
+		return;
+	/* before the walk has the runtime's frames, so that their names come with the first */
+	learn_exe(u, &known.exe, space);
+	if (!write_runtime(u, runtime, who))
 		return;
 	is_set = processes_set_runtime(u->processes, tgid, runtime);
 	if (known.runtime != runtime)
@@ -247,7 +275,7 @@ void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sa
 
 	while (sample_user_next(sample, &at, &frame))
 		if (frame.kind == FRAME_NATIVE) {
-			publish(u, sample, frame.words[0] - (at > 1), space);
+			publish(u, sample, NULL, frame.words[0] - (at > 1), space);
 			return;
 		}
 }
@@ -359,9 +387,6 @@ static void take_runtime(struct unwind_publisher *u, const struct stack_dump *du
 			 const struct address_space *space, struct dumpwalk_from *ret)
 {
 	const struct address_space_who who = who_of(&dump->sample);
-	const void *value;
-	uint32_t runtime;
-	size_t n;
 
 	if (dump->runtime)
 		ret->process = runtimes_excerpt(u->opts.runtimes, dump->runtime, &who, space,
@@ -373,12 +398,7 @@ static void take_runtime(struct unwind_publisher *u, const struct stack_dump *du
 		return;
 	}
 	ret->runtime = runtimes_of(u->opts.runtimes, &who, space);
-	if (!dump->exe->inode)
-		return;
-	runtime = runtimes_exe(u->opts.runtimes, space, &value, &n);
-	if (value)
-		runtime_exes_learn(u->exes, address_space_owner(space), dump->exe, runtime, value,
-				   n);
+	learn_exe(u, dump->exe, space);
 }
 
 int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *dump,
@@ -399,7 +419,7 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 
 	if (dump->awaits) /* the copy may end before it */
 		(void)table_builder_want_number(u->builder, dump->awaits);
-	publish(u, &dump->sample, regs_pc(dump->regs), space);
+	publish(u, &dump->sample, dump->exe, regs_pc(dump->regs), space);
 	make_maps(u, space);
 	from.maps = u->maps;
 	from.n_maps = u->n_maps;

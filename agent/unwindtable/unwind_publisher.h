@@ -87,9 +87,11 @@ void unwind_publisher_rest(struct unwind_publisher *u);
 /* Waits for a table in progress, at most so long. False if there was none. */
 bool unwind_publisher_wait(struct unwind_publisher *u, uint64_t timeout_ns);
 
-/* A runtime was found in a process: later walks of the process have the runtime's step. */
+/* A runtime was found in a process with this address space: later walks of the process have the
+ * runtime's step, and dumps of its program have excerpts. */
 void unwind_publisher_runtime(struct unwind_publisher *u, uint32_t runtime,
-			      const struct address_space_who *who);
+			      const struct address_space_who *who,
+			      const struct address_space *space);
 /* A process's leader has ended. */
 void unwind_publisher_exit(struct unwind_publisher *u, uint32_t tgid);
 /* After samples were handed over, every second or so. */

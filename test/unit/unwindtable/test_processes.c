@@ -131,7 +131,12 @@ static int publish(struct fixture *f, uint32_t tgid, uint64_t exec_id, size_t n,
 		   uint64_t now)
 {
 	struct processes_id id = {
-		.tgid = tgid, .runtime = tgid % 4, .start_boottime_ns = 1000, .exec_id = exec_id};
+		.tgid = tgid,
+		.runtime = tgid % 4,
+		.start_boottime_ns = 1000,
+		.exec_id = exec_id,
+		.exe = {.inode = exec_id},
+	};
 	struct process_mapping *maps = make_maps(n, which);
 	int r = processes_publish(f->p, &id, maps, n, now);
 
@@ -238,6 +243,7 @@ static void test_exec_replaces(void **state)
 	check(f, 1, 6, 9, 2);
 	assert_true(processes_find(f->p, 1, &id));
 	assert_true(id.exec_id == 6 && id.tgid == 1 && id.start_boottime_ns == 1000);
+	assert_int_equal(id.exe.inode, 6);
 	assert_false(processes_find(f->p, 2, &id));
 	assert_int_equal(processes_stats(f->p).n_records, 1);
 }
