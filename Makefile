@@ -187,7 +187,7 @@ limits: ## generate docs/design/limits.md from the limits in the code
 	@mkdir -p $(B)
 	$(Q)test/limits.py > $(B)/limits.md && mv $(B)/limits.md docs/design/limits.md
 
-check-counts: ## whether the comparison of counts finds a regression
+check-counts: ## whether the comparison of counts finds a regression, and the arithmetic of bench-overhead
 	$(Q)test/run.sh counts
 
 check-deploy: ## the chart: helm lint, renders, deploy/podprof.yaml is what it renders
@@ -587,7 +587,7 @@ $(B)/hostile/goring: $(wildcard test/hostile/goring/*)
 	$(Q)cd test/hostile/goring && CGO_ENABLED=0 ../../go.sh build -ldflags=-checklinkname=0 -o $(abspath $@) .
 
 ##@ Longer
-.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-symbols bench-images bench-turns bench-starved e2e e2e-cluster e2e-long e2e-san check-backends check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
+.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-symbols bench-images bench-turns bench-starved bench-overhead e2e e2e-cluster e2e-long e2e-san check-backends check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -732,6 +732,9 @@ bench-turns: all ## what blocks the event loop: processes, spinners, floods (roo
 
 bench-starved: all ## what a starved agent delivers (root, a minute; STARVED=--help)
 	$(Q)test/bench/starved.py $(STARVED)
+
+bench-overhead: all | $(BENCH_JSON) ## what other programs lose by the agent beside them (root, a quarter of an hour; OVERHEAD=--help)
+	$(Q)test/bench/overhead.py --json $(BENCH_JSON)/overhead.json $(OVERHEAD)
 
 # Many files, so not under the sanitizers.
 ROW_ORACLE := $(B)/test/oracle/rows

@@ -6,7 +6,7 @@
 #   run.sh fuzz PROGRAM...          each fuzzer on its corpus (test/fuzz/MODULE/corpus/NAME)
 #   run.sh search SECONDS PROGRAM.. libFuzzer; new findings go to build/fuzz/
 #   run.sh bench PROGRAM...         measurements, printed
-#   run.sh counts                   the comparison of counts, test/bench
+#   run.sh counts                   the arithmetic of the benchmarks, test/bench
 #   run.sh hostile                  attacks on a live agent, test/hostile
 #   run.sh begin                    forget earlier results
 #   run.sh summary                  failures since then, and one closing line
@@ -59,7 +59,7 @@ several() {
 case $kind in
 unit) several "${TEST_JOBS:-$((2 * $(nproc)))}" "$@" ;;
 bpf) several 1 "$@" ;;
-counts) several 1 test/bench/test_counts.py ;;
+counts) several 1 test/bench/test_*.py ;;
 hostile) several 1 test/hostile/hostile.py ;;
 fuzz)
 	: >"$results/$kind"

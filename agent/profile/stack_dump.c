@@ -67,8 +67,9 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 	if (size < sizeof(*h) || !h->key.tgid || h->head.n_user || h->head.count != 1 ||
 	    h->head.n_kernel > SAMPLE_KERNEL_FRAMES_MAX || h->n_bytes > STACK_DUMP_BYTES ||
 	    h->kind >= STACK_DUMP_KIND_MAX || h->at % 8 ||
-	    h->n_excerpt > STACK_DUMP_EXCERPT_BYTES || h->n_bytes % 8 || h->n_excerpt % 8 ||
-	    h->runtime >= FRAME_RUNTIME_MAX || !are_pieces(h))
+	    h->n_excerpt > STACK_DUMP_EXCERPT_BYTES ||
+	    h->n_bytes + h->n_excerpt > STACK_DUMP_SHARED_BYTES || h->n_bytes % 8 ||
+	    h->n_excerpt % 8 || h->runtime >= FRAME_RUNTIME_MAX || !are_pieces(h))
 		return STACK_DUMP_ODD;
 	/* the kernel's records have a multiple of 8 bytes */
 	if (size < sizeof(*h) + (size_t)h->head.n_kernel * 8 + h->n_bytes + h->n_excerpt)

@@ -17,11 +17,16 @@
  * with a line table above a window's size has no lines. */
 #define EXCERPT_STRING_BYTES 512
 
-/* Bytes of all memory in an excerpt: what the frames leave. */
+/* Bytes of all memory in an excerpt: what the frames leave. A stack above
+ * EXCERPT_BEHIND_BYTES takes from it. */
+#define EXCERPT_BEHIND_BYTES (STACK_DUMP_SHARED_BYTES - STACK_DUMP_EXCERPT_BYTES)
 #define EXCERPT_MEMORY_BYTES                                                                 \
 	(STACK_DUMP_EXCERPT_BYTES -                                                          \
 	 PYTHON_EXCERPT_FRAMES * (sizeof(struct stack_dump_part) + PYTHON_FRAME_WORDS * 8) - \
 	 (sizeof(struct stack_dump_part) + PYTHON_THREAD_WORDS * 8))
+
+_Static_assert(EXCERPT_MEMORY_BYTES >= STACK_DUMP_BYTES - EXCERPT_BEHIND_BYTES,
+	       "all frames have room behind the largest stack");
 
 /* Bytes of a usual code object with its strings and its table, and some more. */
 #define EXCERPT_CODE_BYTES (WINDOW_BYTES + 512)
@@ -274,7 +279,8 @@ static __always_inline int excerpt_begin(struct stack_dump_record *c, struct pyt
 					 struct stack *s, const struct walk_ctx *walk)
 {
 	s->python = exe->process;
-	s->walk.go = 0;
+	s->walk.go =
+		c->head.n_bytes > EXCERPT_BEHIND_BYTES ? c->head.n_bytes - EXCERPT_BEHIND_BYTES : 0;
 	s->walk.cause = 0;
 	s->walk.fp_at = 0;
 	__builtin_memset(&s->walk.aside, 0, sizeof(s->walk.aside));

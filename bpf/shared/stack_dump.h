@@ -43,6 +43,12 @@
  */
 #define STACK_DUMP_EXCERPT_BYTES 14336
 
+/* Room for an excerpt behind the largest stack. Stack and excerpt share the record, which exists
+ * for each CPU: a stack of up to 8 KiB leaves room for the largest excerpt. Behind a larger one,
+ * names without room follow in an excerpt without a stack. */
+#define STACK_DUMP_EXCERPT_LEAST 6144
+#define STACK_DUMP_SHARED_BYTES	 (STACK_DUMP_BYTES + STACK_DUMP_EXCERPT_LEAST)
+
 struct stack_dump_part {
 	__u64 at;   /* address in the process, or the runtime's own number */
 	__u32 n;    /* bytes behind this head; the next head is at a multiple of 8 */
@@ -88,7 +94,7 @@ struct stack_dump_head {
 
 struct stack_dump_record {
 	struct stack_dump_head head;
-	__u8 data[SAMPLE_KERNEL_FRAMES_MAX * 8 + STACK_DUMP_BYTES + STACK_DUMP_EXCERPT_BYTES];
+	__u8 data[SAMPLE_KERNEL_FRAMES_MAX * 8 + STACK_DUMP_SHARED_BYTES];
 	/* of the copying; not sent */
 	__u32 next;	/* piece */
 	__u32 n_absent; /* pages in a row */

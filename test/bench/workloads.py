@@ -311,6 +311,21 @@ def start_profiler(command, to, rate):
     return subprocess.Popen(command, stdout=log, stderr=log)
 
 
+def agent_command():
+    """With a store, for start_profiler()."""
+    return [PODPROF, "agent", "--window", "10s", "--cpu-rate", "{rate}", "--listen", LISTEN, "--store-dir",
+            "{dir}/store", "--go-heap-profiler", "disabled"]
+
+
+def stop_profiler(profiler):
+    profiler.send_signal(signal.SIGINT)
+    try:
+        profiler.wait(20)
+    except subprocess.TimeoutExpired:
+        profiler.kill()
+        profiler.wait()
+
+
 def burn(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end:
@@ -369,12 +384,7 @@ def measure(workload, name, command, to, options):
             row["maps MiB"] = f"{maps / 2**20 + slabs:.1f}"
     finally:
         workload_cpu = workload.cpu_s() - workload_begin
-        profiler.send_signal(signal.SIGINT)
-        try:
-            profiler.wait(20)
-        except subprocess.TimeoutExpired:
-            profiler.kill()
-            profiler.wait()
+        stop_profiler(profiler)
     if name == "podprof" and workload_cpu > 0.1:
         row["delivered %"] = f"{100 * count_samples(to + '/store') / workload_cpu / options.rate:.1f}"
         if workload.name == "W4":
@@ -415,8 +425,7 @@ def main():
     parser.add_argument("--profiler", action="append", default=[], metavar="NAME=COMMAND")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    profilers = {"podprof": [PODPROF, "agent", "--window", "10s", "--cpu-rate", "{rate}", "--listen",
-                             LISTEN, "--store-dir", "{dir}/store", "--go-heap-profiler", "disabled"]}
+    profilers = {"podprof": agent_command()}
     for other in options.profiler:
         name, command = other.split("=", 1)
         profilers[name] = command.split()

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Units of work in a span, for overhead.py:
+ *
+ *   units cpu WARM_UP SECONDS        a thread on each CPU computes at the end of a deep stack
+ *   units pingpong WARM_UP SECONDS   two processes on one CPU send a byte to and fro
+ *
+ * Prints one line: units, ns by the clock, ns of CPU time, instructions, cycles (0: the machine has
+ * no counters). The figures are those of the span after WARM_UP seconds.
+ */
+#define _GNU_SOURCE
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CPUS_MAX    1024
+#define STACK_DEPTH 30
+#define TABLE_WORDS (1 << 15) /* 256 KiB: a second level cache, which samples may disturb */
+#define NS_PER_S    1000000000u
+#define STACK_BYTES (256 << 10)
+
+struct counts {
+	uint64_t units;
+	uint64_t clock_ns;
+	uint64_t cpu_ns;
+	uint64_t perf[2]; /* instructions, cycles */
+};
+
+struct worker {
+	pthread_t thread;
+	int cpu;
+	struct counts counts;
+};
+
+static uint64_t warm_up_ns, span_ns;
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die("sched_setaffinity");
+}
+
+/* -1: the machine has none. The kernel's part counts, since interrupts are in it. */
+static int counter(uint64_t config)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.size = sizeof(attr),
+		.config = config,
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+}
+
+static uint64_t counted(int fd)
+{
+	uint64_t value;
+
+	return fd >= 0 && read(fd, &value, sizeof(value)) == sizeof(value) ? value : 0;
+}
+
+static void look(struct counts *c, const int fds[2])
+{
+	c->clock_ns = now_ns(CLOCK_MONOTONIC);
+	c->cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	for (int i = 0; i < 2; i++)
+		c->perf[i] = counted(fds[i]);
+}
+
+/* Calls the unit until the span is over. */
+static struct counts measure(void (*unit)(void *), void *ctx)
+{
+	const int fds[2] = {counter(PERF_COUNT_HW_INSTRUCTIONS), counter(PERF_COUNT_HW_CPU_CYCLES)};
+	const uint64_t begin = now_ns(CLOCK_MONOTONIC) + warm_up_ns;
+	struct counts before, after;
+	uint64_t n = 0;
+
+	while (now_ns(CLOCK_MONOTONIC) < begin)
+		unit(ctx);
+	look(&before, fds);
+	do {
+		unit(ctx);
+		n++;
+	} while (now_ns(CLOCK_MONOTONIC) < before.clock_ns + span_ns);
+	look(&after, fds);
+	return (struct counts){
+		.units = n,
+		.clock_ns = after.clock_ns - before.clock_ns,
+		.cpu_ns = after.cpu_ns - before.cpu_ns,
+		.perf = {after.perf[0] - before.perf[0], after.perf[1] - before.perf[1]},
+	};
+}
+
+/* ---------------------------------------------------------------- cpu */
+
+__attribute__((noinline)) static uint64_t leaf(volatile uint64_t *table)
+{
+	uint64_t x = table[0];
+
+	for (int i = 0; i < 20000; i++) {
+		x = x * 6364136223846793005u + 1;
+		table[x >> 49] += x;
+	}
+	return x;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): it is to be deep */
+__attribute__((noinline)) static uint64_t down(unsigned int depth, volatile uint64_t *table)
+{
+	return (depth ? down(depth - 1, table) : leaf(table)) + depth;
+}
+
+static void compute(void *table)
+{
+	((volatile uint64_t *)table)[0] = down(STACK_DEPTH, table);
+}
+
+static void *work(void *ctx)
+{
+	struct worker *w = ctx;
+	uint64_t *table = calloc(TABLE_WORDS, sizeof(*table));
+
+	if (!table)
+		die("calloc");
+	pin(w->cpu);
+	w->counts = measure(compute, table);
+	free(table);
+	return NULL;
+}
+
+static struct counts cpu(void)
+{
+	static struct worker workers[CPUS_MAX];
+	struct counts all = {.units = 0};
+	cpu_set_t set;
+	int n = 0;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		die("sched_getaffinity");
+	for (int i = 0; i < CPUS_MAX && i < CPU_SETSIZE; i++) {
+		if (!CPU_ISSET(i, &set))
+			continue;
+		workers[n].cpu = i;
+		if (pthread_create(&workers[n].thread, NULL, work, &workers[n]))
+			die("pthread_create");
+		n++;
+	}
+	for (int i = 0; i < n; i++) {
+		const struct counts *c = &workers[i].counts;
+
+		pthread_join(workers[i].thread, NULL);
+		all.units += c->units;
+		all.clock_ns += c->clock_ns;
+		all.cpu_ns += c->cpu_ns;
+		all.perf[0] += c->perf[0];
+		all.perf[1] += c->perf[1];
+	}
+	return all;
+}
+
+/* ---------------------------------------------------------------- pingpong */
+
+struct pipes {
+	int there[2];
+	int back[2];
+};
+
+static void ping(void *ctx)
+{
+	const struct pipes *p = ctx;
+	char byte = 0;
+
+	if (write(p->there[1], &byte, 1) != 1 || read(p->back[0], &byte, 1) != 1)
+		die("ping");
+}
+
+static void answer(const struct pipes *p)
+{
+	char byte;
+
+	while (read(p->there[0], &byte, 1) == 1)
+		if (write(p->back[1], &byte, 1) != 1)
+			die("pong");
+	exit(0);
+}
+
+static struct counts pingpong(void)
+{
+	struct pipes p;
+	struct counts c;
+	pid_t child;
+
+	if (pipe(p.there) || pipe(p.back))
+		die("pipe");
+	pin(0);
+	child = fork();
+	if (child < 0)
+		die("fork");
+	if (!child) {
+		close(p.there[1]);
+		close(p.back[0]);
+		answer(&p);
+	}
+	c = measure(ping, &p);
+	close(p.there[1]);
+	waitpid(child, NULL, 0);
+	return c;
+}
+
+int main(int argc, char **argv)
+{
+	struct counts c;
+
+	if (argc != 4) {
+		fprintf(stderr, "usage: units cpu|pingpong WARM_UP SECONDS\n");
+		return 2;
+	}
+	warm_up_ns = (uint64_t)(strtod(argv[2], NULL) * NS_PER_S);
+	span_ns = (uint64_t)(strtod(argv[3], NULL) * NS_PER_S);
+	c = strcmp(argv[1], "cpu") == 0 ? cpu() : pingpong();
+	printf("%lu %lu %lu %lu %lu\n", c.units, c.clock_ns, c.cpu_ns, c.perf[0], c.perf[1]);
+	return 0;
+}
