@@ -129,19 +129,15 @@ run: ## install what is missing, build, and profile this node with a page on loo
 	$(Q)exec $(B)/podprof agent $(RUN_FLAGS)
 
 # All run to their end, whatever the others find. Tests with a live agent or kernel wait most of their time: they get
-# a CPU first, then the unit tests (check-unit), then lint. The end-to-end tests are the longest row of tests that run
-# one by one: they start while the other programs are built. The attacks come after the other tests: they take names
+# a CPU first, then the unit tests (check-unit), then lint. The attacks come after the other tests: they take names
 # from all agents of the machine, and a CPU from everybody.
-CHECKS := check-bpf check-unit check-kernel check-fuzz check-counts check-deploy check-format
+CHECKS := check-e2e check-bpf check-unit check-kernel check-fuzz check-counts check-deploy check-format
 check: ## install what is missing, build and run every test
 	$(Q)test/setup.sh all
 	$(Q)test/run.sh begin
-	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all
-	$(Q)$(MAKE) --no-print-directory check-e2e & e2e=$$!; \
-		nice -n 5 $(MAKE) --no-print-directory -k -j$$(nproc) check-build || failed=yes; \
-		nice -n 10 $(MAKE) --no-print-directory -k -j$$(nproc) lint & lint=$$!; \
+	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all check-build
+	$(Q)nice -n 10 $(MAKE) --no-print-directory -k -j$$(nproc) lint & lint=$$!; \
 		$(MAKE) --no-print-directory -k -j$$((2 * $$(nproc))) $(CHECKS) || failed=yes; \
-		wait $$e2e || failed=yes; \
 		$(MAKE) --no-print-directory check-hostile || failed=yes; \
 		wait $$lint || failed=yes; \
 		test/run.sh summary && [ -z "$$failed" ]
