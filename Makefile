@@ -570,7 +570,8 @@ $(GUEST): $(B)/obj/test/support/burn.o $(B)/obj/libpodprof.a
 $(B)/hostile/attack $(B)/hostile/stallfs $(B)/hostile/victim: $(B)/hostile/%: test/hostile/%.c $(B)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 $(WARN) $(DEFS) -fomit-frame-pointer -static -pthread -o $@ $<
+	$(Q)$(CC) -O2 $(WARN) $(DEFS) -Itest -fomit-frame-pointer -static -pthread -o $@ $<
+$(B)/hostile/stallfs: test/support/fusewire.h
 
 $(B)/hostile/worstfile: $(addprefix $(B)/obj/test/,hostile/worstfile.o support/elfworst.o support/elfmake.o)
 	$(call say,LINK,$@)

@@ -136,6 +136,11 @@ static void refuse(struct httpd_response *ret, const char *why)
 	ret->retry_after_s = HTTP_JOB_RETRY_S;
 }
 
+static void refuse_blocked(struct httpd_response *ret)
+{
+	refuse(ret, "the disk does not answer, come again later");
+}
+
 static enum job_count job_answer(struct http_job *job)
 {
 	struct httpd_response *response = &job->response;
@@ -152,7 +157,7 @@ static enum job_count job_answer(struct http_job *job)
 		httpd_fail(response, 500, "the answer is too large");
 		return JOB_FAILED;
 	case HTTP_JOB_BLOCKED:
-		refuse(response, "the disk does not answer, come again later");
+		refuse_blocked(response);
 		return JOB_BLOCKED;
 	case HTTP_JOB_STOPPED:
 		refuse(response, atomic_load(&job->common->is_ending)
@@ -215,7 +220,7 @@ static void answer_blocked(void *ctx)
 	while (jobs->n_blocked) {
 		struct httpd_response response = {.body = BUF_INIT(HTTPD_BODY_MAX)};
 
-		refuse(&response, "the disk does not answer, come again later");
+		refuse_blocked(&response);
 		jobs->counts[JOB_BLOCKED]++;
 		httpd_later_answer(jobs->blocked[--jobs->n_blocked], &response);
 	}

@@ -15,7 +15,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fuse.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -27,18 +26,13 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#define ROOT	      1
-#define PROGRAM	      2
-#define REQUEST_BYTES (256 << 10)
-#define HELD_MAX      256
+#include "support/fusewire.h"
 
-struct request {
-	struct fuse_in_header header;
-	unsigned char body[REQUEST_BYTES];
-};
+#define ROOT	 1
+#define PROGRAM	 2
+#define HELD_MAX 256
 
 /* A stalled request: enough data for a later answer. */
 struct held {
@@ -62,12 +56,7 @@ static void die(const char *what)
 
 static void reply(uint64_t unique, int error, const void *body, size_t n)
 {
-	struct fuse_out_header header = {
-		.len = (uint32_t)(sizeof(header) + n), .error = -error, .unique = unique};
-	struct iovec parts[] = {{&header, sizeof(header)}, {(void *)body, n}};
-
-	/* fails for a request whose caller was killed */
-	(void)!writev(fuse, parts, n ? 2 : 1);
+	fusewire_reply(fuse, unique, error, body, n);
 }
 
 static struct fuse_attr attr_of(uint64_t node)
@@ -91,32 +80,17 @@ static void answer_read(uint64_t unique, const struct fuse_read_in *in)
 	reply(unique, 0, content + in->offset, n < in->size ? n : in->size);
 }
 
-static void answer_init(const struct request *r)
-{
-	const struct fuse_init_in *in = (const void *)r->body;
-	struct fuse_init_out out = {
-		.major = FUSE_KERNEL_VERSION,
-		.minor = FUSE_KERNEL_MINOR_VERSION,
-		.max_readahead = in->max_readahead,
-		.max_write = 128 << 10,
-		.max_background = 16,
-		.congestion_threshold = 12,
-	};
-
-	reply(r->header.unique, 0, &out, sizeof(out));
-}
-
-static void answer_lookup(const struct request *r)
+static void answer_lookup(const struct fusewire_request *r)
 {
 	struct fuse_entry_out out = {.nodeid = PROGRAM, .attr = attr_of(PROGRAM)};
 
-	if (strcmp((const char *)r->body, "program") == 0)
+	if (strcmp(r->body, "program") == 0)
 		reply(r->header.unique, 0, &out, sizeof(out));
 	else
 		reply(r->header.unique, ENOENT, NULL, 0);
 }
 
-static void answer(const struct fuse_in_header *h, const struct request *r,
+static void answer(const struct fuse_in_header *h, const struct fusewire_request *r,
 		   const struct fuse_read_in *read_in)
 {
 	/* An open that does not keep the cache takes the code from the program that runs. */
@@ -127,7 +101,7 @@ static void answer(const struct fuse_in_header *h, const struct request *r,
 
 	switch (h->opcode) {
 	case FUSE_INIT:
-		answer_init(r);
+		fusewire_init(fuse, r);
 		return;
 	case FUSE_LOOKUP:
 		answer_lookup(r);
@@ -160,7 +134,7 @@ static void answer(const struct fuse_in_header *h, const struct request *r,
 
 static void on_request(void)
 {
-	static struct request r;
+	static struct fusewire_request r;
 	ssize_t n = read(fuse, &r, sizeof(r));
 
 	if (n < (ssize_t)sizeof(r.header)) {
@@ -206,16 +180,10 @@ static void load(const char *path)
 
 static void do_mount(const char *directory)
 {
-	char options[96];
-
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		die("mount namespace");
-	fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	fuse = fusewire_mount("stallfs", directory);
 	if (fuse < 0)
-		die("/dev/fuse");
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other",
-		 fuse);
-	if (mount("stallfs", directory, "fuse", MS_NODEV | MS_NOSUID, options) < 0)
 		die(directory);
 }
 

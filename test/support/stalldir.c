@@ -2,8 +2,6 @@
 #include "support/stalldir.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/fuse.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -16,19 +14,18 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "support/fusewire.h"
 #include "support/test.h"
 
-#define NODES_MAX     4096
-#define NAME_BYTES    256
-#define REQUEST_BYTES (256 << 10)
-#define HELD_MAX      64
+#define NODES_MAX  4096
+#define NAME_BYTES 256
+#define HELD_MAX   64
 /* The server looks for the end of the stall. */
-#define LOOK_MS	      5
+#define LOOK_MS	   5
 
 /* Shared by the test and the server. */
 struct control {
@@ -52,17 +49,12 @@ struct node {
 	size_t size;
 };
 
-struct request {
-	struct fuse_in_header header;
-	char body[REQUEST_BYTES];
-};
-
 struct server {
 	struct control *control;
 	int fuse;
 	struct node nodes[NODES_MAX]; /* 0: unused; 1: the root */
 	uint64_t n_nodes;
-	struct request *held[HELD_MAX];
+	struct fusewire_request *held[HELD_MAX];
 	unsigned int n_held;
 };
 
@@ -79,15 +71,10 @@ static const struct {
 
 /* ---- the server's answers */
 
-static void reply(const struct server *s, const struct request *r, int error, const void *body,
-		  size_t n)
+static void reply(const struct server *s, const struct fusewire_request *r, int error,
+		  const void *body, size_t n)
 {
-	struct fuse_out_header header = {
-		.len = (uint32_t)(sizeof(header) + n), .error = -error, .unique = r->header.unique};
-	struct iovec parts[] = {{&header, sizeof(header)}, {(void *)body, n}};
-
-	/* fails for a request whose caller was killed */
-	(void)!writev(s->fuse, parts, n ? 2 : 1);
+	fusewire_reply(s->fuse, r->header.unique, error, body, n);
 }
 
 static struct fuse_attr attr_of(const struct server *s, uint64_t number)
@@ -132,7 +119,7 @@ static uint64_t add(struct server *s, uint64_t parent, const char *name, uint32_
 	return s->n_nodes;
 }
 
-static void answer_lookup(struct server *s, const struct request *r)
+static void answer_lookup(struct server *s, const struct fusewire_request *r)
 {
 	uint64_t number = find(s, r->header.nodeid, r->body);
 	struct fuse_entry_out out = entry_of(s, number);
@@ -140,7 +127,7 @@ static void answer_lookup(struct server *s, const struct request *r)
 	reply(s, r, number ? 0 : ENOENT, &out, number ? sizeof(out) : 0);
 }
 
-static void answer_mkdir(struct server *s, const struct request *r)
+static void answer_mkdir(struct server *s, const struct fusewire_request *r)
 {
 	const struct fuse_mkdir_in *in = (const void *)r->body;
 	const char *name = r->body + sizeof(*in);
@@ -156,7 +143,7 @@ static void answer_mkdir(struct server *s, const struct request *r)
 	reply(s, r, number ? 0 : ENOSPC, &out, number ? sizeof(out) : 0);
 }
 
-static void answer_create(struct server *s, const struct request *r)
+static void answer_create(struct server *s, const struct fusewire_request *r)
 {
 	const struct fuse_create_in *in = (const void *)r->body;
 	const char *name = r->body + sizeof(*in);
@@ -172,7 +159,7 @@ static void answer_create(struct server *s, const struct request *r)
 	reply(s, r, number ? 0 : ENOSPC, &out, number ? sizeof(out) : 0);
 }
 
-static void answer_write(struct server *s, const struct request *r)
+static void answer_write(struct server *s, const struct fusewire_request *r)
 {
 	const struct fuse_write_in *in = (const void *)r->body;
 	struct node *node = &s->nodes[r->header.nodeid];
@@ -187,7 +174,7 @@ static void answer_write(struct server *s, const struct request *r)
 	reply(s, r, 0, &out, sizeof(out));
 }
 
-static void answer_read(struct server *s, const struct request *r)
+static void answer_read(struct server *s, const struct fusewire_request *r)
 {
 	const struct fuse_read_in *in = (const void *)r->body;
 	const struct node *node = &s->nodes[r->header.nodeid];
@@ -197,7 +184,7 @@ static void answer_read(struct server *s, const struct request *r)
 }
 
 /* One entry an answer: the kernel asks until the answer is empty. */
-static void answer_readdir(struct server *s, const struct request *r)
+static void answer_readdir(struct server *s, const struct fusewire_request *r)
 {
 	const struct fuse_read_in *in = (const void *)r->body;
 	uint64_t number = in->offset < 2 ? 2 : in->offset + 1;
@@ -218,7 +205,7 @@ static void answer_readdir(struct server *s, const struct request *r)
 	reply(s, r, 0, room, FUSE_DIRENT_SIZE(entry));
 }
 
-static void answer_rename(struct server *s, const struct request *r)
+static void answer_rename(struct server *s, const struct fusewire_request *r)
 {
 	const struct fuse_rename2_in *in = (const void *)r->body;
 	const char *from = r->body + sizeof(*in), *to = from + strlen(from) + 1;
@@ -235,10 +222,10 @@ static void answer_rename(struct server *s, const struct request *r)
 }
 
 /* Without flags the kernel asks in the older form. */
-static void answer_rename_old(struct server *s, const struct request *r)
+static void answer_rename_old(struct server *s, const struct fusewire_request *r)
 {
 	const struct fuse_rename_in *in = (const void *)r->body;
-	struct request *same = calloc(1, sizeof(*same));
+	struct fusewire_request *same = calloc(1, sizeof(*same));
 	struct fuse_rename2_in new_in = {.newdir = in->newdir};
 
 	same->header = r->header;
@@ -249,7 +236,7 @@ static void answer_rename_old(struct server *s, const struct request *r)
 	free(same);
 }
 
-static void answer_remove(struct server *s, const struct request *r)
+static void answer_remove(struct server *s, const struct fusewire_request *r)
 {
 	uint64_t number = find(s, r->header.nodeid, r->body);
 	int error = number ? 0 : ENOENT;
@@ -262,22 +249,7 @@ static void answer_remove(struct server *s, const struct request *r)
 	reply(s, r, error, NULL, 0);
 }
 
-static void answer_init(struct server *s, const struct request *r)
-{
-	const struct fuse_init_in *in = (const void *)r->body;
-	struct fuse_init_out out = {
-		.major = FUSE_KERNEL_VERSION,
-		.minor = FUSE_KERNEL_MINOR_VERSION,
-		.max_readahead = in->max_readahead,
-		.max_write = 128 << 10,
-		.max_background = 16,
-		.congestion_threshold = 12,
-	};
-
-	reply(s, r, 0, &out, sizeof(out));
-}
-
-static void answer(struct server *s, const struct request *r)
+static void answer(struct server *s, const struct fusewire_request *r)
 {
 	struct fuse_attr_out attr = {.attr = attr_of(s, r->header.nodeid % NODES_MAX)};
 	struct fuse_statfs_out statfs = {.st = {.bsize = 4096, .namelen = 255}};
@@ -285,7 +257,7 @@ static void answer(struct server *s, const struct request *r)
 
 	switch (r->header.opcode) {
 	case FUSE_INIT:
-		answer_init(s, r);
+		fusewire_init(s->fuse, r);
 		return;
 	case FUSE_LOOKUP:
 		answer_lookup(s, r);
@@ -346,7 +318,7 @@ static void answer(struct server *s, const struct request *r)
 
 /* ---- stalls */
 
-static bool is_stalled(const struct server *s, const struct request *r)
+static bool is_stalled(const struct server *s, const struct fusewire_request *r)
 {
 	uint32_t stalled = atomic_load(&s->control->stalled), opcode = r->header.opcode;
 
@@ -372,7 +344,7 @@ static void serve_held(struct server *s)
 
 static void serve_one(struct server *s)
 {
-	struct request *r = calloc(1, sizeof(*r));
+	struct fusewire_request *r = calloc(1, sizeof(*r));
 	ssize_t n = read(s->fuse, r, sizeof(*r));
 
 	if (n < 0 && errno == ENODEV)
@@ -408,7 +380,6 @@ __attribute__((noreturn)) static void serve(struct control *control, int fuse)
 struct stalldir *stalldir_new(const char *path)
 {
 	struct stalldir *d = calloc(1, sizeof(*d));
-	char options[96];
 	int fuse;
 
 	d->path = strdup(path);
@@ -417,11 +388,8 @@ struct stalldir *stalldir_new(const char *path)
 	assert_ptr_not_equal(d->control, MAP_FAILED);
 	assert_int_equal(unshare(CLONE_NEWNS), 0);
 	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
-	fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	fuse = fusewire_mount("stalldir", path);
 	assert_true(fuse >= 0);
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other",
-		 fuse);
-	assert_int_equal(mount("stalldir", path, "fuse", MS_NODEV | MS_NOSUID, options), 0);
 	d->pid = fork();
 	assert_true(d->pid >= 0);
 	if (!d->pid) {

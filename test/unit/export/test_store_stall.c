@@ -3,7 +3,6 @@
  * store goes on when the file system does. */
 #include "support/test.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "export/profile.h"
 #include "export/store.h"
 #include "support/stalldir.h"
+#include "support/threads.h"
 #include "support/until.h"
 
 #define PROFILE_BYTES 4096
@@ -91,22 +91,6 @@ static int setup(void **state)
 	return 0;
 }
 
-/* An abandoned thread ends once its file system answers. */
-static void wait_for_threads(void)
-{
-	size_t n = 2;
-
-	while (n != 1) {
-		_cleanup_(closedirp) DIR *dir = opendir("/proc/self/task");
-		const struct dirent *entry;
-
-		assert_non_null(dir);
-		usleep(1000);
-		for (n = 0; (entry = readdir(dir));)
-			n += entry->d_name[0] != '.';
-	}
-}
-
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
@@ -115,7 +99,7 @@ static int teardown(void **state)
 	loop_remove(f->tick);
 	loop_free(f->loop);
 	assert_int_equal(f->budget.used_bytes, 0);
-	wait_for_threads();
+	threads_wait();
 	stalldir_free(f->disk);
 	assert_int_equal(rmdir(f->dir), 0);
 	free(f);
@@ -239,7 +223,7 @@ static void test_end(void **state)
 		assert_true(is_held(f));
 		assert_int_equal(f->budget.used_bytes, 0);
 		stalldir_answer(f->disk, 0);
-		wait_for_threads();
+		threads_wait();
 	}
 }
 
@@ -269,7 +253,7 @@ static void test_start(void **state)
 			store_free(take_ptr(f->s));
 			assert_int_equal(f->budget.used_bytes, 0);
 			stalldir_answer(f->disk, 0);
-			wait_for_threads();
+			threads_wait();
 			f->opts.open_wait_ns = UNTIL_SECONDS * NSEC_PER_SEC;
 			assert_int_equal(store_open(&f->opts, &f->s), 0);
 			assert_int_equal(store_n_profiles(f->s), 2);
