@@ -117,6 +117,7 @@ def measure(name, space, to, options, *more):
     """With more arguments of the agent."""
     command = [os.path.abspath(options.podprof), "agent", "--listen", options.listen, "--store-dir",
                f"{to}/{name}-store", "--cgroupfs-root", space.cgroup, "--window", options.window, *more]
+    maps_before = workloads.bpf_shown("map").keys()
     starter = subprocess.Popen(space.command(*command, "--log-level", "warn"))
     pid = agent_pid(starter, options.podprof)
     time.sleep(options.warm_up)
@@ -124,7 +125,7 @@ def measure(name, space, to, options, *more):
     time.sleep(options.seconds)
     by_thread = difference(before, threads(pid), options.seconds)
     pss = workloads.family_pss_kib(pid)
-    maps = workloads.bpf_of(pid)[0]
+    maps = workloads.map_bytes(but=maps_before)
     calls = system_calls(pid, options.seconds, f"{to}/{name}-strace")
     os.kill(pid, signal.SIGINT)
     starter.wait()

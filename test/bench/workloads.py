@@ -29,7 +29,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PODPROF = os.path.join(HERE, "../../build/podprof")
@@ -68,21 +67,27 @@ def family_pss_kib(pid):
     return total
 
 
+def bpf_shown(kind):
+    """The node's BPF maps or programs, by id."""
+    shown = json.loads(run(BPFTOOL, "-j", kind, "show", stdout=subprocess.PIPE).stdout)
+    return {each["id"]: each for each in shown}
+
+
+def map_bytes(but=frozenset()):
+    """Kernel memory of the node's BPF maps except these ids. A profiler's maps are those that came with
+    it: the inner maps of a map in a map may have no descriptor."""
+    return sum(m.get("bytes_memlock", 0) for i, m in bpf_shown("map").items() if i not in but)
+
+
 def bpf_of(pid):
-    """Bytes of its BPF maps, and what its programs have taken, ns and runs; by those that it has open
-    and those that its links keep."""
-    maps, programs = {}, set()
+    """Time of its BPF programs, ns, and their runs; by the programs that it has open and those that
+    its links keep."""
+    programs = set()
     for path in (path for p in family(pid) for path in glob.glob(f"/proc/{p}/fdinfo/*")):
         with contextlib.suppress(OSError), open(path) as f:
-            info = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
-            if "map_id" in info:
-                maps[info["map_id"]] = int(info["memlock"])
-            if "prog_id" in info:
-                programs.add(int(info["prog_id"]))
-    shown = json.loads(run(BPFTOOL, "-j", "prog", "show", stdout=subprocess.PIPE).stdout)
-    ours = [p for p in shown if p["id"] in programs]
-    return (sum(maps.values()), sum(p.get("run_time_ns", 0) for p in ours),
-            sum(p.get("run_cnt", 0) for p in ours))
+            programs |= {int(i) for i in re.findall(r"^prog_id:\t(\d+)$", f.read(), re.M)}
+    ours = [p for i, p in bpf_shown("prog").items() if i in programs]
+    return sum(p.get("run_time_ns", 0) for p in ours), sum(p.get("run_cnt", 0) for p in ours)
 
 
 @contextlib.contextmanager
@@ -279,10 +284,6 @@ def share_with_caller(store, pattern, inner, outer):
     return times[outer] / times[inner] if times[inner] else 0
 
 
-def metric(text, name):
-    return sum(float(line.split()[-1]) for line in text.splitlines() if re.match(name + r"[ {]", line))
-
-
 def complete_share(pids, to, seconds, rate):
     """Stacks that 'podprof record' calls complete, of these processes alone."""
     command = [PODPROF, "record", "--duration", f"{seconds}s", "--rate", str(rate), "--output",
@@ -340,8 +341,8 @@ def wait_until_sampling(pid):
     while time.monotonic() - begin < 240:
         burn(.6)
         time.sleep(.4)
-        maps, _, runs = bpf_of(pid)
-        if (not maps and time.monotonic() - begin > 30) or (before and runs - before > 40):
+        _, runs = bpf_of(pid)
+        if (not runs and time.monotonic() - begin > 30) or (before and runs - before > 40):
             break
         before = runs
     return time.monotonic() - begin
@@ -358,6 +359,7 @@ def watch(pid, seconds):
 
 def measure(workload, name, command, to, options):
     workload_begin = workload.cpu_s()
+    maps_before = bpf_shown("map").keys()
     profiler = start_profiler(command, to, options.rate)
     try:
         until_sampling = wait_until_sampling(profiler.pid)
@@ -368,8 +370,8 @@ def measure(workload, name, command, to, options):
         pss = watch(profiler.pid, options.seconds)
         seconds = time.monotonic() - begin
         cpu = family_cpu_s(profiler.pid) - start_cpu
-        maps, run_ns, _ = bpf_of(profiler.pid)
-        run_ns -= bpf[1]
+        run_ns = bpf_of(profiler.pid)[0] - bpf[0]
+        maps = map_bytes(but=maps_before)
         row = Row({
             "workload": workload.name, "profiler": name,
             "CPU %": f"{100 * cpu / seconds / CPUS:.2f}",
@@ -377,11 +379,6 @@ def measure(workload, name, command, to, options):
             "PSS MiB": f"{pss / 1024:.0f}", "maps MiB": f"{maps / 2**20:.1f}",
             "start s": f"{until_sampling:.0f}", "start CPU s": f"{start_cpu:.2f}",
             "node busy": f"{(node_busy_s() - busy) / seconds / CPUS:.2f}"})
-        if name == "podprof":
-            with urllib.request.urlopen(f"http://{LISTEN}/metrics") as answer:
-                text = answer.read().decode()
-            slabs = metric(text, 'podprof_unwind_bytes{kind="slabs"}') / 2**20
-            row["maps MiB"] = f"{maps / 2**20 + slabs:.1f}"
     finally:
         workload_cpu = workload.cpu_s() - workload_begin
         stop_profiler(profiler)
