@@ -16,8 +16,9 @@
 
 /* Read at a time. */
 #define PIECE			((size_t)32 << 10)
-/* Compressed bytes, beyond as many as uncompressed ones. zlib adds 5 bytes for each 16 KiB that it
- * cannot compress. A stream of empty blocks has no end. Reached: `compressed`. */
+/* Compressed bytes that are read beyond the uncompressed size and a 1,024th of it. zlib adds 5
+ * bytes for each 16 KiB that it cannot compress. A stream of empty blocks has no end. Reached:
+ * `compressed`. */
 #define ELFINFLATE_OVERHEAD_MAX ((uint64_t)64 << 10)
 
 /* Units of work for a byte, compressed or not. */

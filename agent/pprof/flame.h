@@ -25,7 +25,8 @@ struct pprof_tables;
  * "(other)". */
 #define FLAME_SHOWN_MAX 4096
 
-/* Images without names that are remembered, and those for the page. Reached: left out. */
+/* Images with unnamed frames that are remembered, once for each reason; the page shows
+ * FLAME_UNNAMED_SHOWN. Reached: further ones are left out. */
 #define FLAME_UNNAMED_MAX   64
 #define FLAME_UNNAMED_SHOWN 3
 

@@ -26,7 +26,7 @@
  * thousands. Mappings above the limit are discarded, and their pcs count as unmapped. Reached:
  * `podprof_resolved_pcs_total{outcome="unmapped"}`. */
 #define ADDRESS_SPACE_TARGET_MAPS_MAX 4096
-/* Mappings of all processes together (48 bytes each: 12 MiB), shared as the address spaces are.
+/* Mappings of all processes together (48 bytes each: 12 MiB), shared by owner.
  * Reached: `podprof_address_spaces_dropped_total{limit="mappings"}`. */
 #define ADDRESS_SPACE_MAPPINGS_MAX    262144
 /* Bytes of images that wait to be opened, with their paths; shared by owner. 16 MiB are 50,000

@@ -349,7 +349,8 @@ static void take_raw(void *ctx, const void *a, size_t n_a, const void *b, size_t
 	judge(fetch->sb, q, data, n_a + n_b);
 }
 
-/* Clear the wakeups. The kernel wakes again only when a ring becomes half full again. */
+/* Clear the wakeups. The kernel wakes again only when another eighth of a ring
+ * (SIDEBAND_RING_WAKE) is full. */
 static void forget_wakeups(struct sideband *sb)
 {
 	struct epoll_event events[64];

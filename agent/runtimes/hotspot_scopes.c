@@ -25,7 +25,7 @@
 #define CODE_WHOLE_MAX	 4096
 /* Descriptions of one read: a search ends with so many. */
 #define DESCS_BLOCK	 128
-/* Pointers of one code, 8 bytes each. Reached: the same. */
+/* Pointers of one code, 8 bytes each. Reached: inlined functions and lines are not known. */
 #define METHODS_MAX	 (1u << 20)
 
 /* ---------------------------------------------------------------- tables */

@@ -18,7 +18,7 @@ struct work_budget;
  * record is not read. */
 #define JITDUMP_RECORD_MAX (64u << 10)
 /* Bytes read at once, and 32 for each function that is sorted: 0.3 s of CPU time. Reached: the rest
- * is read for the next profile, `podprof_jitdump_events_total{event="cut"}`. */
+ * is read for the next batch of addresses, `podprof_jitdump_events_total{event="cut"}`. */
 #define JITDUMP_READ_MAX   (32u << 20)
 /* Functions that are searched one after the other for a function that moves. No known compiler
  * moves functions. Reached: all functions are sorted, at the cost above. */

@@ -3,8 +3,8 @@
  * Processes without samples cost nothing. The first sample of a process shows that the walker did
  * not know it. Resolving that sample's stack reads the mappings anyway (procmap/address_space.h).
  * The publisher then publishes them with the identity in the sample, and again with later samples
- * when the mappings have changed. So the first interval of a process is walked by frame pointers,
- * and so is the first interval of a new image.
+ * when the mappings have changed. In the first interval of a process or of a new image, BPF dumps
+ * the stacks (cpu/deferred_unwind.h).
  *
  * A record is wrong only for a negligible time. The walker compares start time and exec id. Events
  * report added mappings, and the agent reads the events before the next sample. The exit of the

@@ -36,7 +36,8 @@
 #define TABLE_SLABS	    1024 /* 1 GiB; the agent's budget is far lower */
 #define TABLE_SUBPAGE_BYTES 64
 
-/* Executables with a number: those in samples so far. Number 0 means no executable. */
+/* Executables with a number: the mapped files of sampled processes. Number 0 means no executable.
+ */
 #define TABLE_EXES	8192
 /* Distinct rules and rule runs of all tables together. Rule 0 is the gap, always. */
 #define TABLE_RULES	16384
