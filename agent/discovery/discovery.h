@@ -123,10 +123,10 @@ typedef void (*discovery_cgroup_fn)(void *ctx, struct entity *entity, enum hiera
 void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx);
 
 /* Calls @fn for each cgroup directory outside containers and pods, with the entity of its systemd
- * unit. @entity is NULL if the directory is in no unit, or the unit is unknown. The directories are
- * of a single hierarchy. On a node with both versions this is version 1, because all runtimes put
- * all containers there; in the other hierarchy, tasks of a container may be in a unit's directory.
- * Must not call back into discovery. */
+ * unit. @entity is NULL without host_processes, outside units, and for an unknown unit. The
+ * directories are of a single hierarchy. On a node with both versions this is version 1, because
+ * all runtimes put all containers there; in the other hierarchy, tasks of a container may be in a
+ * unit's directory. Must not call back into discovery. */
 void discovery_for_each_host_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx);
 
 /* The largest id of a directory of the unified hierarchy so far, and so of the youngest: the kernel
