@@ -18,17 +18,17 @@ struct metric_sink;
 
 /* Names of callbacks; the code has some thirty. Reached: the others are counted as "other". */
 #define LOOP_NAMES_MAX 64
-/* Nanoseconds that all steps of a turn may take together, besides one step of each source. */
+/* Nanoseconds from the start of a turn: afterwards each source of steps makes one step only. */
 #define LOOP_SLICE_NS  (4 * NSEC_PER_MSEC)
 
 int loop_new(struct loop **ret);
 /* Frees the remaining sources. Their descriptors stay open, except descriptors made by the loop. */
 void loop_free(struct loop *loop);
 
-/* Replaces LOOP_SLICE_NS. 0: each source takes one step a turn. */
+/* Replaces LOOP_SLICE_NS. 0: each source makes one step a turn. */
 void loop_set_slice(struct loop *loop, uint64_t slice_ns);
 
-/* Run until loop_stop(). 0 or -errno of epoll. */
+/* Run until loop_stop(), called by a callback. 0 or -errno of epoll. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 
@@ -53,7 +53,8 @@ int loop_change_fd(struct loop_source *source, uint32_t events);
 int loop_add_timer_as(struct loop *loop, const char *name, loop_timer_fn fn, void *ctx,
 		      struct loop_source **ret);
 /* Fire once, @delay_ns from now (0 or 1: in the next turn), and then, if @period_ns is not 0, once
- * each period. Replaces an earlier setting. */
+ * each period; missed periods are a single call. Replaces an earlier setting. Any thread, as long
+ * as the source exists. */
 int loop_arm(struct loop_source *timer, uint64_t delay_ns, uint64_t period_ns);
 int loop_disarm(struct loop_source *timer);
 

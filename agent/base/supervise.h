@@ -17,17 +17,17 @@
 #define SUPERVISE_AT_ONCE  SIGUSR1
 
 enum supervise_forced {
-	SUPERVISE_KILLED, /* the child had to be killed */
-	SUPERVISE_STUCK,  /* the child is killed, and a thread of it is still there */
+	SUPERVISE_KILLED, /* SIGKILL has ended the child */
+	SUPERVISE_STUCK,  /* a second after SIGKILL, a thread of the child is still there */
 };
 
 /**
  * struct supervise_opts - the work and its limits
  * @run:      the work; called in the child, which exits with the returned status
- * @forced:   called in the parent: it ends without the child. @threads names the remaining threads
- *            with their place in the kernel, as far as /proc tells
+ * @forced:   called in the parent after its SIGKILL to the child. @threads names the threads in the
+ *            kernel with their place there, as far as /proc tells
  * @grace_ns: from the first SIGINT or SIGTERM to SIGKILL; 0: no limit
- * @leave_ns: from the return of @run to SIGKILL; 0: the default
+ * @leave_ns: from the return of @run, or the end of the main thread, to SIGKILL; 0: two seconds
  */
 struct supervise_opts {
 	int (*run)(void *ctx);
@@ -43,7 +43,8 @@ struct supervise_opts {
  *
  * Returns in the parent only. Call before any thread is started. SIGINT, SIGTERM and SIGHUP are
  * passed on, and a group's signals may reach the child twice: its handlers must be idempotent. The
- * child is killed when the parent is. The parent of a crashed child ends with the same signal.
+ * child gets SIGKILL when the parent ends. The parent of a child killed by a signal ends with the
+ * same signal; as process 1 of a container, with status 128 + signal.
  *
  * Return: 0 or -errno.
  */

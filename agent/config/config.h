@@ -5,7 +5,7 @@
 /*
  * The agent's settings. Each has a flag (--cpu-rate), an environment variable (PODPROF_CPU_RATE)
  * and a key in the JSON file of --config ("cpu-rate"). Precedence: flag, environment, file,
- * default.
+ * default. A list replaces the whole list of a lower level.
  */
 
 #include <stdbool.h>
@@ -70,7 +70,7 @@ struct config_list {
 /* Owns its strings. */
 struct config {
 	char *listen;	  /* ADDRESS:PORT */
-	char *ui_listen;  /* the same; NULL: listen_plan() */
+	char *ui_listen;  /* the same; NULL: as listen_plan() decides (server/listen.h) */
 	char *web_config; /* a file's name; NULL: plain HTTP without users */
 	uint64_t window_ns;
 	uint64_t cpu_rate;   /* samples per second and CPU; 0: no CPU profiling */

@@ -26,7 +26,7 @@ struct unwind_publisher;
 
 /* Bytes of waiting stack dumps: about 2,000 dumps of 8 KiB, the samples of two CPUs in 10 s.
  * Reached: `podprof_deferred_stacks_total{outcome="full"}`: the process with the most bytes loses
- * its oldest dump, which is walked with the tables of that moment. */
+ * its oldest dumps, up to half, which are walked with the tables of that moment. */
 #define DEFERRED_UNWIND_BYTES_MAX   ((size_t)16 << 20)
 /* Bytes of walked stacks of off-CPU threads: about 8,000 stacks. Reached:
  * `podprof_deferred_stacks_total{outcome="off_cpu"}`: the oldest stacks are dropped, and those
@@ -70,7 +70,8 @@ void deferred_unwind_ready(struct deferred_unwind *du, uint16_t exe);
 void deferred_unwind_opened(struct deferred_unwind *du, uint64_t pid);
 /* Walks the stacks whose files are open by now. */
 void deferred_unwind_retry(struct deferred_unwind *du);
-/* At the end: walk and deliver all waiting stacks with the present tables. */
+/* At the end: walk and deliver all waiting stacks with the present tables. Stacks of threads that
+ * have not returned are dropped, counted as "off_cpu". */
 void deferred_unwind_flush(struct deferred_unwind *du);
 
 /* Number of waiting stack dumps, without the dumps of threads that have not returned yet. */

@@ -3,9 +3,9 @@
 #define PODPROF_CPU_PROFILER_H
 
 /*
- * The pipeline of on-CPU and off-CPU samples. The loop takes samples from the kernel, finds entity
- * and places in images, and folds by series. At the end of a window a worker names the places and
- * encodes a profile.
+ * The pipeline of on-CPU and off-CPU samples. The drain thread copies samples from the kernel. The
+ * loop finds entity and places in images, and folds by series. At the end of a window a worker
+ * names the places and encodes a profile.
  */
 
 #include <stdbool.h>
@@ -55,12 +55,13 @@ int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *re
 /* Waits for the running report. Waiting reports are dropped and counted. */
 void cpu_profiler_free(struct cpu_profiler *p);
 
-/* End the window: the folded stacks become profiles of this span (wall clock). The profiles are
- * reported when the metadata of all entities is known, after the longest wait, or at the end of the
- * next window. */
+/* End the window: the folded stacks become profiles of this span (wall clock). The reports start
+ * when the metadata of all entities is known, or after ENTITY_PENDING_NS (@wait_ns of
+ * cpu_profiler_finish()), and when all files are open, or after three seconds; at the latest at the
+ * end of the next window. */
 void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t duration_ns);
-/* Stop sampling, take the remaining samples and end the last window. @wait_ns: the longest wait for
- * metadata of pending entities. */
+/* Stop sampling and take the remaining samples; the caller then ends the last window. @wait_ns: the
+ * longest wait of this window for metadata of pending entities. */
 void cpu_profiler_finish(struct cpu_profiler *p, uint64_t wait_ns);
 /* Number of unfinished reports. */
 size_t cpu_profiler_pending(const struct cpu_profiler *p);

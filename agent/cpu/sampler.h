@@ -52,19 +52,19 @@ void cpu_stack_deinit(struct cpu_stack *stack);
  * struct cpu_sampler_opts - borrowed until cpu_sampler_free()
  * @discovery:   for the owners of samples (procmap/share.h); NULL: the cgroups
  * @v1:          the version 1 hierarchy of the samples' second cgroup id
- * @interval_ns: time between drains; a process that ends before its first drain has stacks without
- *               names
+ * @interval_ns: time between drains. The names of a process that ends before its first drain depend
+ *               on the events and the stack dumps
  * @idle_ns:     longest time between drains while there are no samples; 0: always @interval_ns
  * @event_queue_bytes: as @queue_bytes in sideband_opts
  * @unwind:      method of the walk
  * @table_bytes: ceiling of kernel memory for unwind tables; 0 is CPU_SAMPLER_TABLE_BYTES
  * @all_tables:  as in unwind_publisher_opts
- * @runtimes:    readers of language runtimes: @n_runtimes as in runtimes_opts; NULL: podprof's own
+ * @runtimes:    @n_runtimes readers of language runtimes, as in runtimes_opts; NULL: podprof's own
  * @off_cpu:     share of sampled task switches, up to 1; 0: no off-CPU samples
  * @off_fn:      as @fn, for off-CPU stacks
- * @fn:          called on the loop for each distinct stack of an interval
+ * @fn:          called on the loop for each distinct stack of an interval, and for each stack dump
  * @drained:     called after the stacks of an interval, which ended at @until_ns (boot clock);
- * NULL: not called. Stacks that wait for mappings or tables come later
+ *               NULL: not called. Stacks that wait for mappings or tables come later
  */
 struct cpu_sampler_opts {
 	struct loop *loop;
@@ -97,15 +97,16 @@ struct cpu_sampler_opts {
 int cpu_sampler_new(const struct cpu_sampler_opts *opts, struct bpfobj_why *ret_why,
 		    struct cpu_sampler **ret);
 void cpu_sampler_free(struct cpu_sampler *s);
-/* End the present interval now, of both kinds. */
+/* Asks the drain thread to end the present interval of both kinds now. Does not wait. */
 void cpu_sampler_drain(struct cpu_sampler *s);
-/* Stop sampling and take the remaining samples. */
+/* Stop sampling and take the remaining samples. Waits at most CPU_SAMPLER_LATE_NS, outside of the
+ * loop; then all samples are delivered as they are. */
 void cpu_sampler_finish(struct cpu_sampler *s);
 
 /* The places of a sample, for use inside @fn or @off_fn. @ret must be empty; call
  * cpu_stack_deinit() in any case, also after an error. 0 or -ENOMEM. */
 int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, struct cpu_stack *ret);
-/* Free unused mappings and images, about once a minute. */
+/* Free unused mappings and images, once a window. */
 void cpu_sampler_sweep(struct cpu_sampler *s);
 
 /* The caller has made @child by fork(), and the child has executed nothing yet

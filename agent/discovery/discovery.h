@@ -73,7 +73,8 @@ struct entity *discovery_entity(struct discovery *d, uint64_t cgroup_id, uint64_
 
 /* The owner of a sample for shares of ceilings (procmap/share.h): the cgroup id of the outermost
  * container around the task, or of the outermost systemd unit, so that directories made inside do
- * not bring more shares. Else, and for unknown ids, the task's own cgroup id. @d may be NULL. */
+ * not bring more shares. Else, and for unknown ids, the task's own cgroup id: @cgroup_v1_id, or
+ * @cgroup_id if this is 0. @d may be NULL. */
 uint64_t discovery_owner(struct discovery *d, uint64_t cgroup_id, uint64_t cgroup_v1_id);
 
 /* Iterates over all entities, oldest first: @entity is NULL to start; NULL at the end. Borrowed as
@@ -123,10 +124,10 @@ typedef void (*discovery_cgroup_fn)(void *ctx, struct entity *entity, enum hiera
 void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx);
 
 /* Calls @fn for each cgroup directory outside containers and pods, with the entity of its systemd
- * unit. @entity is NULL if the directory is in no unit, or the unit is unknown. The directories are
- * of a single hierarchy. On a node with both versions this is version 1, because all runtimes put
- * all containers there; in the other hierarchy, tasks of a container may be in a unit's directory.
- * Must not call back into discovery. */
+ * unit. @entity is NULL without host_processes, outside units, and for an unknown unit. The
+ * directories are of a single hierarchy. On a node with both versions this is version 1, because
+ * all runtimes put all containers there; in the other hierarchy, tasks of a container may be in a
+ * unit's directory. Must not call back into discovery. */
 void discovery_for_each_host_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx);
 
 /* The largest id of a directory of the unified hierarchy so far, and so of the youngest: the kernel

@@ -96,7 +96,7 @@ void entity_table_free(struct entity_table *table);
 
 enum entity_outcome {
 	ENTITY_OK = 0,
-	ENTITY_TOO_MANY, /* the table is full: use entity_unknown() */
+	ENTITY_TOO_MANY, /* a ceiling of entity.c is reached: use entity_unknown() */
 };
 
 /* Calls @fn for each existing entity now. Later calls follow for each new or enriched entity,

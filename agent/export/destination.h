@@ -116,8 +116,7 @@ void destination_request_deinit(struct destination_request *r);
  *            reason, text from the backend; borrows the reply. NULL: the backend has no such
  *            replies.
  * @probe_ok: whether the reply is the expected refusal of the probe: the backend accepts profiles,
- *            but
- *            not a request without profiles; NULL: no refusal is expected
+ *            but not a request without profiles; NULL: no refusal is expected
  *
  * A kind is a constant in a file of its own and one row of destination_kinds. A protocol fits if
  * each batch is one POST: a message of series, a gRPC-web frame, one profile with parameters in the

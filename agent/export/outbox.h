@@ -15,8 +15,8 @@ struct profile;
 struct destination_kind;
 struct destination_profile;
 
-/* The outcome of a profile in an outbox. Each profile is counted once by its end, and as "retried"
- * for each failed attempt with a retry. */
+/* The outcome of a profile in an outbox. Each item (a profile, or each part) is counted once by its
+ * end, and as "retried" for each failed attempt with a retry. */
 enum export_outcome {
 	EXPORT_SENT,
 	EXPORT_RETRIED,
@@ -150,9 +150,9 @@ void outbox_init(struct outbox *box, struct outbox_budget *budget,
 /* Waiting profiles end as "stopped". The caller must have ended or put back all taken profiles. */
 void outbox_deinit(struct outbox *box);
 
-/* Takes a reference of @p for each part. While the ceiling is exceeded, drops the oldest waiting
- * profile of all outboxes. Profiles from the spool are not dropped, because the spool limits their
- * memory. */
+/* Takes a reference of @p for each part. A profile above the ceiling by itself is dropped at once.
+ * While the ceiling is exceeded, drops the oldest waiting profile of all outboxes. Profiles from
+ * the spool are not dropped, because the spool limits their memory. */
 void outbox_push(struct outbox *box, struct queued_profile *p, uint64_t wall_ns);
 
 /* Counts an outcome as outbox_end() does, for a profile that was never in the outbox. */
@@ -167,12 +167,14 @@ const void *outbox_payload(const struct outbox *box, const struct profile *profi
 /**
  * outbox_take() - take the oldest profiles for one request
  * @max_n:       maximum number
- * @max_payload: maximum bytes of pprof; a single profile may have more if no other profile is taken
+ * @max_payload: maximum bytes of pprof; a single profile may have more if no other profile of the
+ *               outbox is on the way
  * @ret:         may be empty; given back by outbox_end() or outbox_put_back()
  *
  * Drops expired profiles. If an earlier call has taken a profile of a series and this profile is
- * still on the way, outbox_take() ends before the next profile of the series. So several requests
- * keep the order within each series. A profile of a series in quarantine is taken alone.
+ * still on the way, outbox_take() ends before the next profile of the series, and takes no profile
+ * behind. So several requests keep the order within each series. A profile of a series in
+ * quarantine is taken alone.
  */
 void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_t wall_ns,
 		 struct outbox_list *ret);
@@ -180,9 +182,9 @@ void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_
 void outbox_profiles(const struct outbox *box, const struct outbox_list *taken,
 		     struct destination_profile *ret);
 void outbox_end(struct outbox *box, struct outbox_list *taken, enum export_outcome outcome);
-/* Puts the profiles at the front of the outbox. */
+/* Puts the profiles at the front of the outbox. The ceiling applies again. */
 void outbox_put_back(struct outbox *box, struct outbox_list *taken);
-/* Puts the profiles at the end of the outbox. */
+/* The same at the end of the outbox. */
 void outbox_put_last(struct outbox *box, struct outbox_list *taken);
 
 /* After a refusal for a profile's content: the next profiles of @series are taken alone.

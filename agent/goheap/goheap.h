@@ -54,15 +54,17 @@ void goheap_free(struct goheap *h);
 
 /* Of the last goheap_read(), or of goheap_new(). */
 enum goruntime_state goheap_state(const struct goheap *h);
-/* NULL unless the state of goheap_new() was GORUNTIME_OK or _UNKNOWN_LAYOUT. */
+/* NULL unless the state of goheap_new() was GORUNTIME_OK or _UNKNOWN_LAYOUT; NULL after
+ * GORUNTIME_GONE. */
 const struct goruntime *goheap_runtime(const struct goheap *h);
 /* The memory to read other profiles of the same runtime from; NULL unless the state of
- * goheap_new() was GORUNTIME_OK. */
+ * goheap_new() was GORUNTIME_OK; NULL after GORUNTIME_GONE. */
 struct memory *goheap_memory(struct goheap *h);
 /* The runtime's mutex or block profile. The heap reader owns the contention reader. Returns as
- * contention_read(), or the state of goheap_new(). */
+ * contention_read(), or the state of goheap_new(), or GORUNTIME_GONE. */
 int goheap_contention(struct goheap *h, enum go_profile_kind kind, struct contention_profile *ret);
-/* Whether the next read turns sampling on in a program that never had it on. */
+/* Whether the next read turns sampling on in a program that never had sampling on. A reader makes a
+ * single attempt. */
 void goheap_set_force(struct goheap *h, bool force);
 /* Whether podprof has turned sampling on in this process, now or before. */
 bool goheap_was_forced(const struct goheap *h);

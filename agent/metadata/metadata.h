@@ -69,9 +69,9 @@ enum metadata_outcome {
 	METADATA_SANDBOX, /* the container holds its pod's namespaces and runs no user's program */
 	METADATA_POD, /* the pod is known, but the container is not (yet), or was not requested */
 	METADATA_UNKNOWN_ID,  /* no source has the id (yet) */
-	METADATA_UNREACHABLE, /* no source has answered yet */
-	METADATA_DENIED,      /* every source refuses */
-	METADATA_NOT_ASKED,   /* METADATA_NONE, or no source exists */
+	METADATA_UNREACHABLE, /* no server has answered yet */
+	METADATA_DENIED,    /* the server refuses; without a server, the node's files are refused */
+	METADATA_NOT_ASKED, /* METADATA_NONE, or no source exists */
 	METADATA_OUTCOME_MAX,
 };
 
@@ -110,9 +110,10 @@ bool metadata_has_server(const struct metadata *m);
  * @container_id, @pod_uid: as in the cgroup path; "" for none. Without a container id, the names of
  *  the pod
  *
- * The first request for a container reads the runtimes' files on the node's disk, so the names may
- * be known at once. Call when a container appears, and then once a second during its life. The
- * search for unknown names continues with growing pauses while requests arrive.
+ * The first request for a container reads the runtimes' files on the node's disk, on the caller's
+ * thread, so the names may be known at once. After 32 reads in a row, further reads wait for 50 ms.
+ * Call when a container appears, and then once a second during its life. The search for unknown
+ * names continues with growing pauses while requests arrive.
  *
  * Return: the outcome; @ret is always set.
  */

@@ -93,6 +93,7 @@ enum pprof_outcome {
 	PPROF_OUTCOME_MAX,
 };
 
+/* 0; -EINVAL without a type of values or a period type; PPROF_FULL, -ENOMEM. */
 int pprof_new(const struct pprof_opts *opts, struct pprof **ret);
 void pprof_free(struct pprof *p);
 

@@ -3,7 +3,7 @@
 #define PODPROF_PROCMAP_ADDRESS_SPACE_H
 
 /*
- * The address space of one target: the executable mappings, each with an image, and the step from a
+ * The executable mappings of one program of a target, each with an image, and the step from a
  * run-time pc to (image, vaddr). address_space_cache keeps the address spaces of sampled targets.
  */
 
@@ -29,8 +29,8 @@ void address_space_cache_free(struct address_space_cache *cache);
 /**
  * struct address_space_files - files are opened, and mapping lists read, on threads
  * (procmap/opener.h)
- * @opened: some files of @pid are open, or its list is read; or will certainly not be: its address
- *          spaces have changed. Called on the loop
+ * @opened: called on the loop after each batch for @pid: files are open or the list is read, or the
+ *          attempt has failed. The address spaces of @pid may have changed
  * @stuck_ns, @hook, @hook_ctx: as in opener_opts
  */
 struct address_space_files {
@@ -103,7 +103,7 @@ int address_space_cache_get(struct address_space_cache *cache, const struct addr
 
 /**
  * struct address_space_slow - what does not answer in a process
- * @owner:   its cgroup (struct address_space_who)
+ * @owner:   as in struct address_space_who
  * @n_files: mapped files on silent file systems
  * @path:    one of these files, borrowed; NULL: none
  * @list:    its mapping list does not answer, and no mappings are known
@@ -130,7 +130,8 @@ void address_space_cache_slow(const struct address_space_cache *cache, address_s
  *
  * A pc outside all known mappings causes a new read. The delay between such reads doubles after
  * each read without a result. An unresolved pc gives the shared IMAGE_UNKNOWN image with @pc as
- * vaddr. This is a counted outcome, not an error.
+ * vaddr, and so does a pc whose mapping changed within the possible time of the sample. This is a
+ * counted outcome, not an error.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -153,14 +154,14 @@ bool address_space_ended(const struct address_space *space);
 /* Whether a thread reads the mapping list, and the present mappings must not be used: there are
  * none, or they are in doubt. Samples then wait for address_space_files.opened(). */
 bool address_space_reading(const struct address_space *space);
-/* Whether the list of @pc, outside all mappings, is read again. May begin that read. */
+/* Whether @pc is outside all mappings, and the list is being read again. May begin the read. */
 bool address_space_seek(struct address_space_cache *cache, struct address_space *space,
 			uint64_t pc);
 /* address_space_reading(), or files are about to be opened, and nothing is known of some of them
  * (image_to_unwind()). */
 bool address_space_opening(const struct address_space *space);
-/* Wants the file around @pc, or address_space_seek(). True if it will be opened and nothing is
- * known of it. */
+/* Wants the file around @pc, or address_space_seek(). True if the file will be opened and has no
+ * guess (struct image_opening). */
 bool address_space_want(struct address_space_cache *cache, struct address_space *space,
 			uint64_t pc);
 
@@ -189,8 +190,9 @@ void address_space_cache_between(struct address_space_cache *cache, uint64_t sin
 				 uint64_t until_ns);
 /* Forget a target's mappings. */
 void address_space_cache_invalidate(struct address_space_cache *cache, const struct pid_id *id);
-/* Once a window: drops targets without a request since two calls ago, images without references,
- * and events that samples after @since_ns (boot clock) do not need. */
+/* Once a window: drops targets without a request since two calls ago (ended ones: since the last
+ * call), images without references, and events that samples after @since_ns (boot clock) do not
+ * need. */
 void address_space_cache_sweep(struct address_space_cache *cache, uint64_t since_ns);
 /* A metric_collect_fn: podprof_images by state, podprof_resolved_pcs by outcome,
  * podprof_address_space*. */

@@ -59,7 +59,7 @@ enum image_opening_state {
  * @opened:        the image of the opened file; a reference; NULL until then. Any thread may read
  *                 it by frame_settle(), and only the loop sets it, once
  * @guess:         the image with the kernel's numbers of this file; a reference; NULL: unknown.
- * Good enough for unwinding until the file is open, not for names
+ *                 Good enough for unwinding until the file is open, not for names
  * @start:         address of the mapping
  * @offset:        its offset in the file
  * @state:         this and the next members belong to the address space, on the loop
@@ -100,9 +100,8 @@ struct frame;
  *            with references, innermost first. The last is @function itself, without places. NULL:
  *            nothing is inlined
  * @checked_ns: of IMAGE_FILE, atomic: boot clock, when the file was last seen unchanged; 0: never
- * @no_runtimes: of IMAGE_FILE: bits by enum frame_runtime: this runtime is not in the file; 0: not
- *            known. The loop's
- * @has_runtimes: likewise: it is
+ * @no_runtimes, @has_runtimes: of IMAGE_FILE, on the loop: bits by enum frame_runtime. The runtime
+ *            is not in the file, or is; in neither: not known
  * @opening:  NULL, except for a file that is opened on another thread. Such an image has a path and
  *            no file, its frames' vaddr is the pc, and frame_settle() finds the image of the file
  *
@@ -162,7 +161,7 @@ void image_set_jitdump(struct image *image, int fd);
 int image_jitdump(const struct image *image);
 /* The file's image is known. Takes @opened. */
 void image_set_opened(struct image *image, struct image *opened);
-/* The process exits: closing the file may block, and is left to the kernel. */
+/* podprof exits: closing the file may block, and is left to the kernel. */
 void image_leave_open(struct image *image);
 
 struct image *image_ref(struct image *image);

@@ -3,10 +3,11 @@
 #define PODPROF_PROCMAP_OPENER_H
 
 /*
- * A thread that opens the files of sampled processes, in batches, and closes them; or one that
- * reads the mapping lists of processes. A file system without an answer (FUSE, NFS), or a process
- * that does not release the lock of its address space, can block the thread forever. Then the
- * thread is abandoned, and another continues without that file system or process.
+ * An opener has a thread. The thread opens the files of sampled processes, in batches, and closes
+ * the files of unused images; or, in a second opener, reads the mapping lists of processes. A file
+ * system without an answer (FUSE, NFS), or a process that does not release the lock of its address
+ * space, can block the thread forever. Then the thread is abandoned, and another continues without
+ * that file system or process.
  */
 
 #include <pthread.h>
@@ -46,7 +47,7 @@ struct opener;
  * 200 ms. */
 #define OPENER_STUCK_NS		(2 * 1000000000ull)
 /* Blocked threads of one opener. Each keeps a kernel stack and 8 MiB of address space. Reached: all
- * files are slow until a thread returns, `podprof_file_opens_total{outcome="threads_full"}`; or all
+ * files wait until a thread returns, `podprof_file_opens_total{outcome="threads_full"}`; or all
  * lists, `podprof_mapping_list_reads_total{outcome="threads_full"}`. */
 #define OPENER_BLOCKED_MAX	16
 /* Threads blocked by one file system or process, and by one owner, so up to eight hostile owners
@@ -55,7 +56,8 @@ struct opener;
  * owner, `podprof_mapping_list_reads_total{outcome="process"}`. */
 #define OPENER_BLOCKED_EACH_MAX 2
 /* Nanoseconds without another attempt on a file system or process after a block; doubled with each
- * block. */
+ * block. The first cooldown ends when the blocked thread returns. An owner's cooldowns begin with
+ * the second block. */
 #define OPENER_COOLDOWN_NS	(30 * 1000000000ull)
 #define OPENER_COOLDOWN_LONG_NS (600 * 1000000000ull)
 /* File systems, processes and owners with a cooldown. Reached: the oldest is forgotten. */

@@ -76,7 +76,8 @@ struct bpfobj_opts {
 	const struct root *sys;
 };
 
-/* Load all maps, and all programs but the walks of runtimes. 0, or -errno with *@ret_why set. */
+/* Make the maps and load the programs that the options need, but for the walks and excerpts of
+ * runtimes. 0, or -errno with *@ret_why set. */
 int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret);
 void bpfobj_free(struct bpfobj *obj);
 /* True: the kernel gives no stack dumps (kernel_ring_may_sleep()). */
@@ -98,9 +99,10 @@ struct bpfobj_runtime {
  * @runtime: enum frame_runtime
  * @ret:     set unless -errno; for bpfobj_runtime_deinit()
  *
- * Until then, samples of the runtime's processes have native frames: the tail call fails, and the
- * native walk follows. Takes some 40 ms of CPU time in the verifier, so this is work for a thread:
- * one call at a time, beside any other function of the object.
+ * Also loads the excerpts of the runtime, if any. Until then, samples of the runtime's processes
+ * have native frames: the tail call fails, and the native walk follows. Takes some 40 ms of CPU
+ * time in the verifier, so this is work for a thread: one call at a time, beside any other function
+ * of the object.
  *
  * Return: 0, BPFOBJ_RUNTIME_REFUSED, or -errno.
  */
@@ -206,7 +208,7 @@ uint64_t bpfobj_load_ns(const struct bpfobj *obj);
 /* The kernel has bpf_loop(): one program walks a whole stack. Otherwise tail calls walk parts. */
 bool bpfobj_has_loop(const struct bpfobj *obj);
 /* Let the kernel count the run time of programs until the returned descriptor is closed. -errno
- * without permission, or on a kernel before 5.8. The count costs each run of every program on the
+ * without permission. The count costs each run of every program on the
  * node about 20 ns. */
 int bpfobj_count_cost(void);
 /* Kernel memory of the maps in bytes, as reported by the kernel; 0 without a report. */
@@ -231,7 +233,8 @@ struct bpfobj_fault {
 /* NULL if @what does not apply. */
 const struct bpfobj_fault *bpfobj_unfit(const struct bpfobj_facts *facts, enum bpfobj_unfit what);
 
-/* Permission to load programs: 0, or -EPERM with the message. */
+/* Refuses kernels on which a read of user memory can hang the machine, unless @unsafe_kernel: 0, or
+ * -EPERM with the message. */
 int bpfobj_permit(const struct bpfobj_facts *facts, bool unsafe_kernel, struct bpfobj_why *ret);
 /* The message for a failed step. */
 void bpfobj_explain(enum bpfobj_step step, int err, const struct bpfobj_facts *facts,

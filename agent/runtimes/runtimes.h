@@ -75,7 +75,7 @@ enum runtime_family {
 };
 
 /**
- * struct runtime - the reader of one language runtime. Nothing here may block
+ * struct runtime - the reader of one language runtime. Nothing here but @wait may block
  * @name:       "python": functions are in the mapping "[python]"
  * @new:        make the reader's state; NULL: the reader has no state. 0 or -errno
  * @free:       free this state; NULL if @new is NULL
@@ -84,7 +84,7 @@ enum runtime_family {
  * @record:     the value for the process in the runtime's own map (bpf/lib/), borrowed until the
  *              next call of the reader; NULL: none. A NULL function: the runtime has no map
  * @frame_name: the function of a FRAME_RUNTIME. 0; RUNTIME_GONE; -ENOMEM; any other -errno counts
- *              as RUNTIME_GONE
+ *              as RUNTIME_GONE. A result of 0 is cached by program and words
  *
  * For a runtime with excerpts (bpf/shared/stack_dump.h), else NULL:
  *

@@ -6,9 +6,9 @@
  * The HTTP server: connections, limits, and the headers of every answer. A handler makes the
  * answers. The server accepts GET and HEAD only, changes nothing, and runs on the loop.
  *
- * On a loopback address a request's Host header must also name a loopback address or "localhost".
- * Otherwise any web page opened by the node's user could point a name of its own to 127.0.0.1 and
- * read profiles through the user's browser.
+ * On a loopback address a request's Host header, if any, must also name a loopback address or
+ * "localhost"; else the answer is 421. Otherwise any web page opened by the node's user could point
+ * a name of its own to 127.0.0.1 and read profiles through the user's browser.
  */
 
 #include <stdbool.h>
@@ -66,7 +66,8 @@ struct tls_front;
  * @body:         taken
  * @fixed:        instead of @body: constant bytes
  * @etag:         a constant, quoted; the client may cache the answer and revalidate with the tag
- * @filename:     name for saving; only letters, digits, '.', '_' and '-' are kept; "": none
+ * @filename:     name for saving; bytes other than letters, digits, '.', '_' and '-' become '_';
+ *                "": none
  * @compress:     gzip the body for clients that accept gzip
  * @is_gzip:      the body is gzip already, for a client that accepts gzip
  * @is_essential: never refused for lack of memory: health and metrics
@@ -148,7 +149,7 @@ struct httpd_later *httpd_later(const struct httpd_request *r);
 /* Call @gone once on the loop if the client closes the connection before the answer. Half-closed
  * counts as closed. The holder still answers, but not from @gone. */
 void httpd_later_on_gone(struct httpd_later *later, void (*gone)(void *ctx), void *ctx);
-/* On the loop's thread; of the handler itself too. The body is taken; @later is gone. */
+/* On the loop's thread, also inside the handler. The body is taken; @later is gone. */
 void httpd_later_answer(struct httpd_later *later, struct httpd_response *response);
 /* Instead of an answer, from a guard: the handler is asked. @later is gone. */
 void httpd_later_allow(struct httpd_later *later);

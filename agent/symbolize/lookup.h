@@ -4,7 +4,7 @@
 
 /*
  * A batch of addresses of a file, and their names from the file's symbol sources. The lookup runs
- * on a thread that may block, and owns all data of this thread. A blocked lookup is abandoned with
+ * on a thread that may block, and owns all data in use there. A blocked lookup is abandoned with
  * its thread: only the names of this batch are lost.
  */
 
@@ -44,7 +44,7 @@ void shared_root_unref(struct shared_root *root);
 
 /**
  * struct file_names_opts - where sources read, besides the file; each may be NULL
- * @sources: @n_sources in number; NULL: the usual ones for the kind of the image
+ * @sources: @n_sources in number, for files; NULL: the usual ones. Code in memory has its own
  */
 struct file_names_opts {
 	struct shared_root *proc;
@@ -88,8 +88,8 @@ struct symbol_lines {
 /**
  * struct lookup - a batch
  * @names:   owned; lookup_take_names() gives the names back
- * @answers: an entry for each address; the strings, valid UTF-8, live until @names has another
- *           lookup
+ * @answers: an entry for each address; the strings, valid UTF-8, live until lookup_free(), or until
+ *           @names has another lookup
  * @stop:    set by another thread: the lookup ends with the answers so far
  * @spent:   the file is over the work budget: no further read for a while
  * @missing: why addresses without an answer have none

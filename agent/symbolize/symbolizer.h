@@ -4,7 +4,7 @@
 
 /*
  * image + vaddr to names. Owned by a single thread at a time (the report worker's, or a command's).
- * Keeps symbol tables by image under a ceiling, with eviction of the least used.
+ * Keeps symbol tables by image under a ceiling, with eviction of the least recently used.
  */
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 
 /* A function, possibly inlined, at an address. Strings are borrowed, see below. */
 struct symbol_line {
-	const char *function; /* for people: demangled; "image+0xoff" where nothing is known */
+	const char *function; /* for people: demangled; a placeholder where nothing is known */
 	const char
 		*system_name; /* the name in the file; the same string if there is no difference */
 	const char *file;     /* "" if not known */
@@ -57,7 +57,7 @@ extern const char *const symbol_missing_names[SYMBOL_MISSING_MAX];
 struct symbol {
 	struct symbol_line lines[SYMBOL_LINES_MAX];
 	size_t n_lines;
-	bool found; /* false: the only line is "image+0xoff" */
+	bool found; /* false: the only line is a placeholder */
 	enum symbol_missing missing;
 };
 
@@ -72,7 +72,7 @@ struct symbol {
  *               addresses have no names
  * @dwarf:       read DWARF, in a process of its own; NULL: not. Copied
  * @debuginfod:  servers that have debug files; NULL: none. A reference is taken
- * @sources:     the @n_sources symbol sources; NULL: the usual ones
+ * @sources:     the @n_sources symbol sources of files; NULL: the usual ones
  */
 struct symbolizer_opts {
 	const struct root *proc;
@@ -100,7 +100,8 @@ void symbolizer_free(struct symbolizer *s);
  * @vaddr: the address of the instruction: the caller has subtracted 1 from a return address
  * @ret:   the strings are the symbolizer's and live until symbolizer_release()
  *
- * Return: 0 or -ENOMEM. Any problem with the file gives "image+0xoff".
+ * Return: 0 or -ENOMEM. Any problem with the file gives the placeholder "image+0xVADDR", with the
+ * start of the function if known. Others: "[kernel]", "[unknown]", the name of anonymous memory.
  */
 int symbolizer_find(struct symbolizer *s, const struct frame *frame, struct symbol *ret);
 /* Receives the symbol of address @i, in ascending order; strings as in symbolizer_find(). */

@@ -99,8 +99,8 @@ int rows_begin(struct rows *rows, enum rows_source source, uint64_t start, uint6
 
 /**
  * rows_add() - add the rule from one address of the range on
- * @vaddr: ascending; a second rule at the same address replaces the first, and an address after the
- *         range's end is left out
+ * @vaddr: ascending; a second rule at the same address replaces the first, and an address at the
+ *         range's end or after is left out
  * @rule:  copied; unused members must be 0
  *
  * The part of the range before its first row is a gap.

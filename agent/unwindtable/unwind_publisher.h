@@ -33,8 +33,9 @@ struct unwind_publisher;
  * @wanted:      called when a record names a runtime, so that the kernel needs its walk; NULL: not
  *               called
  * @mode:        how stack dumps are walked
- * @ready:       called when a table for which unwind_publisher_walk() waits is in place, or will
- *               not come. @exe 0: one or more tables that waited for a slab are in place
+ * @ready:       called when a table for which unwind_publisher_walk() waits is in place, has early
+ *               rules (early_rules.h) for the dump's addresses, or will not come. @exe 0: one or
+ *               more tables that waited for a slab are in place
  */
 struct unwind_publisher_opts {
 	struct loop *loop;
@@ -59,7 +60,8 @@ int unwind_publisher_new(const struct unwind_publisher_opts *opts, struct unwind
 /* No program of the kernel's may use the maps any more. */
 void unwind_publisher_free(struct unwind_publisher *u);
 
-/* Processes a sample; @space is its process's address space. */
+/* Publishes the sample's process if its mappings are new to the walker, and requests the table that
+ * the walk has missed. @space: the process's address space. */
 void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sample,
 			     const struct address_space *space);
 /* Takes the names in a dump of kind STACK_DUMP_NAMES. False if no mapped file is known to have the
@@ -96,8 +98,8 @@ void unwind_publisher_runtime(struct unwind_publisher *u, uint32_t runtime,
 void unwind_publisher_exit(struct unwind_publisher *u, uint32_t tgid);
 /* After samples were handed over, every second or so. */
 void unwind_publisher_tick(struct unwind_publisher *u);
-/* Every minute or so: drops unused numbers. @check: also withdraws processes that are no longer in
- * /proc and had no unwind_publisher_exit(). */
+/* Every minute or so: drops unused executable numbers. @check: also withdraws processes that are no
+ * longer in /proc and had no unwind_publisher_exit(). */
 void unwind_publisher_sweep(struct unwind_publisher *u, bool check);
 
 /* Count of wanted tables that are not in place. */

@@ -9,14 +9,15 @@
  * Each step finds the row of the pc (table.bpf.h) and follows its rule (shared/unwind.h). A row
  * covers code addresses up to the next row. A return address may already belong to the next row,
  * even to another function, so the lookup uses the byte before. Only an interrupted pc is looked up
- * unchanged: in the innermost frame and right outside a signal frame. All stored pcs but the
- * innermost are one behind the looked-up address, so that readers treat them alike.
+ * unchanged: in the innermost frame (except in x86-64's system calls, where the pc is behind
+ * the instruction) and right outside a signal frame. The innermost frame is stored as looked up,
+ * and all others one byte higher, so that readers treat these alike.
  *
  * Registers other than pc, sp and fp are known in the innermost frame and right outside a signal
- * frame, which holds all registers. Nearly no row needs them elsewhere. One frame further out, a
- * row may need a caller-saved register. The caller then knows that the callee keeps the register
- * (OpenSSL's AES-GCM keeps the CFA in rax and calls its own routines). The walk uses the old value
- * of the register, but only if the result leads to code.
+ * frame, which holds all registers. Nearly no row needs other registers elsewhere. One frame
+ * further out, a row may need a caller-saved register: the caller knows that its callee keeps the
+ * register (OpenSSL's AES-GCM keeps the CFA in rax and calls its own routines). The walk then uses
+ * the old value of the register, but only if the result leads to code.
  *
  * Without a row (a process or an image not known yet, code made at run time, assembly without
  * description), the walk tries the frame pointer. Code built with frame pointers keeps,
@@ -67,12 +68,12 @@
  * hint. */
 #define WALK_PC_LIMIT	 0x1000000000000ull
 
-/* Steps of one program, native and of a runtime, and the number of such programs in a row. The
- * frame above the limit is one step, too. */
+/* Steps of one part of a walk, native and of a runtime, and the parts of a walk. The step to the
+ * frame above the limit counts, too. */
 #define WALK_STEPS	16
 #define WALK_PROGRAMS	(SAMPLE_USER_FRAMES_MAX / WALK_STEPS)
 /* The kernel's limit of tail calls (MAX_TAIL_CALL_CNT). Each part of a walk is one tail call, and
- * so is the copy after the last part or before the first. */
+ * so is the stack dump after the last part or before the first. */
 #define WALK_TAIL_CALLS 33
 _Static_assert(WALK_PROGRAMS + 1 <= WALK_TAIL_CALLS, "a walk in parts, whatever its frames are");
 
@@ -104,8 +105,8 @@ struct walk_aside {
 	__u64 sp;      /* the frame is from here ... */
 	__u64 cfa;     /* ... up to here; all ones if not known */
 	__u64 word;    /* the frame's word */
-	struct walk_mark before; /* its word */
-	struct walk_mark after;
+	struct walk_mark before;   /* in front of the word */
+	struct walk_mark after;	   /* behind the word */
 	struct window_place place; /* of struct walk_room's window */
 	__u64 of_runtime[5];	   /* state of the runtime's step */
 	__u64 of_frame[4];	   /* the runtime's frame under way */
@@ -126,7 +127,7 @@ struct walk {
 	__u64 sp;
 	__u64 fp;
 	__u64 back;	  /* 1: pc is a return address, 0: a place of interruption */
-	__u64 regs_known; /* 2: the frame's other registers are known, 1: some may be, see below */
+	__u64 regs_known; /* 2: the frame's other registers are known, 1: see walk_register() */
 	__u64 sp_known;	  /* 0: sp is only a lower bound */
 	__u64 by_fp;	  /* 1: the frame pointer led here */
 	__u64 limit;	  /* frames are below */
@@ -164,8 +165,8 @@ struct walk {
 	struct walk_aside aside; /* of walks with a runtime */
 };
 
-/* Accessors: the descriptor of an executable, NULL for a number out of range only; so many frames
- * more are in it. */
+/* Accessors: the descriptor of an executable, NULL for a number out of range only; adds @n_frames
+ * to the executable's count of frames (table_uses). */
 WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe);
 WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames);
 

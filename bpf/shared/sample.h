@@ -50,7 +50,7 @@ enum sample_stat {
 	SAMPLE_STAT_LEFT_OUT,	   /* of a cgroup without sampling (cgroup_sampling.h) */
 	SAMPLE_STAT_THINNED,	   /* of a cgroup at a lower rate, and not drawn */
 	SAMPLE_STAT_IDLE,	   /* the idle task, if the kernel reports it */
-	SAMPLE_STAT_NO_FRAMES,	   /* kernel thread, and kernel stacks are off */
+	SAMPLE_STAT_NO_FRAMES,	   /* in neither half: kernel thread, and kernel stacks are off */
 	SAMPLE_STAT_MAX,
 };
 
@@ -80,7 +80,7 @@ struct sample_stats {
 #define SAMPLE_FLAG_NO_TABLE   4 /* a pc in an image without its unwind table */
 #define SAMPLE_FLAG_AWAITS     8 /* ... but the table may come soon */
 #define SAMPLE_FLAG_DUMPED \
-	16 /* stack_hash is the id of the stack dump with this stack (stack_dump.h) */
+	16 /* off-CPU: stack_hash is the id of this wait's stack dump (stack_dump.h) */
 
 struct sample_key {
 	__u64 start_boottime_ns; /* of the thread group's leader */
@@ -99,9 +99,9 @@ _Static_assert(__builtin_offsetof(struct sample_key, flags) == 46, "no padding: 
 #define SAMPLE_ONE (1u << 16)
 
 struct sample_head {
-	__u64 count;
-	__u64 total;   /* sum of weights. Off-CPU: ns of waiting. On-CPU: the samples' weights,
-			* SAMPLE_ONE each if all are taken (cgroup_sampling.h) */
+	__u64 count; /* On-CPU: samples. Off-CPU: switches, chosen or represented */
+	__u64 total; /* Off-CPU: ns of waiting, for all these switches. On-CPU: weights, SAMPLE_ONE
+		      * a sample without thinning (cgroup_sampling.h) */
 	char comm[16]; /* of the leader, when this stack was first seen */
 	__u16 n_kernel;
 	__u16 n_user; /* words of the user half */
@@ -112,9 +112,10 @@ struct sample_head {
 /* Kernel pcs first, then the words of the user half (frame.h), each innermost first. The slots
  * behind them are undefined.
  *
- * The innermost user pc is in the task's current instruction. All others are return addresses or,
- * for a place interrupted by a signal and for the trampoline of its handler, pc + 1. Subtract one
- * from each to get an address in the instruction being executed, or to be executed next.
+ * The innermost user pc is in the task's current instruction (in a system call on arm64: at the
+ * next). All others are return addresses or, for a place interrupted by a signal and for the
+ * trampoline of its handler, pc + 1. Subtract one from each to get an address in the instruction
+ * being executed, or to be executed next.
  */
 struct sample_small {
 	struct sample_head head;

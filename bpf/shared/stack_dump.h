@@ -12,7 +12,8 @@
  *
  * An off-CPU wait is in both. The dump goes into the ring at the start of the wait, with an id. The
  * entry in the stack maps follows at the end, with the id and the time. This entry also has the
- * stack by frame pointers, as the fallback for a lost dump. The agent joins the two by the id.
+ * kernel's own walk, by frame pointers where a table is missing: the fallback for a lost dump. The
+ * agent joins the two by the id.
  */
 
 #include "lib/regs_arch.bpf.h"
@@ -85,7 +86,7 @@ struct stack_dump_head {
 	__u32 kind;	 /* enum stack_dump_kind */
 	__u32 n_excerpt; /* bytes, a multiple of 8 */
 	__u32 runtime;	 /* enum frame_runtime of the excerpt; FRAME_RUNTIME_NONE: there is none */
-	struct exe_key exe; /* of a process that the walker does not know; else zeros */
+	struct exe_key exe; /* of a dump before the walk: of an unknown process, or names; else 0 */
 	/* of each piece: its distance from @at, in pieces. Ascending from 0, without gaps if no
 	 * page is absent */
 	__u16 pieces[STACK_DUMP_PIECES];
