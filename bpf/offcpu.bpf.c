@@ -76,6 +76,13 @@ struct {
 	__uint(value_size, OFF_CPU_BYTES(SAMPLE_LARGE_FRAMES));
 } off_cpu_large SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__uint(value_size, OFF_CPU_BYTES(SAMPLE_DEEP_FRAMES));
+} off_cpu_deep SEC(".maps");
+
 /* Number of threads off the CPU, by the low bits of their ids. Nearly always 0, and then the
  * returning thread needs no lookup. */
 struct {
@@ -101,22 +108,23 @@ static __always_inline struct stack *offcpu_stack(void)
 
 /* ---------------------------------------------------------------- coming back */
 
-/* Copy the kept stack of @tid into @s. */
-static __always_inline int offcpu_recall(__u32 tid, struct stack *s)
+/* Copy the stack of @tid that @map keeps into @s. */
+static __always_inline int offcpu_recall_from(void *map, __u32 bytes, __u32 tid, struct stack *s)
 {
-	void *off_cpu = bpf_map_lookup_elem(&off_cpu_small, &tid);
+	void *off_cpu = bpf_map_lookup_elem(map, &tid);
 
-	if (off_cpu) {
-		bpf_probe_read_kernel(&s->key, OFF_CPU_BYTES(SAMPLE_SMALL_FRAMES), off_cpu);
-		bpf_map_delete_elem(&off_cpu_small, &tid);
-		return 1;
-	}
-	off_cpu = bpf_map_lookup_elem(&off_cpu_large, &tid);
 	if (!off_cpu)
 		return 0;
-	bpf_probe_read_kernel(&s->key, OFF_CPU_BYTES(SAMPLE_LARGE_FRAMES), off_cpu);
-	bpf_map_delete_elem(&off_cpu_large, &tid);
+	bpf_probe_read_kernel(&s->key, bytes, off_cpu);
+	bpf_map_delete_elem(map, &tid);
 	return 1;
+}
+
+static __always_inline int offcpu_recall(__u32 tid, struct stack *s)
+{
+	return offcpu_recall_from(&off_cpu_small, OFF_CPU_BYTES(SAMPLE_SMALL_FRAMES), tid, s) ||
+	       offcpu_recall_from(&off_cpu_large, OFF_CPU_BYTES(SAMPLE_LARGE_FRAMES), tid, s) ||
+	       offcpu_recall_from(&off_cpu_deep, OFF_CPU_BYTES(SAMPLE_DEEP_FRAMES), tid, s);
 }
 
 static __always_inline void offcpu_arrive(__u32 tid)
@@ -186,10 +194,13 @@ static __always_inline void offcpu_keep(struct stack *s, __u32 tid)
 	if (!count)
 		return;
 	s->value.head.total = bpf_ktime_get_ns();
+	/* A full map leaves its stacks to the next class. */
 	if (n <= SAMPLE_SMALL_FRAMES)
 		r = (int)bpf_map_update_elem(&off_cpu_small, &tid, &s->key, BPF_ANY);
-	if (r)
+	if (r && n <= SAMPLE_LARGE_FRAMES)
 		r = (int)bpf_map_update_elem(&off_cpu_large, &tid, &s->key, BPF_ANY);
+	if (r)
+		r = (int)bpf_map_update_elem(&off_cpu_deep, &tid, &s->key, BPF_ANY);
 	if (r)
 		stack_count(&offcpu_stats, SAMPLE_STAT_LOST_FULL);
 	else

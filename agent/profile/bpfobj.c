@@ -264,6 +264,7 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		{skel->maps.offcpu_deep_1, off->deep},
 		{skel->maps.off_cpu_small, off->small},
 		{skel->maps.off_cpu_large, off->large},
+		{skel->maps.off_cpu_deep, off_one * OFF_CPU_DEEP},
 		{skel->maps.off_cpu_counts, off_one * OFF_CPU_SLOTS},
 		{skel->maps.offcpu_rooms, off_one * opts->n_cpus},
 		{skel->maps.offcpu_stats, off_one},

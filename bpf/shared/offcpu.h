@@ -22,6 +22,10 @@ struct offcpu_plan {
 	__u32 pass[OFFCPU_PLAN_DRAWS]; /* switches to skip, all equally likely */
 };
 
+/* Threads with more than SAMPLE_LARGE_FRAMES words that are off the CPU at once; together they take
+ * as much memory as the large class. Reached: the waits of further ones are lost_full. */
+#define OFF_CPU_DEEP 128
+
 /* Counters of threads off the CPU. */
 #define OFF_CPU_SLOTS 16384
 

@@ -45,6 +45,7 @@ struct bench {
 	uint64_t count;
 	uint64_t with_kernel;
 	uint64_t others;
+	size_t n_waiting; /* least number of frames of a wait in the section */
 };
 
 static struct bench bench;
@@ -54,7 +55,7 @@ static struct bench bench;
 /* Bounds of the section, defined by the linker. */
 extern const char __start_waiting[], __stop_waiting[];
 
-enum wait_kind { WAIT_SLEEP, WAIT_PIPE, WAIT_FUTEX, WAIT_MOVED, WAIT_DISK };
+enum wait_kind { WAIT_SLEEP, WAIT_DEEP, WAIT_PIPE, WAIT_FUTEX, WAIT_MOVED, WAIT_DISK };
 
 /* The child's own measurements. */
 struct waited {
@@ -95,6 +96,7 @@ static NOIPA void wait_once(enum wait_kind kind, int fd, uint64_t ns)
 
 	switch (kind) {
 	case WAIT_SLEEP:
+	case WAIT_DEEP:
 	case WAIT_MOVED:
 		syscall(SYS_nanosleep, &t, NULL);
 		break;
@@ -124,6 +126,57 @@ wait_often(enum wait_kind kind, int fd, uint64_t n, uint64_t ns, struct waited *
 		ret->ns += nsec_monotonic() - start - cpu;
 		ret->n++;
 	}
+}
+
+/* Depth of a wait: more words than the large class has. */
+#define DEPTH (SAMPLE_LARGE_FRAMES + 140)
+
+static NOIPA __attribute__((section("waiting"))) void wait_below(unsigned int depth,
+								 enum wait_kind kind, int fd,
+								 uint64_t n, uint64_t ns,
+								 struct waited *ret)
+{
+	if (depth)
+		wait_below(depth - 1, kind, fd, n, ns, ret);
+	else
+		wait_often(kind, fd, n, ns, ret);
+	__asm__ volatile(""); /* the call above is no jump */
+}
+
+/* The BPF programs have a record a CPU. */
+static void share_a_cpu(void)
+{
+	cpu_set_t all, one;
+	size_t cpu = 0;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	while (!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+/* As deep, in no section: its frames in the child's stacks would be wrong. */
+static NOIPA void other_below(unsigned int depth, uint64_t ns)
+{
+	if (depth)
+		other_below(depth - 1, ns);
+	else
+		wait_once(WAIT_SLEEP, -1, ns);
+	__asm__ volatile("");
+}
+
+static pid_t start_other(uint64_t ns)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	share_a_cpu();
+	for (;;)
+		other_below(DEPTH, ns);
 }
 
 static bool in_waiting(uint64_t pc)
@@ -180,24 +233,32 @@ static struct waited let_wait(struct bench *b, enum wait_kind kind, uint64_t n, 
 {
 	struct waited waited = {0};
 	int bytes[2], answer[2];
-	pid_t writer;
+	pid_t writer, other;
 
 	assert_int_equal(pipe(bytes), 0);
 	assert_int_equal(pipe(answer), 0);
 	b->child = fork();
 	if (b->child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		wait_often(kind, kind == WAIT_DISK ? disk_file() : bytes[0], n, ns, &waited);
+		if (kind == WAIT_DEEP)
+			share_a_cpu();
+		wait_below(kind == WAIT_DEEP ? DEPTH : 0, kind,
+			   kind == WAIT_DISK ? disk_file() : bytes[0], n, ns, &waited);
 		waited.ready_ns = ready_ns();
 		_exit(write(answer[1], &waited, sizeof(waited)) != sizeof(waited));
 	}
 	writer = kind == WAIT_PIPE ? start_writer(bytes[1], n, ns) : 0;
+	other = kind == WAIT_DEEP ? start_other(ns / 3) : 0;
 	if (kind == WAIT_MOVED)
 		move_about(b->child, answer[0]);
 	assert_int_equal(read(answer[0], &waited, sizeof(waited)), sizeof(waited));
 	assert_int_equal(waitpid(b->child, NULL, 0), b->child);
 	if (writer)
 		assert_int_equal(waitpid(writer, NULL, 0), writer);
+	if (other) {
+		kill(other, SIGKILL);
+		assert_int_equal(waitpid(other, NULL, 0), other);
+	}
 	for (int i = 0; i < 2; i++) {
 		close(bytes[i]);
 		close(answer[i]);
@@ -216,15 +277,16 @@ static void take_cpu(void *ctx, const struct sample *s)
 static void take(void *ctx, const struct sample *s)
 {
 	struct bench *b = ctx;
-	bool waiting = false;
+	size_t waiting = 0;
 
 	assert_true(s->total > 0);
 	for (size_t i = 0; i < s->n_user; i++)
-		waiting |= in_waiting(s->user[i]);
+		waiting += in_waiting(s->user[i]);
 	if (s->pid.pid != (uint64_t)b->child || !waiting) {
 		b->others += s->count;
 		return;
 	}
+	b->n_waiting = b->count && b->n_waiting < waiting ? b->n_waiting : waiting;
 	b->total_ns += s->total;
 	b->count += s->count;
 	if (s->n_kernel)
@@ -294,6 +356,7 @@ struct row {
  * sixth: only the order of magnitude is checked. */
 static const struct row rows[] = {
 	{"sleep, all", WAIT_SLEEP, 1, 100, 4 * NSEC_PER_MSEC, 5},
+	{"sleep below many calls, all", WAIT_DEEP, 1, 100, 4 * NSEC_PER_MSEC, 5},
 	{"pipe, all", WAIT_PIPE, 1, 100, 4 * NSEC_PER_MSEC, 5},
 	{"futex, all", WAIT_FUTEX, 1, 100, 4 * NSEC_PER_MSEC, 5},
 	{"sleep, moved to another CPU, all", WAIT_MOVED, 1, 100, 4 * NSEC_PER_MSEC, 5},
@@ -345,6 +408,7 @@ static bool try_row(struct bench *b, const struct row *row)
 	else if (row->kind != WAIT_DISK) /* several waits, or none */
 		assert_count(b->count, waited.n, row->tolerance);
 	assert_int_equal(b->with_kernel, b->count);
+	assert_int_equal(b->n_waiting, 2 + (row->kind == WAIT_DEEP ? DEPTH : 0));
 	return enough;
 }
 
