@@ -15,10 +15,12 @@
  * Opening a device or a FIFO can have effects. So an O_PATH descriptor comes first, and only a
  * regular file is opened, through the agent's own /proc/self/fd, a path without other targets.
  *
- * The numbers in maps are not compared with fstat()'s, because overlayfs and btrfs show different
- * numbers. For an ended process the first two ways are closed. A file found by path is then
- * accepted only if the numbers agree with fstat(), or with the kernel's view of a mapping of the
- * agent's own.
+ * The process may have another file at the path by now, or a name that maps shows otherwise: maps
+ * escapes a newline, and not the four characters of the escape. The file becomes an image that is
+ * named by the mapping's device and inode, also for other processes. So a file found by path is
+ * accepted only if the numbers agree with fstat(), or, as overlayfs and btrfs show different
+ *numbers there, with the kernel's view of a mapping of the agent's own. For an ended process the
+ *first two ways are closed.
  */
 #include "procmap/mapped.h"
 
@@ -117,32 +119,6 @@ static int find_path(const struct root *proc, uint64_t pid, const struct maps_en
 	return 0;
 }
 
-int mapped_find(const struct root *proc, uint64_t pid, const struct maps_entry *entry, int *ret_fd)
-{
-	_cleanup_(close_fdp) int fd = -1;
-	struct stat st;
-	char name[96];
-	int r, first;
-
-	snprintf(name, sizeof(name), "%" PRIu64 "/map_files/%" PRIx64 "-%" PRIx64, pid,
-		 entry->start, entry->limit);
-	r = first = find_link(proc, name, entry, &fd);
-	if (r > 0) {
-		snprintf(name, sizeof(name), "%" PRIu64 "/exe", pid);
-		r = find_link(proc, name, entry, &fd);
-	}
-	if (r > 0)
-		r = find_path(proc, pid, entry, &fd);
-	if (r)
-		return r > 0 && first == MAPPED_DENIED ? first : r;
-	if (fstat(fd, &st) < 0)
-		return outcome_of_errno(errno);
-	if (!S_ISREG(st.st_mode))
-		return MAPPED_NOT_FILE;
-	*ret_fd = take_fd(fd);
-	return 0;
-}
-
 /* The kernel's view of the agent's own mapping at @at. */
 static bool find_own(const struct root *proc, const void *at, struct maps_entry *ret)
 {
@@ -204,6 +180,32 @@ int mapped_find_below(const struct root *proc, uint64_t pid, const struct maps_e
 		return MAPPED_NOT_FILE;
 	if (!is_file_of(proc, fd, &st, entry))
 		return MAPPED_GONE;
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
+int mapped_find(const struct root *proc, uint64_t pid, const struct maps_entry *entry, int *ret_fd)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	struct stat st;
+	char name[96];
+	int r, first;
+
+	snprintf(name, sizeof(name), "%" PRIu64 "/map_files/%" PRIx64 "-%" PRIx64, pid,
+		 entry->start, entry->limit);
+	r = first = find_link(proc, name, entry, &fd);
+	if (r > 0) {
+		snprintf(name, sizeof(name), "%" PRIu64 "/exe", pid);
+		r = find_link(proc, name, entry, &fd);
+	}
+	if (r > 0)
+		r = mapped_find_below(proc, pid, entry, &fd);
+	if (r)
+		return r > 0 && first == MAPPED_DENIED ? first : r;
+	if (fstat(fd, &st) < 0)
+		return outcome_of_errno(errno);
+	if (!S_ISREG(st.st_mode))
+		return MAPPED_NOT_FILE;
 	*ret_fd = take_fd(fd);
 	return 0;
 }

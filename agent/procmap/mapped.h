@@ -25,8 +25,8 @@ enum mapped_outcome {
  * Return: 0; an outcome; -errno. A regular file on 0.
  */
 int mapped_find(const struct root *proc, uint64_t pid, const struct maps_entry *entry, int *ret_fd);
-/* The same for a mapping of an ended process: by its path, below the root of the living process
- * @pid. The file must have the entry's device and inode, as the kernel shows these. */
+/* By the path alone, below the root of the living process @pid: for a mapping of an ended process.
+ * The file must have the entry's device and inode, as the kernel shows these. */
 int mapped_find_below(const struct root *proc, uint64_t pid, const struct maps_entry *entry,
 		      int *ret_fd);
 /* Opens the result of mapped_find() for reading. @path_fd stays the caller's. */

@@ -29,7 +29,8 @@ static int setup(void **state)
 	assert_int_equal(setenv("D", dir, 1), 0);
 	run("mkdir -p $D/7/root/lib $D/7/root/etc $D/8 $D/outside && cd $D/7/root && "
 	    "echo outside > $D/outside/secret && echo inside > lib/file && "
-	    "echo inside > 'lib/a b' && mkfifo lib/fifo && ln -s file lib/near && "
+	    "ln lib/file 'lib/a b' && printf 'other\n' > 'lib/a\nb' && "
+	    "echo inside > 'lib/a\\012b' && mkfifo lib/fifo && ln -s file lib/near && "
 	    "ln -s /lib/file lib/absolute && ln -s /etc/passwd lib/passwd && "
 	    "ln -s ../../../../../../../../etc/passwd lib/climb && ln -s loop lib/loop && "
 	    "ln -s $D/outside/secret lib/secret && ln -s /proc/self/exe lib/magic && "
@@ -80,6 +81,19 @@ static const struct row rows[] = {
 	{"no process", 9, "/lib/file", 0, MAPPED_GONE, NULL},
 };
 
+/* Of a mapping of the file at @path below the root of process 7, if there is one. */
+static void set_numbers(struct maps_entry *e, const char *path)
+{
+	char below[256];
+	struct stat st;
+
+	snprintf(below, sizeof(below), "%s/7/root%s", dir, path);
+	if (stat(below, &st))
+		return;
+	e->device = st.st_dev;
+	e->inode = st.st_ino;
+}
+
 static void test_rows(void **state)
 {
 	for (size_t i = 0; i < array_size(rows); i++) {
@@ -89,6 +103,8 @@ static void test_rows(void **state)
 		char content[32] = "";
 
 		row_begin(rows[i].name);
+		/* refused for its way, though it leads to the mapped file */
+		set_numbers(&e, rows[i].want ? rows[i].path : "/lib/file");
 		e.path = strdup(rows[i].path);
 		assert_non_null(e.path);
 		assert_int_equal(mapped_find(*state, rows[i].pid, &e, &path_fd), rows[i].want);
@@ -104,6 +120,23 @@ static void test_rows(void **state)
 		close(fd);
 		close(path_fd);
 	}
+}
+
+/* The path leads to another file than the mapping's. */
+static void test_other_file(void **state)
+{
+	char path[] = "/lib/near", escaped[] = "/lib/a\nb"; /* as maps_parse() reads "\\012" */
+	struct maps_entry e = {.start = 0x1000, .limit = 0x2000, .path = path};
+	int fd = -1;
+
+	set_numbers(&e, "/etc");
+	assert_int_equal(mapped_find(*state, 7, &e, &fd), MAPPED_GONE);
+	e.path = escaped;
+	set_numbers(&e, "/lib/a\\012b");
+	assert_int_equal(mapped_find(*state, 7, &e, &fd), MAPPED_GONE);
+	set_numbers(&e, escaped);
+	assert_int_equal(mapped_find(*state, 7, &e, &fd), 0);
+	close(fd);
 }
 
 /* The exe link serves the mapping with the same path, deleted or not. */
@@ -158,6 +191,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_other_file),
 		cmocka_unit_test(test_exe),
 		cmocka_unit_test(test_below),
 	};
