@@ -14,7 +14,7 @@
 #include "elf/elffile.h"
 #include "procmap/mapped.h"
 
-/* Files remembered, 150 bytes each and 500 more for Go's. Reached: a file is read anew for each
+/* Files remembered, 150 bytes each and 850 more for Go's. Reached: a file is read anew for each
  * process. */
 #define GOIMAGES_MAX 16384
 

@@ -90,8 +90,8 @@ _Static_assert(sizeof(struct python_process) == 168, "value of the map of Python
  * id, which proves it.
  */
 
-/* Programs with CPython, 256 bytes of kernel memory each. Reached: all are forgotten, and learnt
- * again. */
+/* Programs with CPython, 256 bytes of kernel memory each. Reached: the owner's oldest program, or
+ * the oldest of all, is forgotten, and learnt again. */
 #define PYTHON_EXES_MAX	      1024
 /* Candidates. Reached: a process with another place has native frames until the agent reads it. */
 #define PYTHON_WAYS_MAX	      6
