@@ -95,6 +95,7 @@ struct pid_slot {
 
 struct process_history {
 	struct pid_slot *pids;
+	struct pid_slot *last; /* found by find_pid(); NULL: none */
 	struct history_record_file *files;
 	struct history_list all;
 	struct history_list ended;
@@ -171,11 +172,16 @@ static void file_put(struct process_history *history, struct history_record_file
 
 /* ---------------------------------------------------------------- lives */
 
-static struct pid_slot *find_pid(const struct process_history *history, uint32_t pid)
+/* The events of a process come one after another: an exec and its mappings. */
+static struct pid_slot *find_pid(struct process_history *history, uint32_t pid)
 {
 	struct pid_slot *slot;
 
+	if (history->last && history->last->pid == pid)
+		return history->last;
 	HASH_FIND(hh, history->pids, &pid, sizeof(pid), slot);
+	if (slot)
+		history->last = slot;
 	return slot;
 }
 
@@ -199,6 +205,8 @@ static void unlink_record(struct process_history *history, struct history_record
 		slot->dropped_ns = record->birth_ns;
 	if (!slot->newest) {
 		HASH_DEL(history->pids, slot);
+		if (history->last == slot)
+			history->last = NULL;
 		free(slot);
 	}
 }
@@ -489,8 +497,8 @@ static bool was_there(const struct history_record *record, uint64_t start_ns)
 	       (!record->exit_ns || start_ns <= record->exit_ns);
 }
 
-const struct history_record *process_history_find(const struct process_history *history,
-						  uint64_t pid, uint64_t start_ns)
+const struct history_record *process_history_find(struct process_history *history, uint64_t pid,
+						  uint64_t start_ns)
 {
 	const struct pid_slot *slot = pid <= UINT32_MAX ? find_pid(history, (uint32_t)pid) : NULL;
 	const struct history_record *best = NULL;
@@ -504,8 +512,8 @@ const struct history_record *process_history_find(const struct process_history *
 	return best;
 }
 
-const struct history_record *process_history_find_at(const struct process_history *history,
-						     uint64_t pid, uint64_t time_ns)
+const struct history_record *process_history_find_at(struct process_history *history, uint64_t pid,
+						     uint64_t time_ns)
 {
 	const struct history_record *record = process_history_find(history, pid, 0);
 

@@ -76,13 +76,13 @@ void process_history_sweep(struct process_history *history, uint64_t now_ns);
  *
  * Return: borrowed until the next process_history_add() or process_history_sweep(), or NULL.
  */
-const struct history_record *process_history_find(const struct process_history *history,
-						  uint64_t pid, uint64_t start_ns);
+const struct history_record *process_history_find(struct process_history *history, uint64_t pid,
+						  uint64_t start_ns);
 
 /* The record of the process with @pid at @time_ns. If that process ended before, the last one
  * before @time_ns. */
-const struct history_record *process_history_find_at(const struct process_history *history,
-						     uint64_t pid, uint64_t time_ns);
+const struct history_record *process_history_find_at(struct process_history *history, uint64_t pid,
+						     uint64_t time_ns);
 
 /* The number of the current or last program. */
 uint32_t history_record_program(const struct history_record *record);

@@ -24,9 +24,15 @@
 #define SUBPAGES (TABLE_PAGE_BYTES / TABLE_SUBPAGE_BYTES)
 _Static_assert(SUBPAGES == 64, "a page's sub-pages are one word of bits");
 
+/* Pages mapped at once for a view: the kernel maps each of them, used or not, and a walk reads a
+ * few pages of an image. */
+#define VIEW_PAGES 16
+#define VIEWS	   (TABLE_SLAB_PAGES / VIEW_PAGES)
+
 struct slab {
 	enum page_pool_kind kind;
-	struct table_page *mem; /* once requested; PAGE_POOL_IMAGES: for a view */
+	struct table_page *mem;		 /* PAGE_POOL_MAPPINGS: once requested */
+	struct table_page *views[VIEWS]; /* PAGE_POOL_IMAGES: each once requested, for a view */
 	uint64_t used[WORDS];
 	uint64_t *subpages; /* of shared pages, by page; NULL if there never was a shared page */
 };
@@ -67,14 +73,25 @@ int page_pool_new(const struct page_pool_slabs *slabs, uint32_t n_slabs, struct 
 	return 0;
 }
 
+static struct table_page *map_slab(struct page_pool *pool, uint32_t number)
+{
+	return pool->source.map(pool->source.ctx, number, 0, TABLE_SLAB_PAGES);
+}
+
+static void unmap_slab(struct page_pool *pool, struct table_page *mem)
+{
+	if (mem)
+		pool->source.unmap(pool->source.ctx, mem, TABLE_SLAB_PAGES);
+}
+
 void page_pool_free(struct page_pool *pool)
 {
 	if (!pool)
 		return;
 	page_pool_settle(pool);
+	page_pool_unview(pool);
 	for (uint32_t i = 0; i < pool->n; i++) {
-		if (pool->slabs[i].mem)
-			pool->source.unmap(pool->source.ctx, i, pool->slabs[i].mem);
+		unmap_slab(pool, pool->slabs[i].mem);
 		free(pool->slabs[i].subpages);
 	}
 	free(pool->slabs);
@@ -285,25 +302,36 @@ struct table_page *page_pool_at(struct page_pool *pool, uint32_t number)
 	struct slab *slab = &pool->slabs[number / TABLE_SLAB_PAGES];
 
 	if (!slab->mem)
-		slab->mem = pool->source.map(pool->source.ctx, number / TABLE_SLAB_PAGES);
+		slab->mem = map_slab(pool, number / TABLE_SLAB_PAGES);
 	return slab->mem ? &slab->mem[number % TABLE_SLAB_PAGES] : NULL;
 }
 
 const struct table_page *page_pool_view(struct page_pool *pool, uint32_t number)
 {
-	return number / TABLE_SLAB_PAGES < pool->n ? page_pool_at(pool, number) : NULL;
+	uint32_t page = number % TABLE_SLAB_PAGES;
+	struct table_page **view;
+
+	if (number / TABLE_SLAB_PAGES >= pool->n)
+		return NULL;
+	if (pool->slabs[number / TABLE_SLAB_PAGES].kind != PAGE_POOL_IMAGES)
+		return page_pool_at(pool, number);
+	view = &pool->slabs[number / TABLE_SLAB_PAGES].views[page / VIEW_PAGES];
+	if (!*view)
+		*view = pool->source.map(pool->source.ctx, number / TABLE_SLAB_PAGES,
+					 page - page % VIEW_PAGES, VIEW_PAGES);
+	return *view ? *view + page % VIEW_PAGES : NULL;
 }
 
 void page_pool_unview(struct page_pool *pool)
 {
-	for (uint32_t i = 0; i < pool->n; i++) {
-		struct slab *slab = &pool->slabs[i];
+	for (uint32_t i = 0; i < pool->n; i++)
+		for (uint32_t k = 0; k < VIEWS; k++) {
+			struct table_page **view = &pool->slabs[i].views[k];
 
-		if (!slab->mem || slab->kind != PAGE_POOL_IMAGES)
-			continue;
-		pool->source.unmap(pool->source.ctx, i, slab->mem);
-		slab->mem = NULL;
-	}
+			if (*view)
+				pool->source.unmap(pool->source.ctx, *view, VIEW_PAGES);
+			*view = NULL;
+		}
 }
 
 /* A slab stays mapped while tables are written to it in succession. The kernel maps all pages of a
@@ -320,19 +348,16 @@ static struct table_page *open_slab(struct page_pool *pool, uint32_t number)
 	}
 	if (o->mem && o->number == number)
 		return o->mem;
-	if (o->mem)
-		pool->source.unmap(pool->source.ctx, o->number, o->mem);
+	unmap_slab(pool, o->mem);
 	o->number = number;
-	o->mem = pool->source.map(pool->source.ctx, number);
+	o->mem = map_slab(pool, number);
 	return o->mem;
 }
 
 void page_pool_settle(struct page_pool *pool)
 {
 	for (size_t i = 0; i < array_size(pool->open); i++) {
-		if (pool->open[i].mem)
-			pool->source.unmap(pool->source.ctx, pool->open[i].number,
-					   pool->open[i].mem);
+		unmap_slab(pool, pool->open[i].mem);
 		pool->open[i].mem = NULL;
 	}
 }

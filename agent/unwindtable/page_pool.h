@@ -26,14 +26,14 @@ enum page_pool_outcome {
  * struct page_pool_slabs - source of slabs
  * @make:  make slab @number, all zeros, and show it to the walkers; 0, -errno, or PAGE_POOL_LATER:
  *         the slab is being made, and page_pool_made() reports the end. One slab at a time
- * @map:   its TABLE_SLAB_PAGES pages, writable; NULL on a failure
- * @unmap: ends the use of @map
+ * @map:   @n of its pages from @first on, writable; NULL on a failure
+ * @unmap: ends the use of the @n pages at @mem
  */
 struct page_pool_slabs {
 	void *ctx;
 	int (*make)(void *ctx, uint32_t number);
-	struct table_page *(*map)(void *ctx, uint32_t number);
-	void (*unmap)(void *ctx, uint32_t number, struct table_page *mem);
+	struct table_page *(*map)(void *ctx, uint32_t number, uint32_t first, uint32_t n);
+	void (*unmap)(void *ctx, struct table_page *mem, uint32_t n);
 };
 
 /* Each kind has its own slabs. Table images cannot take all slabs. */
@@ -73,7 +73,7 @@ struct table_page *page_pool_at(struct page_pool *pool, uint32_t number);
 int page_pool_write(struct page_pool *pool, uint64_t address, const void *data, size_t n);
 
 /* A read-only page as the walkers have it, until page_pool_unview(). NULL if the page does not
- * exist, or its slab cannot be mapped. */
+ * exist, or cannot be mapped. */
 const struct table_page *page_pool_view(struct page_pool *pool, uint32_t number);
 void page_pool_unview(struct page_pool *pool);
 

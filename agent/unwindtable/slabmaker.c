@@ -45,18 +45,18 @@ static int make(void *ctx, uint32_t number)
 	return worker_submit(m->worker, &m->work) ? -EBUSY : PAGE_POOL_LATER;
 }
 
-static struct table_page *map(void *ctx, uint32_t number)
+static struct table_page *map(void *ctx, uint32_t number, uint32_t first, uint32_t n)
 {
 	struct slabmaker *m = ctx;
 
-	return m->opts.slabs.map(m->opts.slabs.ctx, number);
+	return m->opts.slabs.map(m->opts.slabs.ctx, number, first, n);
 }
 
-static void unmap(void *ctx, uint32_t number, struct table_page *mem)
+static void unmap(void *ctx, struct table_page *mem, uint32_t n)
 {
 	struct slabmaker *m = ctx;
 
-	m->opts.slabs.unmap(m->opts.slabs.ctx, number, mem);
+	m->opts.slabs.unmap(m->opts.slabs.ctx, mem, n);
 }
 
 int slabmaker_new(const struct slabmaker_opts *opts, struct slabmaker **ret)

@@ -54,18 +54,19 @@ static int make_slab(void *ctx, uint32_t number)
 	return 0;
 }
 
-static struct table_page *map_slab(void *ctx, uint32_t number)
+static struct table_page *map_pages(void *ctx, uint32_t number, uint32_t first, uint32_t n)
 {
 	struct tablemaps *maps = ctx;
-	void *mem = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
-			 maps->slabs[number] - 1, 0);
+	void *mem = mmap(NULL, (size_t)n * TABLE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 maps->slabs[number] - 1, (off_t)first * TABLE_PAGE_BYTES);
 
 	return mem == MAP_FAILED ? NULL : mem;
 }
 
-static void unmap_slab(void *ctx, uint32_t number, struct table_page *mem)
+static void unmap_pages(void *ctx, struct table_page *mem, uint32_t n)
 {
-	munmap(mem, SLAB_BYTES);
+	(void)ctx;
+	munmap(mem, (size_t)n * TABLE_PAGE_BYTES);
 }
 
 int tablemaps_new(const struct tablemaps_fds *fds, struct tablemaps **ret)
@@ -113,7 +114,7 @@ struct tables_memory tablemaps_memory(struct tablemaps *maps)
 		.uses = maps->arrays[USES],
 		.rules = maps->arrays[RULES],
 		.rule_runs = maps->arrays[RULE_RUNS],
-		.slabs = {.ctx = maps, .make = make_slab, .map = map_slab, .unmap = unmap_slab},
+		.slabs = {.ctx = maps, .make = make_slab, .map = map_pages, .unmap = unmap_pages},
 	};
 }
 

@@ -31,18 +31,19 @@ static int make(void *ctx, uint32_t number)
 	return number < SLABS ? 0 : -ENOMEM;
 }
 
-static struct table_page *map(void *ctx, uint32_t number)
+static struct table_page *map(void *ctx, uint32_t number, uint32_t first, uint32_t n)
 {
 	struct usertables *u = ctx;
 
-	return &u->table_pages[(size_t)number * TABLE_SLAB_PAGES];
+	(void)n;
+	return &u->table_pages[(size_t)number * TABLE_SLAB_PAGES + first];
 }
 
-static void unmap(void *ctx, uint32_t number, struct table_page *mem)
+static void unmap(void *ctx, struct table_page *mem, uint32_t n)
 {
 	(void)ctx;
-	(void)number;
 	(void)mem;
+	(void)n;
 }
 
 static int make_table(struct table **ret)

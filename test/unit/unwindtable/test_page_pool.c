@@ -17,6 +17,7 @@ static struct {
 	struct table_page *all;
 	uint32_t n;
 	int mapped;
+	uint32_t mapped_pages;
 	int n_maps; /* ever */
 	int error;  /* of the next slab */
 	bool later; /* page_pool_made() is to be called */
@@ -45,18 +46,21 @@ static void made(struct page_pool *e, int result)
 	page_pool_made(e, result);
 }
 
-static struct table_page *map(void *ctx, uint32_t number)
+static struct table_page *map(void *ctx, uint32_t number, uint32_t first, uint32_t n)
 {
 	assert_true(number < kernel.n);
+	assert_true(n && first + n <= TABLE_SLAB_PAGES);
 	kernel.mapped++;
+	kernel.mapped_pages += n;
 	kernel.n_maps++;
-	return kernel.all + (size_t)number * TABLE_SLAB_PAGES;
+	return kernel.all + (size_t)number * TABLE_SLAB_PAGES + first;
 }
 
-static void unmap(void *ctx, uint32_t number, struct table_page *mem)
+static void unmap(void *ctx, struct table_page *mem, uint32_t n)
 {
-	assert_ptr_equal(mem, kernel.all + (size_t)number * TABLE_SLAB_PAGES);
+	assert_in_range(mem - kernel.all, 0, (uint64_t)kernel.n * TABLE_SLAB_PAGES - n);
 	kernel.mapped--;
+	kernel.mapped_pages -= n;
 }
 
 static struct page_pool *table_pages(uint32_t n_slabs)
@@ -276,6 +280,10 @@ static void test_view(void **state)
 	assert_ptr_equal(page_pool_view(e, table_image + 1), &kernel.all[table_image + 1]);
 	assert_ptr_equal(page_pool_view(e, maps), &kernel.all[maps]);
 	assert_int_equal(kernel.mapped, 2);
+	assert_ptr_equal(page_pool_view(e, TABLE_SLAB_PAGES - 1),
+			 &kernel.all[TABLE_SLAB_PAGES - 1]);
+	assert_int_equal(kernel.mapped, 3);
+	assert_in_range(kernel.mapped_pages, TABLE_SLAB_PAGES + 3, TABLE_SLAB_PAGES * 3 / 2);
 	assert_null(page_pool_view(e, 2 * TABLE_SLAB_PAGES));
 	assert_null(page_pool_view(e, UINT32_MAX));
 	page_pool_unview(e);

@@ -28,18 +28,19 @@ static int make(void *ctx, uint32_t number)
 	return number == 7 ? -ENOMEM : 0;
 }
 
-static struct table_page *map(void *ctx, uint32_t number)
+static struct table_page *map(void *ctx, uint32_t number, uint32_t first, uint32_t n)
 {
 	struct bench *b = ctx;
 
-	return number == 3 ? &b->table_page : NULL;
+	return number == 3 && first == 16 && n == 8 ? &b->table_page : NULL;
 }
 
-static void unmap(void *ctx, uint32_t number, struct table_page *mem)
+static void unmap(void *ctx, struct table_page *mem, uint32_t n)
 {
 	struct bench *b = ctx;
 
 	assert_ptr_equal(mem, &b->table_page);
+	assert_int_equal(n, 8);
 	b->table_page.bytes[0]++;
 }
 
@@ -82,8 +83,8 @@ static void test_made(void **state)
 	assert_int_equal(b.n_made, 2);
 	assert_int_equal(b.result, -ENOMEM);
 	assert_false(pthread_equal(b.thread, pthread_self()));
-	assert_ptr_equal(b.slabs.map(b.slabs.ctx, 3), &b.table_page);
-	b.slabs.unmap(b.slabs.ctx, 3, &b.table_page);
+	assert_ptr_equal(b.slabs.map(b.slabs.ctx, 3, 16, 8), &b.table_page);
+	b.slabs.unmap(b.slabs.ctx, &b.table_page, 8);
 	assert_int_equal(b.table_page.bytes[0], 1);
 	slabmaker_free(b.maker);
 	loop_free(b.loop);

@@ -97,19 +97,20 @@ static int make_slab(void *ctx, uint32_t number)
 	return number ? -ENOMEM : 0;
 }
 
-static struct table_page *map_slab(void *ctx, uint32_t number)
+static struct table_page *map_slab(void *ctx, uint32_t number, uint32_t first, uint32_t n)
 {
 	struct setup *s = ctx;
 
 	(void)number;
-	return s->pages;
+	(void)n;
+	return s->pages + first;
 }
 
-static void unmap_slab(void *ctx, uint32_t number, struct table_page *mem)
+static void unmap_slab(void *ctx, struct table_page *mem, uint32_t n)
 {
 	(void)ctx;
-	(void)number;
 	(void)mem;
+	(void)n;
 }
 
 static struct setup *setup_new(void)

@@ -38,15 +38,19 @@ static int make(void *ctx, uint32_t number)
 	return k->later ? PAGE_POOL_LATER : 0;
 }
 
-static struct table_page *map(void *ctx, uint32_t number)
+static struct table_page *map(void *ctx, uint32_t number, uint32_t first, uint32_t n)
 {
 	struct kernel *k = ctx;
 
-	return &k->table_pages[(size_t)number * TABLE_SLAB_PAGES];
+	(void)n;
+	return &k->table_pages[(size_t)number * TABLE_SLAB_PAGES + first];
 }
 
-static void unmap(void *ctx, uint32_t number, struct table_page *mem)
+static void unmap(void *ctx, struct table_page *mem, uint32_t n)
 {
+	(void)ctx;
+	(void)mem;
+	(void)n;
 }
 
 static struct kernel *kernel(uint64_t budget_bytes)
