@@ -50,13 +50,13 @@
 
 #define CGROUPFS_WALK_WATCHED_NS  (30 * NSEC_PER_SEC)
 #define CGROUPFS_WALK_BLIND_NS	  (3 * NSEC_PER_SEC)
-#define CGROUPFS_WALK_MISS_GAP_NS NSEC_PER_SEC
+#define CGROUPFS_WALK_MISS_GAP_NS NSEC_PER_SEC /* after lost events, too */
 /* Subdirectories that are compared in one step; more are compared one by one. */
 #define CGROUPFS_LEAVES_STEP	  64
 /* After so many refused subdirectories the listing of a directory ends. */
 #define CGROUPFS_LEFT_OUT_ENOUGH  256
 /* Walks use at most a hundredth of a CPU: expensive walks are further apart. A container can make
- * any number of directories, and cause samples in removed ones. */
+ * any number of directories, lose events, and cause samples in removed directories. */
 #define CGROUPFS_WALK_SHARE	  100
 
 static const char *const walk_names[CGROUPFS_WALK_MAX] = {
@@ -81,6 +81,7 @@ struct cgroupfs {
 	struct loop_source *steps; /* NULL: without a loop */
 	struct loop_source *walk_timer;
 	bool walking;
+	bool lost;		  /* events, since the last walk began */
 	enum hierarchy walk_tree; /* the next to be scanned */
 	uint64_t walk_step_ns;	  /* CPU time of this walk so far */
 	uint64_t walked_ns;
@@ -508,6 +509,15 @@ static void walk_begin(struct cgroupfs *fs, enum cgroupfs_walk_reason reason)
 	fs->walk_step_ns = 0;
 	fs->walk_tree = 0;
 	fs->walking = true;
+	fs->lost = false;
+}
+
+static uint64_t next_walk_gap(const struct cgroupfs *fs)
+{
+	if (fs->lost)
+		return walk_gap(fs, CGROUPFS_WALK_MISS_GAP_NS);
+	return walk_gap(fs, !fs->watcher || fs->n_unwatched ? CGROUPFS_WALK_BLIND_NS
+							    : CGROUPFS_WALK_WATCHED_NS);
 }
 
 static void walk_end(struct cgroupfs *fs)
@@ -518,10 +528,7 @@ static void walk_end(struct cgroupfs *fs)
 	fs->last_walk_ns = fs->walk_step_ns;
 	fs->walk_ns += fs->walk_step_ns;
 	if (fs->walk_timer)
-		loop_arm(fs->walk_timer,
-			 walk_gap(fs, !fs->watcher || fs->n_unwatched ? CGROUPFS_WALK_BLIND_NS
-								      : CGROUPFS_WALK_WATCHED_NS),
-			 0);
+		loop_arm(fs->walk_timer, next_walk_gap(fs), 0);
 }
 
 /* After -ENOMEM the table is incomplete; the next walk tries again. */
@@ -667,7 +674,7 @@ static void on_walk_timer(void *ctx)
 	struct cgroupfs *fs = ctx;
 
 	if (!fs->walking)
-		walk_begin(fs, CGROUPFS_WALK_TIMER);
+		walk_begin(fs, fs->lost ? CGROUPFS_WALK_OVERFLOW : CGROUPFS_WALK_TIMER);
 	(void)loop_arm(fs->steps, 0, 0);
 }
 
@@ -712,9 +719,22 @@ static void on_changed(void *ctx, void *data, const char *name)
 		(void)scan_begin(fs, dir, take_fd(fd), false, 0);
 }
 
+/* A walk finds what the events would have told. A container can lose events all the time, so these
+ * walks keep the distance of the others. */
 static void on_lost(void *ctx)
 {
-	walk_begin(ctx, CGROUPFS_WALK_OVERFLOW);
+	struct cgroupfs *fs = ctx;
+	uint64_t gap_ns, since_ns;
+
+	fs->lost = true;
+	if (fs->walking)
+		return; /* its end arms the timer */
+	gap_ns = next_walk_gap(fs);
+	since_ns = nsec_monotonic() - fs->walked_ns;
+	if (since_ns >= gap_ns)
+		walk_begin(fs, CGROUPFS_WALK_OVERFLOW);
+	else
+		(void)loop_arm(fs->walk_timer, gap_ns - since_ns, 0);
 }
 
 static void on_ready(void *ctx)

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/loop.h"
+#include "base/nsec.h"
 #include "base/root.h"
 #include "discovery/cgroupfs.h"
 #include "support/allocfail.h"
@@ -406,6 +407,63 @@ static void test_flood(void **state)
 	tree_deinit(&tree);
 }
 
+/* More events than inotify's queue holds. */
+static void lose_events(int at, unsigned int *number)
+{
+	char name[16];
+
+	for (unsigned int i = 0; i < 20000; i++) {
+		snprintf(name, sizeof(name), "%u", ++*number);
+		assert_int_equal(mkdirat(at, name, 0755), 0);
+		assert_int_equal(unlinkat(at, name, AT_REMOVEDIR), 0);
+	}
+}
+
+struct walks {
+	struct cgroupfs *fs;
+	uint64_t n;
+};
+
+static bool have_walked(void *ctx)
+{
+	const struct walks *walks = ctx;
+
+	return metric(walks->fs, "podprof_cgroup_walks", "overflow") >= walks->n;
+}
+
+/* A container's events are lost again and again. A walk finds the others' directories nevertheless,
+ * a second after the last walk at the earliest. */
+static void test_lost(void **state)
+{
+	unsigned int number = 0;
+	struct cgroupfs *fs;
+	struct loop *loop;
+	struct tree tree;
+	uint64_t other, walked_ns;
+	int at;
+
+	(void)state;
+	tree_init(&tree);
+	tree_mkdir(tree.fd, "docker/" ID1 "/x");
+	assert_int_equal(loop_new(&loop), 0);
+	at = openat(tree.fd, "docker/" ID1, O_DIRECTORY | O_RDONLY);
+	assert_true(at >= 0);
+	fs = open_tree(tree.path, loop, LONG, NULL);
+	walked_ns = nsec_monotonic();
+	for (uint64_t n = 1; n < 3; n++) {
+		lose_events(at, &number);
+		loop_until(loop, have_walked, &(struct walks){fs, n});
+		assert_true(nsec_monotonic() - walked_ns >= n * (NSEC_PER_SEC - NSEC_PER_MSEC));
+	}
+	lose_events(at, &number);
+	other = tree_mkdir(tree.fd, "docker/" ID2);
+	loop_until(loop, is_known, &(struct wanted){fs, other});
+	cgroupfs_free(fs);
+	loop_free(loop);
+	close(at);
+	tree_deinit(&tree);
+}
+
 /* A pending event is read on demand, without a round of the loop. */
 static void test_catch_up(void **state)
 {
@@ -788,15 +846,15 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),	       cmocka_unit_test(test_two_trees),
-		cmocka_unit_test(test_come_and_go),    cmocka_unit_test(test_last_child),
-		cmocka_unit_test(test_rename),	       cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_long_path),      cmocka_unit_test(test_below_one_container),
-		cmocka_unit_test(test_flood),	       cmocka_unit_test(test_catch_up),
-		cmocka_unit_test(test_slices),	       cmocka_unit_test(test_learn),
-		cmocka_unit_test(test_without_memory), cmocka_unit_test(test_node_walk),
-		cmocka_unit_test(test_node_events),    cmocka_unit_test(test_without_watches),
-		cmocka_unit_test(test_node_procs),
+		cmocka_unit_test(test_vectors),		cmocka_unit_test(test_two_trees),
+		cmocka_unit_test(test_come_and_go),	cmocka_unit_test(test_last_child),
+		cmocka_unit_test(test_rename),		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_long_path),	cmocka_unit_test(test_below_one_container),
+		cmocka_unit_test(test_flood),		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_catch_up),	cmocka_unit_test(test_slices),
+		cmocka_unit_test(test_learn),		cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_node_walk),	cmocka_unit_test(test_node_events),
+		cmocka_unit_test(test_without_watches), cmocka_unit_test(test_node_procs),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
