@@ -27,6 +27,8 @@ uint32_t v8_lines_find(const struct v8_lines *lines, uint32_t position)
 {
 	size_t low = 0, high = lines->n;
 
+	if (position < lines->from)
+		return 0;
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
 
@@ -248,6 +250,7 @@ int v8_lines_read(const struct v8_heap *heap, uint64_t script, uint32_t from, ui
 	ret->ends = calloc(V8_LINES_MAX, sizeof(*ret->ends));
 	if (!ret->ends)
 		return -ENOMEM;
+	ret->from = from;
 	r = read_lines(heap, script, from, to, ret);
 	if (r)
 		v8_lines_deinit(ret);

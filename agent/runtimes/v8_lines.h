@@ -19,10 +19,12 @@
 /**
  * struct v8_lines - lines around a function
  * @first: line of the first position asked for; 0: no lines are known
+ * @from:  this position
  * @ends:  positions of the ends of @n lines, this one first; owned
  */
 struct v8_lines {
 	uint32_t first;
+	uint32_t from;
 	uint32_t *ends;
 	size_t n;
 };

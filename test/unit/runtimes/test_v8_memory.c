@@ -466,7 +466,7 @@ static void places(void **state)
 	};
 	static struct v8_place got[V8_PLACES_MAX];
 	uint32_t ends[] = {9, 19};
-	const struct v8_lines lines = {.first = 1, .ends = ends, .n = 2};
+	struct v8_lines lines = {.first = 1, .ends = ends, .n = 2};
 
 	(void)state;
 	for (size_t i = 0; i < array_size(place_rows); i++) {
@@ -478,6 +478,11 @@ static void places(void **state)
 		assert_int_equal(n, place_rows[i].n_places);
 		assert_int_equal(v8_places_find(got, n, place_rows[i].at), place_rows[i].line);
 	}
+	lines.from = 5; /* of a function that begins there */
+	assert_int_equal(v8_lines_find(&lines, 4), 0);
+	assert_int_equal(v8_lines_find(&lines, 5), 1);
+	assert_int_equal(v8_lines_find(&lines, 10), 2);
+	assert_int_equal(v8_lines_find(&lines, 20), 0);
 }
 
 int main(void)
