@@ -475,5 +475,5 @@ void deferred_unwind_collect(void *ctx, struct metric_sink *sink)
 	stack_dumps_collect(du->dumps, sink);
 	metric_by_name(sink, &stacks, "outcome", outcomes, outcome_names, DEFERRED_OUTCOME_MAX);
 	metric_family(sink, &waiting);
-	metric_u64(sink, du->n, NULL, 0);
+	metric_u64(sink, deferred_unwind_pending(du), NULL, 0);
 }

@@ -448,8 +448,8 @@ static void test_lost(void **state)
 	assert_int_equal(loop_new(&loop), 0);
 	at = openat(tree.fd, "docker/" ID1, O_DIRECTORY | O_RDONLY);
 	assert_true(at >= 0);
-	fs = open_tree(tree.path, loop, LONG, NULL);
 	walked_ns = nsec_monotonic();
+	fs = open_tree(tree.path, loop, LONG, NULL);
 	for (uint64_t n = 1; n < 3; n++) {
 		lose_events(at, &number);
 		loop_until(loop, have_walked, &(struct walks){fs, n});
