@@ -142,10 +142,22 @@ static void spool_answered(struct spool *s)
 
 /* ---- profiles that wait for the disk */
 
+/* @pending: first, for pending_free(). @size: of the record. */
+struct unwritten {
+	struct pending pending;
+	uint8_t mask;
+	size_t size;
+};
+
+static struct unwritten *unwritten_of(struct pending *pending)
+{
+	return container_of(pending, struct unwritten, pending);
+}
+
 static void spool_refuse(struct spool *s, struct pending *pending, int outcome)
 {
 	s->profiles[outcome < 0 ? SPOOL_FAILED : outcome]++;
-	s->opts.refused(s->opts.ctx, pending->p, pending->mask);
+	s->opts.refused(s->opts.ctx, pending->p, unwritten_of(pending)->mask);
 	pending_free(pending);
 }
 
@@ -161,18 +173,18 @@ static void spool_changes(struct spool *s, int outcome)
 static int put(struct spool *s, struct queued_profile *p, uint8_t mask)
 {
 	size_t size = spool_profile_size(p->profile, s->opts.n_destinations);
-	struct pending *pending;
+	struct unwritten *unwritten;
 
 	if (s->blocked || s->pending.bytes + p->bytes > s->opts.waiting_bytes)
 		return SPOOL_BLOCKED;
 	if (size > SPOOL_RECORD_MAX || size > s->opts.max_bytes / 4)
 		return SPOOL_TOO_LARGE;
-	pending = malloc(sizeof(*pending));
-	if (!pending)
+	unwritten = malloc(sizeof(*unwritten));
+	if (!unwritten)
 		return SPOOL_FAILED;
-	*pending = (struct pending){.p = p, .mask = mask, .size = size};
+	*unwritten = (struct unwritten){.pending.p = p, .mask = mask, .size = size};
 	p->refs++;
-	pending_push(&s->pending, pending);
+	pending_push(&s->pending, &unwritten->pending);
 	return 0;
 }
 
@@ -278,7 +290,6 @@ struct write_job {
 	uint64_t number;
 	uint64_t off;
 	struct pending_list profiles;
-	size_t n_profiles;
 	uint64_t ids[SPOOL_DESTINATIONS_MAX];
 	unsigned int n_ids;
 	struct spool_ack *acks;
@@ -303,8 +314,8 @@ static int write_batch(struct write_job *job)
 	uint64_t ids[SPOOL_DESTINATIONS_MAX];
 	int r = 0;
 
-	for (const struct pending *at = job->profiles.first; !r && at; at = at->next) {
-		size_t n = ids_of_mask(job, at->mask, ids);
+	for (struct pending *at = job->profiles.first; !r && at; at = at->next) {
+		size_t n = ids_of_mask(job, unwritten_of(at)->mask, ids);
 
 		r = spool_profile_append(&bytes, at->p->profile, at->p->id, ids, n);
 	}
@@ -371,13 +382,16 @@ static void write_index(struct spool *s, struct write_job *job)
 
 	if (!job->written)
 		return; /* removals only; there may be no segment */
-	for (const struct pending *at = job->profiles.first; at; at = at->next) {
+	for (struct pending *at = job->profiles.first; at; at = at->next) {
+		const struct unwritten *unwritten = unwritten_of(at);
 		const struct profile *profile = at->p->profile;
 		const struct spool_place place = {off, (uint32_t)profile->pprof_len,
-						  (uint32_t)profile->pprof_delta_len, at->mask};
+						  (uint32_t)profile->pprof_delta_len,
+						  unwritten->mask};
 
 		spool_index_add(&s->index, segment, &place, profile->start_ns);
-		off += (uint32_t)spool_profile_size(profile, ids_of_mask(job, at->mask, ids));
+		off += (uint32_t)spool_profile_size(profile,
+						    ids_of_mask(job, unwritten->mask, ids));
 		s->profiles[SPOOL_OK]++;
 	}
 	spool_index_add_bytes(&s->index, segment, job->written);
@@ -430,7 +444,7 @@ static void write_done(struct disk_job *base)
 		write_failed(s, job);
 	else
 		write_index(s, job);
-	if (job->n_profiles || job->job.r)
+	if (job->profiles.n || job->job.r)
 		spool_changes(s, job->job.r);
 	write_job_free(job);
 	spool_answered(s);
@@ -485,12 +499,11 @@ static uint64_t write_job_fill(struct spool *s, struct write_job *job)
 {
 	uint64_t size = 0;
 
-	while (s->pending.first && job->n_profiles < BATCH_PROFILES &&
-	       (!size || size + s->pending.first->size <= BATCH_BYTES)) {
+	while (s->pending.first && job->profiles.n < BATCH_PROFILES &&
+	       (!size || size + unwritten_of(s->pending.first)->size <= BATCH_BYTES)) {
 		struct pending *pending = pending_pop(&s->pending);
 
-		size += pending->size;
-		job->n_profiles++;
+		size += unwritten_of(pending)->size;
 		pending_push(&job->profiles, pending);
 	}
 	return size;
@@ -518,7 +531,7 @@ static int write_job_place(struct spool *s, struct write_job *job, uint64_t size
 	struct spool_segment *segment = s->active ? spool_index_find(&s->index, s->active) : NULL;
 	int r = 0;
 
-	if (!job->n_profiles && !job->n_acks) {
+	if (!job->profiles.n && !job->n_acks) {
 		job->number = s->active;
 		return 0;
 	}
@@ -529,7 +542,7 @@ static int write_job_place(struct spool *s, struct write_job *job, uint64_t size
 		job->begin = false; /* the newest segment is an earlier one, and stays */
 		return r;
 	}
-	if (spool_index_reserve(segment, job->n_profiles)) {
+	if (spool_index_reserve(segment, job->profiles.n)) {
 		if (job->begin)
 			spool_drop_newest(s);
 		job->begin = false;
@@ -563,7 +576,7 @@ static int spool_write(struct spool *s)
 	pending_init(&job->profiles);
 	size = write_job_fill(s, job) + SPOOL_RECORD_HEADER_ROOM + SPOOL_MAGIC_LEN;
 	size += (s->n_acks < BATCH_ACKS ? s->n_acks : BATCH_ACKS) * SPOOL_ACK_LEN;
-	spool_make_room(s, size, job->n_profiles);
+	spool_make_room(s, size, job->profiles.n);
 	spool_forget_acks(s);
 	job->n_removals = s->n_removals;
 	memcpy(job->removals, s->removals, s->n_removals * sizeof(s->removals[0]));

@@ -50,13 +50,13 @@ enum removal { REMOVAL_BYTES, REMOVAL_AGE, REMOVAL_COUNT, REMOVAL_MAX };
 /**
  * @opened:      the table has the files
  * @running:     a job is on the way
+ * @batch:       the running batch, or NULL
  * @blocked:     the running job gets no answer
  * @starting:    store_open() runs
  * @open_r:      outcome of the last opening
  * @retry_ns:    monotonic; no opening before
  * @age_now_ns:  of store_trim(): profiles expire at this time
  * @waiting:     profiles for the next batches
- * @n_waiting, @waiting_bytes: these and the running batch
  * @health:      the last outcome of a profile or an opening
  */
 struct store {
@@ -69,9 +69,8 @@ struct store {
 	int open_r;
 	uint64_t retry_ns;
 	uint64_t age_now_ns;
+	struct batch *batch;
 	struct pending_list waiting;
-	size_t n_waiting;
-	uint64_t waiting_bytes;
 	int health;
 	uint64_t counts[STORE_OUTCOME_MAX];
 	uint64_t removed[REMOVAL_MAX];
@@ -102,8 +101,6 @@ static void store_ends(struct store *s, const struct profile *profile, int r)
 
 static void store_end_pending(struct store *s, struct pending *pending, int r)
 {
-	s->n_waiting--;
-	s->waiting_bytes -= pending->p->bytes;
 	store_ends(s, pending->p->profile, r);
 	pending_free(pending);
 }
@@ -228,6 +225,7 @@ static void batch_done(struct disk_job *base)
 			store_drop_if_empty(s, batch->items[i].file.folder);
 		store_end_pending(s, pending_pop(&batch->profiles), batch->items[i].r);
 	}
+	s->batch = NULL;
 	batch_free(batch);
 	store_answered(s);
 }
@@ -364,6 +362,7 @@ static void store_write(struct store *s)
 	batch_fill(s, batch, now_ns);
 	batch->job.owner = s;
 	s->running = true;
+	s->batch = batch;
 	if (disk_thread_submit(s->thread, &batch->job, &batch_kind)) {
 		for (size_t i = 0; i < batch->n; i++)
 			batch->items[i].r = STORE_FAILED;
@@ -549,10 +548,13 @@ void store_free(struct store *s)
 static int check(const struct store *s, const struct queued_profile *p)
 {
 	uint64_t bytes = store_table_disk_bytes(p->profile->pprof_len);
+	uint64_t waiting = s->waiting.bytes;
 
 	if (bytes > s->opts.max_bytes || p->profile->pprof_len > STORE_PROFILE_SIZE_MAX)
 		return STORE_TOO_LARGE;
-	return s->waiting_bytes + p->bytes > s->opts.waiting_bytes ? STORE_BLOCKED : 0;
+	if (s->batch)
+		waiting += s->batch->profiles.bytes;
+	return waiting + p->bytes > s->opts.waiting_bytes ? STORE_BLOCKED : 0;
 }
 
 void store_put(struct store *s, struct queued_profile *p)
@@ -568,8 +570,6 @@ void store_put(struct store *s, struct queued_profile *p)
 	}
 	*pending = (struct pending){.p = p};
 	p->refs++;
-	s->n_waiting++;
-	s->waiting_bytes += p->bytes;
 	pending_push(&s->waiting, pending);
 	store_go_on(s);
 }
@@ -593,7 +593,7 @@ bool store_is_idle(const struct store *s)
 
 size_t store_n_waiting(const struct store *s)
 {
-	return s->n_waiting;
+	return s->waiting.n + (s->batch ? s->batch->profiles.n : 0);
 }
 
 /* ---- looking */

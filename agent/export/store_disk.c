@@ -222,6 +222,16 @@ static int scan_file(const struct scan *scan, struct store_folder *folder, int f
 	return store_table_append(scan->table, &row, SCAN_PROFILES_MAX);
 }
 
+/* Takes @fd, also on failure. 0 or -ENOMEM. */
+static int dir_of_fd(int fd, DIR **ret)
+{
+	*ret = fdopendir(fd);
+	if (*ret)
+		return 0;
+	close(fd);
+	return -ENOMEM;
+}
+
 static int scan_folder(const struct scan *scan, const char *name)
 {
 	_cleanup_(labels_deinit) struct labels labels = {0};
@@ -233,11 +243,9 @@ static int scan_folder(const struct scan *scan, const char *name)
 	scan->alive(scan->ctx);
 	if (!store_name_is_folder(name) || folder_open(&scan->disk->root, name, &fd))
 		return 0;
-	dir = fdopendir(fd); /* takes the descriptor */
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
+	r = dir_of_fd(fd, &dir);
+	if (r)
+		return r;
 	r = read_labels(fd, name, &labels);
 	if (!r)
 		r = store_table_add_folder(scan->table, name, &labels, &folder);
@@ -256,16 +264,12 @@ static int scan_all(const struct scan *scan)
 {
 	_cleanup_(closedirp) DIR *dir = NULL;
 	struct dirent *entry;
-	int fd, r = 0;
+	int fd, r;
 
 	fd = openat(scan->disk->root.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return fs_outcome(errno);
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
+	r = dir_of_fd(fd, &dir);
 	while (!r && (entry = readdir(dir)))
 		r = scan_folder(scan, entry->d_name);
 	store_table_sort(scan->table);
