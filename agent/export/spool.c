@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * All decisions are made on the loop: the index, the cursors, the segments that begin and end. One
- * thread executes them in order, as jobs with values: read everything, write a batch, read some
- * profiles (disk_thread.h). While the disk does not answer, the profiles stay in memory.
+ * thread executes them in order, as jobs with values: lock the directory, read everything, write a
+ * batch, read some profiles (disk_thread.h). While the disk does not answer, or another process has
+ * the lock, the profiles stay in memory.
  *
  * The log has profiles and acknowledgements. Segments are removed in the order of their numbers
  * only: an acknowledgement stands in the profile's segment or a later one, so it lives as long as
@@ -21,6 +22,7 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/watchdog.h"
 #include "export/destination.h"
 #include "export/disk_thread.h"
 #include "export/outbox.h"
@@ -50,7 +52,9 @@
 /* At the end of the run: time for the disk, before the profiles behind a write go the direct way.
  * The blocked time of the watchdog is longer than the whole end. */
 #define FLUSH_WAIT_NS	    (2 * NSEC_PER_SEC)
-/* Waiting jobs: reading everything, a write, a read for each destination. */
+/* Time for the disk at the start, before the agent goes on without the spool. */
+#define OPEN_WAIT_NS	    (2 * NSEC_PER_SEC)
+/* Waiting jobs: an opening, a write, a read for each destination. */
 #define JOBS		    (SPOOL_DESTINATIONS_MAX + 2)
 
 /**
@@ -77,7 +81,12 @@ struct feed {
 /**
  * @removals:  segments to remove, no longer in the index
  * @active:    the number of the open segment, the last of the index; 0: none
- * @opened:    the earlier runs' profiles are in the index
+ * @starting:  spool_new() runs
+ * @locked:    the directory is open and ours
+ * @opened:    the earlier runs' profiles are in the index; before, profiles wait or are refused
+ * @open_r:    outcome of the last opening; @open_timer: the next attempt
+ * @busy:      another process has the lock
+ * @blocked:   profiles stay in memory
  * @acks:      to write
  * @unsynced:  bytes were written since fdatasync(); @sync_due: long enough ago
  * @retry_ns:  monotonic; no write without new profiles before
@@ -89,6 +98,7 @@ struct spool {
 	struct loop_source *timer;
 	struct loop_source *sync_timer;
 	struct loop_source *flush_timer;
+	struct loop_source *open_timer;
 	struct feed feeds[SPOOL_DESTINATIONS_MAX];
 	struct spool_index index;
 	uint64_t removals[SPOOL_SEGMENTS_MAX];
@@ -99,7 +109,9 @@ struct spool {
 	struct pending_list pending;
 	struct spool_ack *acks;
 	size_t n_acks, cap_acks;
-	bool opened, writing, blocked, unsynced, sync_due, flushing, closing;
+	bool starting, locked, opened, busy, writing, blocked;
+	bool unsynced, sync_due, flushing, closing;
+	int open_r;
 	uint64_t retry_ns;
 	int health;
 	uint64_t profiles[SPOOL_COUNTED];
@@ -161,12 +173,12 @@ static void spool_refuse(struct spool *s, struct pending *pending, int outcome)
 	pending_free(pending);
 }
 
-static void spool_changes(struct spool *s, int outcome)
+static void spool_changes(struct spool *s, int outcome, pid_t holder)
 {
 	if (outcome < 0)
 		outcome = SPOOL_FAILED;
 	if (s->health != outcome && s->opts.changed)
-		s->opts.changed(s->opts.ctx, outcome);
+		s->opts.changed(s->opts.ctx, outcome, holder);
 	s->health = outcome;
 }
 
@@ -445,7 +457,7 @@ static void write_done(struct disk_job *base)
 	else
 		write_index(s, job);
 	if (job->profiles.n || job->job.r)
-		spool_changes(s, job->job.r);
+		spool_changes(s, job->job.r, 0);
 	write_job_free(job);
 	spool_answered(s);
 }
@@ -831,8 +843,30 @@ static void feed_read(struct feed *feed)
 	}
 }
 
-/* ---- the profiles of earlier runs */
+/* ---- opening */
 
+static void spool_refuse_all(struct spool *s, int outcome)
+{
+	while (s->pending.first)
+		spool_refuse(s, pending_pop(&s->pending), outcome);
+}
+
+/* Until the next attempt the profiles stay in memory. */
+static void open_failed(struct spool *s, int r, pid_t holder)
+{
+	s->open_r = r;
+	s->busy = r == SPOOL_BUSY;
+	s->blocked = true;
+	if (s->starting && !s->busy)
+		return; /* the outcome of spool_new() */
+	spool_changes(s, r, holder);
+	spool_refuse_all(s, s->busy ? SPOOL_BLOCKED : r);
+	(void)loop_arm(s->open_timer, s->opts.blocked_ns, 0);
+	if (s->opts.idle)
+		s->opts.idle(s->opts.ctx);
+}
+
+/* The profiles of earlier runs. */
 struct open_job {
 	struct disk_job job;
 	uint64_t ids[SPOOL_DESTINATIONS_MAX];
@@ -867,26 +901,21 @@ static void open_done(struct disk_job *base)
 		free(job);
 		return;
 	}
-	s->opened = !job->job.r;
-	if (s->opened) {
-		s->index = job->contents.index;
-		s->next_number = job->contents.next_number;
-		s->damaged += job->contents.n_damaged;
-		for (size_t i = 0; i < s->index.n; i++)
-			for (size_t k = 0; k < s->index.segments[i]->n; k++)
-				s->recovered += s->index.segments[i]->places[k].live != 0;
-	} else {
-		/* a directory that cannot be read: the profiles stay in memory */
-		spool_changes(s, job->job.r);
-		s->blocked = true;
-		while (s->pending.first)
-			spool_refuse(s, pending_pop(&s->pending), job->job.r);
+	if (job->job.r) {
+		open_failed(s, job->job.r, 0);
+		free(job);
+		return;
 	}
+	s->opened = true;
+	s->index = job->contents.index;
+	s->next_number = job->contents.next_number;
+	s->damaged += job->contents.n_damaged;
+	for (size_t i = 0; i < s->index.n; i++)
+		for (size_t k = 0; k < s->index.segments[i]->n; k++)
+			s->recovered += s->index.segments[i]->places[k].live != 0;
 	free(job);
-	if (s->opened)
-		spool_answered(s);
-	else if (s->opts.idle)
-		s->opts.idle(s->opts.ctx);
+	spool_changes(s, SPOOL_OK, 0);
+	spool_answered(s);
 }
 
 static const struct disk_job_kind open_kind = {
@@ -906,6 +935,65 @@ static int spool_read_all(struct spool *s)
 	if (r)
 		free(job);
 	return r;
+}
+
+/* Before the profiles: the start waits for the lock, but not for the reading. */
+struct lock_job {
+	struct disk_job job;
+	pid_t holder;
+};
+
+static void lock_run(struct disk_job *base)
+{
+	struct lock_job *job = container_of(base, struct lock_job, job);
+
+	base->r = spool_disk_open(base->disk, &job->holder);
+}
+
+static void lock_drop(struct disk_job *base)
+{
+	free(container_of(base, struct lock_job, job));
+}
+
+static void lock_done(struct disk_job *base)
+{
+	struct lock_job *job = container_of(base, struct lock_job, job);
+	struct spool *s = base->owner;
+	int r = base->r;
+
+	if (!s->closing) {
+		s->busy = false;
+		s->locked = !r;
+		if (s->locked)
+			r = spool_read_all(s);
+		if (r)
+			open_failed(s, r, job->holder);
+	}
+	free(job);
+}
+
+static const struct disk_job_kind lock_kind = {
+	.run = lock_run, .done = lock_done, .drop = lock_drop};
+
+static int spool_lock(struct spool *s)
+{
+	struct lock_job *job = calloc(1, sizeof(*job));
+	int r;
+
+	if (!job)
+		return -ENOMEM;
+	r = spool_submit(s, &job->job, &lock_kind);
+	if (r)
+		free(job);
+	return r;
+}
+
+static void on_open_timer(void *ctx)
+{
+	struct spool *s = ctx;
+
+	if (s->locked ? spool_read_all(s) : spool_lock(s))
+		(void)loop_arm(s->open_timer, s->opts.blocked_ns, 0);
 }
 
 /* ---- the whole */
@@ -937,9 +1025,8 @@ static void on_blocked(void *ctx)
 	struct spool *s = ctx;
 
 	s->blocked = true;
-	spool_changes(s, SPOOL_BLOCKED);
-	while (s->pending.first)
-		spool_refuse(s, pending_pop(&s->pending), SPOOL_BLOCKED);
+	spool_changes(s, SPOOL_BLOCKED, 0);
+	spool_refuse_all(s, SPOOL_BLOCKED);
 }
 
 /* The profiles in the running write may get to the disk, so they stay there. */
@@ -956,15 +1043,14 @@ static void free_disk(void *disk)
 	spool_disk_free(disk);
 }
 
-/* Takes @disk on success. */
-static int spool_start(struct spool *s, struct spool_disk *disk)
+static int spool_start(struct spool *s, const char *dir)
 {
-	const struct disk_thread_opts thread = {
+	struct spool_disk *disk = NULL;
+	struct disk_thread_opts thread = {
 		.loop = s->opts.loop,
 		.name = "spool",
 		.queue_max = JOBS,
 		.blocked_ns = s->opts.blocked_ns,
-		.disk = disk,
 		.free_disk = free_disk,
 		.blocked = on_blocked,
 		.ctx = s,
@@ -975,8 +1061,22 @@ static int spool_start(struct spool *s, struct spool_disk *disk)
 		r = loop_add_timer(s->opts.loop, on_sync, s, &s->sync_timer);
 	if (!r)
 		r = loop_add_timer(s->opts.loop, on_flush_late, s, &s->flush_timer);
-	return r ? r : disk_thread_new(&thread, &s->thread);
+	if (!r)
+		r = loop_add_timer(s->opts.loop, on_open_timer, s, &s->open_timer);
+	if (!r)
+		r = spool_disk_new(dir, &disk);
+	if (r)
+		return r;
+	thread.disk = disk;
+	r = disk_thread_new(&thread, &s->thread);
+	if (r) {
+		spool_disk_free(disk);
+		return r;
+	}
+	return spool_lock(s);
 }
+
+DEFINE_CLEANUP(struct spool *, spool_freep, spool_free);
 
 static uint64_t segment_bytes(uint64_t max_bytes)
 {
@@ -989,14 +1089,15 @@ static uint64_t segment_bytes(uint64_t max_bytes)
 
 int spool_new(const struct spool_opts *opts, struct spool **ret)
 {
-	struct spool *s = calloc(1, sizeof(*s));
-	struct spool_disk *disk = NULL;
+	_cleanup_(spool_freep) struct spool *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)
 		return -ENOMEM;
 	s->opts = *opts;
 	s->opts.destinations = NULL; /* copied below */
+	if (!s->opts.blocked_ns)
+		s->opts.blocked_ns = WATCHDOG_BLOCKED_NS;
 	s->segment_bytes = segment_bytes(opts->max_bytes);
 	pending_init(&s->pending);
 	for (unsigned int d = 0; d < opts->n_destinations; d++) {
@@ -1010,21 +1111,16 @@ int spool_new(const struct spool_opts *opts, struct spool **ret)
 		if (destination->box->kind->deltas)
 			s->index.deltas |= (uint8_t)(1u << d);
 	}
-	r = spool_disk_open(opts->dir, &disk);
-	if (!r)
-		r = spool_start(s, disk);
+	s->starting = true;
+	r = spool_start(s, opts->dir);
 	if (r)
-		spool_disk_free(disk);
-	else
-		r = spool_read_all(s);
-	if (r) {
-		int err = errno; /* for the caller's message */
-
-		spool_free(s);
-		errno = err;
 		return r;
-	}
-	*ret = s;
+	if (!disk_thread_wait(s->thread, opts->open_wait_ns ? opts->open_wait_ns : OPEN_WAIT_NS))
+		spool_changes(s, SPOOL_BLOCKED, 0); /* opened by the loop, later */
+	else if (s->open_r && !s->busy)
+		return s->open_r;
+	s->starting = false;
+	*ret = take_ptr(s);
 	return 0;
 }
 
@@ -1040,6 +1136,7 @@ void spool_free(struct spool *s)
 	loop_remove(s->timer);
 	loop_remove(s->sync_timer);
 	loop_remove(s->flush_timer);
+	loop_remove(s->open_timer);
 	free(s->acks);
 	free(s);
 }
@@ -1095,6 +1192,9 @@ void spool_collect(void *spool, struct metric_sink *sink)
 		"podprof_spool_damaged", METRIC_COUNTER,
 		"Files with an unreadable end at the start, and profiles that cannot be read.",
 		NULL};
+	static const struct metric_family_desc busy = {
+		"podprof_spool_busy", METRIC_GAUGE,
+		"1 while another process has the lock of the spool's directory.", NULL};
 	const struct spool *s = spool;
 	const char *names[SPOOL_COUNTED];
 
@@ -1109,6 +1209,8 @@ void spool_collect(void *spool, struct metric_sink *sink)
 		metric_u64(sink, feed_waiting(s, d),
 			   &(struct metric_label){"destination", s->feeds[d].name}, 1);
 	metric_by_name(sink, &profiles, "outcome", s->profiles, names, SPOOL_COUNTED);
+	metric_family(sink, &busy);
+	metric_u64(sink, s->busy, NULL, 0);
 	metric_family(sink, &recovered);
 	metric_u64(sink, s->recovered, NULL, 0);
 	metric_family(sink, &damaged);

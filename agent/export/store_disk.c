@@ -13,12 +13,12 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/atomic_file.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "export/lockdir.h"
 #include "export/store_name.h"
 #include "export/store_table.h"
 
@@ -278,17 +278,9 @@ static int scan_all(const struct scan *scan)
 
 static int open_dir(struct store_disk *disk)
 {
-	int r = atomic_file_make_dir(disk->path, 0750);
+	int r = lockdir_open(disk->path, 0750, &disk->root.fd, &disk->holder);
 
-	if (r)
-		return fs_outcome(-r);
-	disk->root.fd = open(disk->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (disk->root.fd < 0)
-		return fs_outcome(errno);
-	if (flock(disk->root.fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	/* without locks in the file system, the user must prevent a second agent */
-	return errno == EWOULDBLOCK ? STORE_BUSY : 0;
+	return r < 0 ? fs_outcome(-r) : r ? STORE_BUSY : 0;
 }
 
 int store_disk_open(struct store_disk *disk, void (*alive)(void *ctx), void *ctx,
@@ -300,11 +292,8 @@ int store_disk_open(struct store_disk *disk, void (*alive)(void *ctx), void *ctx
 	if (!r)
 		r = scan_all(&scan);
 	if (r) {
-		int err = errno; /* for the caller's message */
-
 		store_table_deinit(table);
 		root_deinit(&disk->root);
-		errno = err;
 	}
 	return r;
 }
