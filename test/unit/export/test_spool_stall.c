@@ -66,7 +66,7 @@ static int teardown(void **state)
 /* Away for longer than a row takes, then back. */
 static struct sink *new_sink(void)
 {
-	static const struct sink_answer script[] = {{.status = 503, .retry_after = "10"},
+	static const struct sink_answer script[] = {{.status = 503, .retry_after = "300"},
 						    {.status = 200}};
 
 	return sink_new(script, 2, NULL);
@@ -175,6 +175,13 @@ static void test_start(void **state)
 	}
 }
 
+static bool all_blocked(void *ctx)
+{
+	const struct fixture *f = ctx;
+
+	return spooling_metric(&f->s, PROFILES, "blocked") == 3;
+}
+
 /* The end of the run does not wait for a disk that was silent from the start. */
 static void test_end(void **state)
 {
@@ -193,6 +200,7 @@ static void test_end(void **state)
 		assert_int_equal(spooling_start(&f->s), 0);
 		spooling_submit(&f->s, 3, 1000, nsec_wall());
 		loop_until(f->s.loop, is_held, f);
+		loop_until(f->s.loop, all_blocked, f); /* so that the end does not wait */
 		spooling_stop(&f->s);
 		assert_true(stalldir_n_held(f->disk) > 0);
 		stalldir_answer(f->disk, 0);
