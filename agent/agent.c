@@ -419,6 +419,15 @@ static int start_naming(struct agent *a)
 	return metric_list_add(&a->metrics, naming_collect, a->naming);
 }
 
+/* Reports directories of another process on /-/ready, without effect on readiness: profiling works
+ * without them. */
+static void on_busy_directories(void *ctx, const char *text)
+{
+	struct agent *a = ctx;
+
+	health_set(&a->health, HEALTH_NOTE, "directories", !*text, *text ? text : NULL);
+}
+
 static int start_export(struct agent *a)
 {
 	const struct config *c = a->config;
@@ -433,6 +442,8 @@ static int start_export(struct agent *a)
 		.spool_bytes = c->spool_bytes,
 		.queue_bytes = c->memory_budget / BUDGET_QUEUE,
 		.window_ns = c->window_ns,
+		.busy = on_busy_directories,
+		.ctx = a,
 	};
 	_cleanup_(freep) char *error = NULL;
 	int r = export_new(&opts, &a->export, &error);

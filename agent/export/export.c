@@ -34,10 +34,17 @@
 /* Part of the ceiling of all outboxes for profiles that wait for the disks of stores. */
 #define EXPORT_STORES_PART 4
 
-/* A store, and whether the log has reported its failure. @name: for people. */
+/* The lock of a directory. @name: for people. @holder: 0: unknown */
+struct lock {
+	const char *name;
+	bool busy; /* another process has the lock */
+	pid_t holder;
+};
+
+/* A store, and whether the log has reported its failure. */
 struct keeper {
 	struct store *store;
-	const char *name;
+	struct lock lock;
 	bool told;
 	struct log_limit log_limit;
 };
@@ -79,7 +86,10 @@ struct export
 	struct spool *spool;
 	struct route *spooled[SPOOL_DESTINATIONS_MAX];
 	unsigned int n_spooled;
+	struct lock spool_lock;
 	struct log_limit spool_log_limit;
+	void (*busy)(void *ctx, const char *text);
+	void *busy_ctx;
 	struct loop_source *trim_timer;
 	struct loop_source *flush_timer;
 	void (*flushed)(void *ctx);
@@ -217,6 +227,45 @@ static int export_read_destinations(struct export *e, const struct export_opts *
 	return 0;
 }
 
+/* ---- locks of directories */
+
+static void lock_describe(const struct lock *lock, char text[EXPORT_BUSY_BYTES])
+{
+	size_t n = strlen(text);
+
+	if (!lock->busy)
+		return;
+	if (lock->holder)
+		snprintf(text + n, EXPORT_BUSY_BYTES - n, "%s%s is locked by process %d",
+			 n ? "; " : "", lock->name, (int)lock->holder);
+	else
+		snprintf(text + n, EXPORT_BUSY_BYTES - n, "%s%s is locked by another process",
+			 n ? "; " : "", lock->name);
+}
+
+/* A second agent with the same settings, or an earlier one that its disk does not let end. */
+static void lock_changed(struct export *e, struct lock *lock, bool busy, pid_t holder)
+{
+	char text[EXPORT_BUSY_BYTES] = "";
+
+	if (busy == lock->busy)
+		return;
+	lock->busy = busy;
+	lock->holder = holder;
+	if (busy) {
+		lock_describe(lock, text);
+		log_warn("cannot use a directory, keeping profiles in memory and trying again",
+			 log_str("why", text));
+		text[0] = '\0';
+	}
+	lock_describe(&e->keeper.lock, text);
+	for (size_t i = 0; i < e->n_routes; i++)
+		lock_describe(&e->routes[i].keeper.lock, text);
+	lock_describe(&e->spool_lock, text);
+	if (e->busy)
+		e->busy(e->busy_ctx, text);
+}
+
 /* ---- the store */
 
 static void trim_due(void *ctx)
@@ -227,27 +276,34 @@ static void trim_due(void *ctx)
 }
 
 /* Logs a failure once, and the recovery once. */
-static void keeper_changed(struct keeper *k, enum store_outcome outcome)
+static void keeper_changed(struct export *e, struct keeper *k, enum store_outcome outcome,
+			   pid_t holder)
 {
 	uint64_t suppressed;
 
-	if (outcome && !k->told && log_limit_ok(&k->log_limit, &suppressed)) {
+	if (outcome != STORE_BLOCKED) /* a blocked attempt says nothing about the lock */
+		lock_changed(e, &k->lock, outcome == STORE_BUSY, holder);
+	if (outcome == STORE_BUSY) {
+		k->told = true;
+	} else if (outcome && !k->told && log_limit_ok(&k->log_limit, &suppressed)) {
 		k->told = true;
 		log_warn(outcome == STORE_BLOCKED
 				 ? "store does not answer, keeping some profiles in memory"
 				 : "store fails, dropping profiles",
-			 log_str("store", k->name), log_str("err", store_outcome_name(outcome)),
+			 log_str("store", k->lock.name),
+			 log_str("err", store_outcome_name(outcome)),
 			 log_uint("suppressed", suppressed));
 	} else if (!outcome && k->told) {
 		k->told = false;
-		log_info("store works again", log_str("store", k->name));
+		log_info("store works again", log_str("store", k->lock.name));
 	}
 }
 
 static void keeper_close(struct keeper *k)
 {
 	if (k->store && store_n_waiting(k->store))
-		log_warn("ending without the last profiles of the store", log_str("store", k->name),
+		log_warn("ending without the last profiles of the store",
+			 log_str("store", k->lock.name),
 			 log_uint("profiles", store_n_waiting(k->store)));
 	store_free(k->store);
 }
@@ -284,11 +340,11 @@ static int keeper_open(struct keeper *k, const struct export *e, const struct ex
 	return 1;
 }
 
-static void store_changed(void *ctx, enum store_outcome outcome)
+static void store_changed(void *ctx, enum store_outcome outcome, pid_t holder)
 {
 	struct export *e = ctx;
 
-	keeper_changed(&e->keeper, outcome);
+	keeper_changed(e, &e->keeper, outcome, holder);
 }
 
 static int export_open_store(struct export *e, const struct export_opts *opts, char **ret_error)
@@ -305,7 +361,7 @@ static int export_open_store(struct export *e, const struct export_opts *opts, c
 
 	if (!opts->store_dir)
 		return 0;
-	e->keeper.name = "--store-dir";
+	e->keeper.lock.name = "--store-dir";
 	r = keeper_open(&e->keeper, e, opts, &store_opts, "--store-dir", ret_error);
 	if (!r)
 		r = loop_add_timer(e->loop, trim_due, e, &e->trim_timer);
@@ -328,11 +384,11 @@ static void route_kept(void *ctx, const struct profile *profile, int r)
 					    : EXPORT_DROPPED_REFUSED);
 }
 
-static void route_changed(void *ctx, enum store_outcome outcome)
+static void route_changed(void *ctx, enum store_outcome outcome, pid_t holder)
 {
 	struct route *route = ctx;
 
-	keeper_changed(&route->keeper, outcome);
+	keeper_changed(route->e, &route->keeper, outcome, holder);
 }
 
 static void folder_idle(void *ctx)
@@ -356,7 +412,7 @@ static int route_open_folder(struct export *e, struct route *route, const struct
 	};
 
 	route->e = e;
-	route->keeper.name = route->name;
+	route->keeper.lock.name = route->name;
 	return keeper_open(&route->keeper, e, opts, &store, "--destination", ret_error);
 }
 
@@ -442,14 +498,16 @@ static void spool_loaded(void *ctx, unsigned int destination)
 	sender_wake(e->spooled[destination]->sender);
 }
 
-static void spool_changed(void *ctx, enum spool_outcome outcome)
+static void spool_changed(void *ctx, enum spool_outcome outcome, pid_t holder)
 {
 	struct export *e = ctx;
 	uint64_t suppressed;
 
+	if (outcome != SPOOL_BLOCKED) /* a blocked attempt says nothing about the lock */
+		lock_changed(e, &e->spool_lock, outcome == SPOOL_BUSY, holder);
 	if (!outcome)
 		log_info("spool works again");
-	else if (log_limit_ok(&e->spool_log_limit, &suppressed))
+	else if (outcome != SPOOL_BUSY && log_limit_ok(&e->spool_log_limit, &suppressed))
 		log_warn("spool fails, keeping profiles in memory",
 			 log_str("err", spool_outcome_name(outcome)),
 			 log_uint("suppressed", suppressed));
@@ -464,6 +522,7 @@ static int export_open_spool(struct export *e, const struct export_opts *opts, c
 		.max_bytes = opts->spool_bytes,
 		.waiting_bytes = opts->queue_bytes / 2,
 		.blocked_ns = opts->disk_blocked_ns,
+		.open_wait_ns = opts->open_wait_ns,
 		.destinations = destinations,
 		.refused = spool_refused,
 		.loaded = spool_loaded,
@@ -493,6 +552,7 @@ static int export_open_spool(struct export *e, const struct export_opts *opts, c
 		return 0; /* nothing to wait for */
 	spool.n_destinations = e->n_spooled;
 	spool.loaded_bytes = opts->queue_bytes / 2 / e->n_spooled;
+	e->spool_lock.name = "--spool-dir";
 	e->spool_log_limit.interval_ns = EXPORT_LOG_INTERVAL_NS;
 	r = spool_new(&spool, &e->spool);
 	if (r <= 0)
@@ -519,6 +579,8 @@ int export_new(const struct export_opts *opts, struct export **ret, char **ret_e
 	e->loop = opts->loop;
 	e->budget.max_bytes = opts->queue_bytes;
 	e->window_ns = opts->window_ns;
+	e->busy = opts->busy;
+	e->busy_ctx = opts->ctx;
 	r = export_read_destinations(e, opts, ret_error);
 	if (!r)
 		r = http_new(opts->loop, &e->http);

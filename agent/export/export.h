@@ -27,10 +27,17 @@ struct export_opts {
 	const char *spool_dir; /* NULL: no spool */
 	uint64_t spool_bytes;
 	uint64_t disk_blocked_ns; /* time without an answer of a disk; 0: WATCHDOG_BLOCKED_NS */
-	uint64_t open_wait_ns;	  /* of the store; 0: its own */
+	uint64_t open_wait_ns;	  /* of the store and the spool; 0: their own */
 	uint64_t queue_bytes;	  /* ceiling of all outboxes together */
 	uint64_t window_ns;	  /* many profiles are spread over a window; 0: never */
+	/* The directories whose lock another process has, for people; "" if there are none. Called
+	 * for each change, also inside of export_new(). May be NULL. */
+	void (*busy)(void *ctx, const char *text);
+	void *ctx;
 };
+
+/* Bytes of the text about busy directories, with its NUL. */
+#define EXPORT_BUSY_BYTES 256
 
 /* With a result of 1 (a wrong destination, an unusable store), *@ret_error is a sentence for the
  * user; the caller frees the sentence. */

@@ -15,6 +15,7 @@ void pending_push(struct pending_list *list, struct pending *pending)
 	pending->next = NULL;
 	*list->last = pending;
 	list->last = &pending->next;
+	list->n++;
 	list->bytes += pending->p->bytes;
 }
 
@@ -27,6 +28,7 @@ struct pending *pending_pop(struct pending_list *list)
 	list->first = pending->next;
 	if (!list->first)
 		list->last = &list->first;
+	list->n--;
 	list->bytes -= pending->p->bytes;
 	return pending;
 }

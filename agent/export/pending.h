@@ -9,17 +9,16 @@
 
 struct queued_profile;
 
-/* Owns a reference of @p. @mask, @size: of the spool. */
+/* Owns a reference of @p. A user with more to say embeds it as the first member. */
 struct pending {
 	struct pending *next;
 	struct queued_profile *p;
-	uint8_t mask;
-	size_t size;
 };
 
 struct pending_list {
 	struct pending *first;
 	struct pending **last;
+	size_t n;
 	uint64_t bytes; /* of memory */
 };
 
@@ -28,6 +27,7 @@ void pending_init(struct pending_list *list);
 void pending_push(struct pending_list *list, struct pending *pending);
 /* NULL if the list is empty. */
 struct pending *pending_pop(struct pending_list *list);
+/* Also the struct around it. */
 void pending_free(struct pending *pending);
 /* For the job of a blocked thread: see queued_profile_orphan(). */
 void pending_orphan(struct pending_list *list);

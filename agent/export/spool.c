@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * All decisions are made on the loop: the index, the cursors, the segments that begin and end. One
- * thread executes them in order, as jobs with values: read everything, write a batch, read some
- * profiles (disk_thread.h). While the disk does not answer, the profiles stay in memory.
+ * thread executes them in order, as jobs with values: lock the directory, read everything, write a
+ * batch, read some profiles (disk_thread.h). While the disk does not answer, or another process has
+ * the lock, the profiles stay in memory.
  *
  * The log has profiles and acknowledgements. Segments are removed in the order of their numbers
  * only: an acknowledgement stands in the profile's segment or a later one, so it lives as long as
@@ -21,6 +22,7 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/watchdog.h"
 #include "export/destination.h"
 #include "export/disk_thread.h"
 #include "export/outbox.h"
@@ -50,7 +52,9 @@
 /* At the end of the run: time for the disk, before the profiles behind a write go the direct way.
  * The blocked time of the watchdog is longer than the whole end. */
 #define FLUSH_WAIT_NS	    (2 * NSEC_PER_SEC)
-/* Waiting jobs: reading everything, a write, a read for each destination. */
+/* Time for the disk at the start, before the agent goes on without the spool. */
+#define OPEN_WAIT_NS	    (2 * NSEC_PER_SEC)
+/* Waiting jobs: an opening, a write, a read for each destination. */
 #define JOBS		    (SPOOL_DESTINATIONS_MAX + 2)
 
 /**
@@ -77,7 +81,12 @@ struct feed {
 /**
  * @removals:  segments to remove, no longer in the index
  * @active:    the number of the open segment, the last of the index; 0: none
- * @opened:    the earlier runs' profiles are in the index
+ * @starting:  spool_new() runs
+ * @locked:    the directory is open and ours
+ * @opened:    the earlier runs' profiles are in the index; before, profiles wait or are refused
+ * @open_r:    outcome of the last opening; @open_timer: the next attempt
+ * @busy:      another process has the lock
+ * @blocked:   profiles stay in memory
  * @acks:      to write
  * @unsynced:  bytes were written since fdatasync(); @sync_due: long enough ago
  * @retry_ns:  monotonic; no write without new profiles before
@@ -89,6 +98,7 @@ struct spool {
 	struct loop_source *timer;
 	struct loop_source *sync_timer;
 	struct loop_source *flush_timer;
+	struct loop_source *open_timer;
 	struct feed feeds[SPOOL_DESTINATIONS_MAX];
 	struct spool_index index;
 	uint64_t removals[SPOOL_SEGMENTS_MAX];
@@ -99,7 +109,9 @@ struct spool {
 	struct pending_list pending;
 	struct spool_ack *acks;
 	size_t n_acks, cap_acks;
-	bool opened, writing, blocked, unsynced, sync_due, flushing, closing;
+	bool starting, locked, opened, busy, writing, blocked;
+	bool unsynced, sync_due, flushing, closing;
+	int open_r;
 	uint64_t retry_ns;
 	int health;
 	uint64_t profiles[SPOOL_COUNTED];
@@ -142,37 +154,49 @@ static void spool_answered(struct spool *s)
 
 /* ---- profiles that wait for the disk */
 
+/* @pending: first, for pending_free(). @size: of the record. */
+struct unwritten {
+	struct pending pending;
+	uint8_t mask;
+	size_t size;
+};
+
+static struct unwritten *unwritten_of(struct pending *pending)
+{
+	return container_of(pending, struct unwritten, pending);
+}
+
 static void spool_refuse(struct spool *s, struct pending *pending, int outcome)
 {
 	s->profiles[outcome < 0 ? SPOOL_FAILED : outcome]++;
-	s->opts.refused(s->opts.ctx, pending->p, pending->mask);
+	s->opts.refused(s->opts.ctx, pending->p, unwritten_of(pending)->mask);
 	pending_free(pending);
 }
 
-static void spool_changes(struct spool *s, int outcome)
+static void spool_changes(struct spool *s, int outcome, pid_t holder)
 {
 	if (outcome < 0)
 		outcome = SPOOL_FAILED;
 	if (s->health != outcome && s->opts.changed)
-		s->opts.changed(s->opts.ctx, outcome);
+		s->opts.changed(s->opts.ctx, outcome, holder);
 	s->health = outcome;
 }
 
 static int put(struct spool *s, struct queued_profile *p, uint8_t mask)
 {
 	size_t size = spool_profile_size(p->profile, s->opts.n_destinations);
-	struct pending *pending;
+	struct unwritten *unwritten;
 
 	if (s->blocked || s->pending.bytes + p->bytes > s->opts.waiting_bytes)
 		return SPOOL_BLOCKED;
 	if (size > SPOOL_RECORD_MAX || size > s->opts.max_bytes / 4)
 		return SPOOL_TOO_LARGE;
-	pending = malloc(sizeof(*pending));
-	if (!pending)
+	unwritten = malloc(sizeof(*unwritten));
+	if (!unwritten)
 		return SPOOL_FAILED;
-	*pending = (struct pending){.p = p, .mask = mask, .size = size};
+	*unwritten = (struct unwritten){.pending.p = p, .mask = mask, .size = size};
 	p->refs++;
-	pending_push(&s->pending, pending);
+	pending_push(&s->pending, &unwritten->pending);
 	return 0;
 }
 
@@ -278,7 +302,6 @@ struct write_job {
 	uint64_t number;
 	uint64_t off;
 	struct pending_list profiles;
-	size_t n_profiles;
 	uint64_t ids[SPOOL_DESTINATIONS_MAX];
 	unsigned int n_ids;
 	struct spool_ack *acks;
@@ -303,8 +326,8 @@ static int write_batch(struct write_job *job)
 	uint64_t ids[SPOOL_DESTINATIONS_MAX];
 	int r = 0;
 
-	for (const struct pending *at = job->profiles.first; !r && at; at = at->next) {
-		size_t n = ids_of_mask(job, at->mask, ids);
+	for (struct pending *at = job->profiles.first; !r && at; at = at->next) {
+		size_t n = ids_of_mask(job, unwritten_of(at)->mask, ids);
 
 		r = spool_profile_append(&bytes, at->p->profile, at->p->id, ids, n);
 	}
@@ -371,13 +394,16 @@ static void write_index(struct spool *s, struct write_job *job)
 
 	if (!job->written)
 		return; /* removals only; there may be no segment */
-	for (const struct pending *at = job->profiles.first; at; at = at->next) {
+	for (struct pending *at = job->profiles.first; at; at = at->next) {
+		const struct unwritten *unwritten = unwritten_of(at);
 		const struct profile *profile = at->p->profile;
 		const struct spool_place place = {off, (uint32_t)profile->pprof_len,
-						  (uint32_t)profile->pprof_delta_len, at->mask};
+						  (uint32_t)profile->pprof_delta_len,
+						  unwritten->mask};
 
 		spool_index_add(&s->index, segment, &place, profile->start_ns);
-		off += (uint32_t)spool_profile_size(profile, ids_of_mask(job, at->mask, ids));
+		off += (uint32_t)spool_profile_size(profile,
+						    ids_of_mask(job, unwritten->mask, ids));
 		s->profiles[SPOOL_OK]++;
 	}
 	spool_index_add_bytes(&s->index, segment, job->written);
@@ -430,8 +456,8 @@ static void write_done(struct disk_job *base)
 		write_failed(s, job);
 	else
 		write_index(s, job);
-	if (job->n_profiles || job->job.r)
-		spool_changes(s, job->job.r);
+	if (job->profiles.n || job->job.r)
+		spool_changes(s, job->job.r, 0);
 	write_job_free(job);
 	spool_answered(s);
 }
@@ -485,12 +511,11 @@ static uint64_t write_job_fill(struct spool *s, struct write_job *job)
 {
 	uint64_t size = 0;
 
-	while (s->pending.first && job->n_profiles < BATCH_PROFILES &&
-	       (!size || size + s->pending.first->size <= BATCH_BYTES)) {
+	while (s->pending.first && job->profiles.n < BATCH_PROFILES &&
+	       (!size || size + unwritten_of(s->pending.first)->size <= BATCH_BYTES)) {
 		struct pending *pending = pending_pop(&s->pending);
 
-		size += pending->size;
-		job->n_profiles++;
+		size += unwritten_of(pending)->size;
 		pending_push(&job->profiles, pending);
 	}
 	return size;
@@ -518,7 +543,7 @@ static int write_job_place(struct spool *s, struct write_job *job, uint64_t size
 	struct spool_segment *segment = s->active ? spool_index_find(&s->index, s->active) : NULL;
 	int r = 0;
 
-	if (!job->n_profiles && !job->n_acks) {
+	if (!job->profiles.n && !job->n_acks) {
 		job->number = s->active;
 		return 0;
 	}
@@ -529,7 +554,7 @@ static int write_job_place(struct spool *s, struct write_job *job, uint64_t size
 		job->begin = false; /* the newest segment is an earlier one, and stays */
 		return r;
 	}
-	if (spool_index_reserve(segment, job->n_profiles)) {
+	if (spool_index_reserve(segment, job->profiles.n)) {
 		if (job->begin)
 			spool_drop_newest(s);
 		job->begin = false;
@@ -563,7 +588,7 @@ static int spool_write(struct spool *s)
 	pending_init(&job->profiles);
 	size = write_job_fill(s, job) + SPOOL_RECORD_HEADER_ROOM + SPOOL_MAGIC_LEN;
 	size += (s->n_acks < BATCH_ACKS ? s->n_acks : BATCH_ACKS) * SPOOL_ACK_LEN;
-	spool_make_room(s, size, job->n_profiles);
+	spool_make_room(s, size, job->profiles.n);
 	spool_forget_acks(s);
 	job->n_removals = s->n_removals;
 	memcpy(job->removals, s->removals, s->n_removals * sizeof(s->removals[0]));
@@ -818,8 +843,30 @@ static void feed_read(struct feed *feed)
 	}
 }
 
-/* ---- the profiles of earlier runs */
+/* ---- opening */
 
+static void spool_refuse_all(struct spool *s, int outcome)
+{
+	while (s->pending.first)
+		spool_refuse(s, pending_pop(&s->pending), outcome);
+}
+
+/* Until the next attempt the profiles stay in memory. */
+static void open_failed(struct spool *s, int r, pid_t holder)
+{
+	s->open_r = r;
+	s->busy = r == SPOOL_BUSY;
+	s->blocked = true;
+	if (s->starting && !s->busy)
+		return; /* the outcome of spool_new() */
+	spool_changes(s, r, holder);
+	spool_refuse_all(s, s->busy ? SPOOL_BLOCKED : r);
+	(void)loop_arm(s->open_timer, s->opts.blocked_ns, 0);
+	if (s->opts.idle)
+		s->opts.idle(s->opts.ctx);
+}
+
+/* The profiles of earlier runs. */
 struct open_job {
 	struct disk_job job;
 	uint64_t ids[SPOOL_DESTINATIONS_MAX];
@@ -854,26 +901,21 @@ static void open_done(struct disk_job *base)
 		free(job);
 		return;
 	}
-	s->opened = !job->job.r;
-	if (s->opened) {
-		s->index = job->contents.index;
-		s->next_number = job->contents.next_number;
-		s->damaged += job->contents.n_damaged;
-		for (size_t i = 0; i < s->index.n; i++)
-			for (size_t k = 0; k < s->index.segments[i]->n; k++)
-				s->recovered += s->index.segments[i]->places[k].live != 0;
-	} else {
-		/* a directory that cannot be read: the profiles stay in memory */
-		spool_changes(s, job->job.r);
-		s->blocked = true;
-		while (s->pending.first)
-			spool_refuse(s, pending_pop(&s->pending), job->job.r);
+	if (job->job.r) {
+		open_failed(s, job->job.r, 0);
+		free(job);
+		return;
 	}
+	s->opened = true;
+	s->index = job->contents.index;
+	s->next_number = job->contents.next_number;
+	s->damaged += job->contents.n_damaged;
+	for (size_t i = 0; i < s->index.n; i++)
+		for (size_t k = 0; k < s->index.segments[i]->n; k++)
+			s->recovered += s->index.segments[i]->places[k].live != 0;
 	free(job);
-	if (s->opened)
-		spool_answered(s);
-	else if (s->opts.idle)
-		s->opts.idle(s->opts.ctx);
+	spool_changes(s, SPOOL_OK, 0);
+	spool_answered(s);
 }
 
 static const struct disk_job_kind open_kind = {
@@ -893,6 +935,65 @@ static int spool_read_all(struct spool *s)
 	if (r)
 		free(job);
 	return r;
+}
+
+/* Before the profiles: the start waits for the lock, but not for the reading. */
+struct lock_job {
+	struct disk_job job;
+	pid_t holder;
+};
+
+static void lock_run(struct disk_job *base)
+{
+	struct lock_job *job = container_of(base, struct lock_job, job);
+
+	base->r = spool_disk_open(base->disk, &job->holder);
+}
+
+static void lock_drop(struct disk_job *base)
+{
+	free(container_of(base, struct lock_job, job));
+}
+
+static void lock_done(struct disk_job *base)
+{
+	struct lock_job *job = container_of(base, struct lock_job, job);
+	struct spool *s = base->owner;
+	int r = base->r;
+
+	if (!s->closing) {
+		s->busy = false;
+		s->locked = !r;
+		if (s->locked)
+			r = spool_read_all(s);
+		if (r)
+			open_failed(s, r, job->holder);
+	}
+	free(job);
+}
+
+static const struct disk_job_kind lock_kind = {
+	.run = lock_run, .done = lock_done, .drop = lock_drop};
+
+static int spool_lock(struct spool *s)
+{
+	struct lock_job *job = calloc(1, sizeof(*job));
+	int r;
+
+	if (!job)
+		return -ENOMEM;
+	r = spool_submit(s, &job->job, &lock_kind);
+	if (r)
+		free(job);
+	return r;
+}
+
+static void on_open_timer(void *ctx)
+{
+	struct spool *s = ctx;
+
+	if (s->locked ? spool_read_all(s) : spool_lock(s))
+		(void)loop_arm(s->open_timer, s->opts.blocked_ns, 0);
 }
 
 /* ---- the whole */
@@ -924,9 +1025,8 @@ static void on_blocked(void *ctx)
 	struct spool *s = ctx;
 
 	s->blocked = true;
-	spool_changes(s, SPOOL_BLOCKED);
-	while (s->pending.first)
-		spool_refuse(s, pending_pop(&s->pending), SPOOL_BLOCKED);
+	spool_changes(s, SPOOL_BLOCKED, 0);
+	spool_refuse_all(s, SPOOL_BLOCKED);
 }
 
 /* The profiles in the running write may get to the disk, so they stay there. */
@@ -943,15 +1043,14 @@ static void free_disk(void *disk)
 	spool_disk_free(disk);
 }
 
-/* Takes @disk on success. */
-static int spool_start(struct spool *s, struct spool_disk *disk)
+static int spool_start(struct spool *s, const char *dir)
 {
-	const struct disk_thread_opts thread = {
+	struct spool_disk *disk = NULL;
+	struct disk_thread_opts thread = {
 		.loop = s->opts.loop,
 		.name = "spool",
 		.queue_max = JOBS,
 		.blocked_ns = s->opts.blocked_ns,
-		.disk = disk,
 		.free_disk = free_disk,
 		.blocked = on_blocked,
 		.ctx = s,
@@ -962,8 +1061,22 @@ static int spool_start(struct spool *s, struct spool_disk *disk)
 		r = loop_add_timer(s->opts.loop, on_sync, s, &s->sync_timer);
 	if (!r)
 		r = loop_add_timer(s->opts.loop, on_flush_late, s, &s->flush_timer);
-	return r ? r : disk_thread_new(&thread, &s->thread);
+	if (!r)
+		r = loop_add_timer(s->opts.loop, on_open_timer, s, &s->open_timer);
+	if (!r)
+		r = spool_disk_new(dir, &disk);
+	if (r)
+		return r;
+	thread.disk = disk;
+	r = disk_thread_new(&thread, &s->thread);
+	if (r) {
+		spool_disk_free(disk);
+		return r;
+	}
+	return spool_lock(s);
 }
+
+DEFINE_CLEANUP(struct spool *, spool_freep, spool_free);
 
 static uint64_t segment_bytes(uint64_t max_bytes)
 {
@@ -976,14 +1089,15 @@ static uint64_t segment_bytes(uint64_t max_bytes)
 
 int spool_new(const struct spool_opts *opts, struct spool **ret)
 {
-	struct spool *s = calloc(1, sizeof(*s));
-	struct spool_disk *disk = NULL;
+	_cleanup_(spool_freep) struct spool *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)
 		return -ENOMEM;
 	s->opts = *opts;
 	s->opts.destinations = NULL; /* copied below */
+	if (!s->opts.blocked_ns)
+		s->opts.blocked_ns = WATCHDOG_BLOCKED_NS;
 	s->segment_bytes = segment_bytes(opts->max_bytes);
 	pending_init(&s->pending);
 	for (unsigned int d = 0; d < opts->n_destinations; d++) {
@@ -997,21 +1111,16 @@ int spool_new(const struct spool_opts *opts, struct spool **ret)
 		if (destination->box->kind->deltas)
 			s->index.deltas |= (uint8_t)(1u << d);
 	}
-	r = spool_disk_open(opts->dir, &disk);
-	if (!r)
-		r = spool_start(s, disk);
+	s->starting = true;
+	r = spool_start(s, opts->dir);
 	if (r)
-		spool_disk_free(disk);
-	else
-		r = spool_read_all(s);
-	if (r) {
-		int err = errno; /* for the caller's message */
-
-		spool_free(s);
-		errno = err;
 		return r;
-	}
-	*ret = s;
+	if (!disk_thread_wait(s->thread, opts->open_wait_ns ? opts->open_wait_ns : OPEN_WAIT_NS))
+		spool_changes(s, SPOOL_BLOCKED, 0); /* opened by the loop, later */
+	else if (s->open_r && !s->busy)
+		return s->open_r;
+	s->starting = false;
+	*ret = take_ptr(s);
 	return 0;
 }
 
@@ -1027,6 +1136,7 @@ void spool_free(struct spool *s)
 	loop_remove(s->timer);
 	loop_remove(s->sync_timer);
 	loop_remove(s->flush_timer);
+	loop_remove(s->open_timer);
 	free(s->acks);
 	free(s);
 }
@@ -1082,6 +1192,9 @@ void spool_collect(void *spool, struct metric_sink *sink)
 		"podprof_spool_damaged", METRIC_COUNTER,
 		"Files with an unreadable end at the start, and profiles that cannot be read.",
 		NULL};
+	static const struct metric_family_desc busy = {
+		"podprof_spool_busy", METRIC_GAUGE,
+		"1 while another process has the lock of the spool's directory.", NULL};
 	const struct spool *s = spool;
 	const char *names[SPOOL_COUNTED];
 
@@ -1096,6 +1209,8 @@ void spool_collect(void *spool, struct metric_sink *sink)
 		metric_u64(sink, feed_waiting(s, d),
 			   &(struct metric_label){"destination", s->feeds[d].name}, 1);
 	metric_by_name(sink, &profiles, "outcome", s->profiles, names, SPOOL_COUNTED);
+	metric_family(sink, &busy);
+	metric_u64(sink, s->busy, NULL, 0);
 	metric_family(sink, &recovered);
 	metric_u64(sink, s->recovered, NULL, 0);
 	metric_family(sink, &damaged);

@@ -34,11 +34,14 @@ struct spool_destination {
  * @max_bytes:     ceiling of all files
  * @waiting_bytes: memory of profiles that wait for the disk
  * @loaded_bytes:  memory of one destination's profiles from the disk
- * @blocked_ns:    time without an answer of the disk; 0: WATCHDOG_BLOCKED_NS
+ * @blocked_ns:    time without an answer of the disk, and from a failed opening to the next; 0:
+ *                 WATCHDOG_BLOCKED_NS
+ * @open_wait_ns:  how long spool_new() waits for the disk; 0: 2 s
  * @refused:       the disk did not take the profile: the caller keeps it in memory for these
  *                 destinations, a mask of indices into @destinations. Copies the reference.
  * @loaded:        the outbox of a destination has new profiles
- * @changed:       the outcome of writes has changed; for the log
+ * @changed:       the outcome of writes, or of an opening, has changed; for the log. @holder: for
+ *                 SPOOL_BUSY: the process with the lock; 0: unknown. Also inside of spool_new()
  * @idle:          spool_is_idle() may be true from now on
  */
 struct spool_opts {
@@ -48,17 +51,20 @@ struct spool_opts {
 	uint64_t waiting_bytes;
 	uint64_t loaded_bytes;
 	uint64_t blocked_ns;
+	uint64_t open_wait_ns;
 	const struct spool_destination *destinations;
 	unsigned int n_destinations; /* at most SPOOL_DESTINATIONS_MAX */
 	void (*refused)(void *ctx, struct queued_profile *p, uint8_t mask);
 	void (*loaded)(void *ctx, unsigned int destination);
-	void (*changed)(void *ctx, enum spool_outcome outcome);
+	void (*changed)(void *ctx, enum spool_outcome outcome, pid_t holder);
 	void (*idle)(void *ctx);
 	void *ctx;
 };
 
-/* Locks the directory, and reads the profiles of earlier runs in the background. 0, -ENOMEM, -errno
- * of a thread, or a spool_outcome of spool_disk_open() with the reason in errno. */
+/* Locks the directory, and reads the profiles of earlier runs in the background. 0, -errno of our
+ * side, or an outcome of spool_disk_open(). Without an answer of the disk within @open_wait_ns, and
+ * while another process has the lock, the result is 0: profiles stay in memory until the spool has
+ * the directory. */
 int spool_new(const struct spool_opts *opts, struct spool **ret);
 /* Profiles on disk stay there. The outboxes must be empty. */
 void spool_free(struct spool *s);

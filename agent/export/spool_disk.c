@@ -15,14 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/atomic_file.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/cursor.h"
+#include "export/lockdir.h"
 
 #define NAME_FORMAT    "%016" PRIx64 ".segment"
 #define NAME_LEN       24
@@ -36,6 +35,7 @@
 
 /* @fd: the open segment, or -1. */
 struct spool_disk {
+	char *path;
 	int dir_fd;
 	int fd;
 };
@@ -73,25 +73,25 @@ static int outcome_of(int err)
 
 DEFINE_CLEANUP(struct spool_disk *, spool_disk_freep, spool_disk_free);
 
-int spool_disk_open(const char *dir, struct spool_disk **ret)
+int spool_disk_new(const char *dir, struct spool_disk **ret)
 {
 	_cleanup_(spool_disk_freep) struct spool_disk *disk = calloc(1, sizeof(*disk));
-	int r;
 
 	if (!disk)
 		return -ENOMEM;
 	disk->dir_fd = disk->fd = -1;
-	r = atomic_file_make_dir(dir, 0700);
-	if (r)
-		return outcome_of(-r);
-	disk->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (disk->dir_fd < 0)
-		return outcome_of(errno);
-	/* without locks in the file system, the user must prevent a second agent */
-	if (flock(disk->dir_fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-		return SPOOL_BUSY;
+	disk->path = strdup(dir);
+	if (!disk->path)
+		return -ENOMEM;
 	*ret = take_ptr(disk);
 	return 0;
+}
+
+int spool_disk_open(struct spool_disk *disk, pid_t *ret_holder)
+{
+	int r = lockdir_open(disk->path, 0700, &disk->dir_fd, ret_holder);
+
+	return r < 0 ? outcome_of(-r) : r ? SPOOL_BUSY : 0;
 }
 
 void spool_disk_free(struct spool_disk *disk)
@@ -100,6 +100,7 @@ void spool_disk_free(struct spool_disk *disk)
 		return;
 	close_fdp(&disk->fd);
 	close_fdp(&disk->dir_fd);
+	free(disk->path);
 	free(disk);
 }
 

@@ -4,12 +4,14 @@
 
 /*
  * The spool's files: DIR/NUMBER.segment, the number with 16 hexadecimal digits. Only these names
- * are touched. The functions may block; the spool calls all but the first on its own thread.
+ * are touched. The functions may block as long as the disk does; the spool calls all but those
+ * named otherwise on its own thread.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "export/spool_index.h"
 
@@ -24,15 +26,18 @@ enum spool_outcome {
 	SPOOL_TOO_LARGE, /* a profile above SPOOL_RECORD_MAX, or larger than a segment may be */
 	SPOOL_BLOCKED,	 /* the disk does not answer, or too much waits for it */
 	SPOOL_COUNTED,	 /* number of outcomes of a profile */
-	SPOOL_BUSY = SPOOL_COUNTED, /* opening: another podprof has this directory */
+	SPOOL_BUSY = SPOOL_COUNTED, /* opening: another process has the lock */
 	SPOOL_OUTCOME_MAX,
 };
 const char *spool_outcome_name(int outcome);
 
-/* Makes the directory (0700, parents 0755) and locks it. 0; SPOOL_BUSY; SPOOL_READ_ONLY,
- * SPOOL_DISK_FULL or SPOOL_FAILED if the directory cannot be made or opened; -ENOMEM. */
-int spool_disk_open(const char *dir, struct spool_disk **ret);
+/* Does not touch the disk. 0 or -ENOMEM. */
+int spool_disk_new(const char *dir, struct spool_disk **ret);
 void spool_disk_free(struct spool_disk *disk); /* NULL is fine */
+/* Makes the directory (0700, parents 0755), opens and locks it. May be called again after a
+ * failure. 0; SPOOL_BUSY with @ret_holder as of lockdir_open(); SPOOL_READ_ONLY, SPOOL_DISK_FULL or
+ * SPOOL_FAILED if the directory cannot be made or opened; -ENOMEM, -EMFILE, -ENFILE. */
+int spool_disk_open(struct spool_disk *disk, pid_t *ret_holder);
 
 /**
  * struct spool_contents - the result of reading all segments

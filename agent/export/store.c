@@ -9,7 +9,9 @@
  * batch is on the way at a time, and the table does not change meanwhile: a folder of the batch
  * cannot go. A profile enters the table after its write, and leaves the table before its removal.
  *
- * While the disk does not answer, profiles wait in memory, up to a ceiling. On a full disk or a
+ * While the disk does not answer, profiles wait in memory, up to a ceiling. The same while another
+ * process has the lock: an agent that a silent disk has not let end yet, or a second agent. The
+ * store then tries the lock again and again. On a full disk or a
  * directory without write permission a profile is lost and counted, and the next profile is tried
  * again.
  */
@@ -50,13 +52,14 @@ enum removal { REMOVAL_BYTES, REMOVAL_AGE, REMOVAL_COUNT, REMOVAL_MAX };
 /**
  * @opened:      the table has the files
  * @running:     a job is on the way
+ * @batch:       the running batch, or NULL
  * @blocked:     the running job gets no answer
+ * @busy:        another process has the lock; @retry_timer: the next attempt
  * @starting:    store_open() runs
  * @open_r:      outcome of the last opening
  * @retry_ns:    monotonic; no opening before
  * @age_now_ns:  of store_trim(): profiles expire at this time
  * @waiting:     profiles for the next batches
- * @n_waiting, @waiting_bytes: these and the running batch
  * @health:      the last outcome of a profile or an opening
  */
 struct store {
@@ -65,13 +68,13 @@ struct store {
 		*disk; /* the thread's; the loop reads the descriptor once @opened */
 	struct disk_thread *thread;
 	struct store_table table;
-	bool starting, opened, running, blocked, closing;
+	struct loop_source *retry_timer;
+	bool starting, opened, running, blocked, busy, closing;
 	int open_r;
 	uint64_t retry_ns;
 	uint64_t age_now_ns;
+	struct batch *batch;
 	struct pending_list waiting;
-	size_t n_waiting;
-	uint64_t waiting_bytes;
 	int health;
 	uint64_t counts[STORE_OUTCOME_MAX];
 	uint64_t removed[REMOVAL_MAX];
@@ -81,12 +84,12 @@ DEFINE_CLEANUP(struct store *, store_freep, store_free);
 
 static void store_go_on(struct store *s);
 
-static void store_changes(struct store *s, int outcome)
+static void store_changes(struct store *s, int outcome, pid_t holder)
 {
 	if (outcome < 0)
 		outcome = STORE_FAILED;
 	if (s->health != outcome && s->opts.changed)
-		s->opts.changed(s->opts.ctx, outcome);
+		s->opts.changed(s->opts.ctx, outcome, holder);
 	s->health = outcome;
 }
 
@@ -96,14 +99,12 @@ static void store_ends(struct store *s, const struct profile *profile, int r)
 	s->counts[r < 0 ? STORE_FAILED : r]++;
 	if (s->opts.ended)
 		s->opts.ended(s->opts.ctx, profile, r);
-	if (!s->blocked)
-		store_changes(s, r);
+	if (!s->blocked && !s->busy)
+		store_changes(s, r, 0);
 }
 
 static void store_end_pending(struct store *s, struct pending *pending, int r)
 {
-	s->n_waiting--;
-	s->waiting_bytes -= pending->p->bytes;
 	store_ends(s, pending->p->profile, r);
 	pending_free(pending);
 }
@@ -228,6 +229,7 @@ static void batch_done(struct disk_job *base)
 			store_drop_if_empty(s, batch->items[i].file.folder);
 		store_end_pending(s, pending_pop(&batch->profiles), batch->items[i].r);
 	}
+	s->batch = NULL;
 	batch_free(batch);
 	store_answered(s);
 }
@@ -364,6 +366,7 @@ static void store_write(struct store *s)
 	batch_fill(s, batch, now_ns);
 	batch->job.owner = s;
 	s->running = true;
+	s->batch = batch;
 	if (disk_thread_submit(s->thread, &batch->job, &batch_kind)) {
 		for (size_t i = 0; i < batch->n; i++)
 			batch->items[i].r = STORE_FAILED;
@@ -376,7 +379,7 @@ static void store_write(struct store *s)
 struct open_job {
 	struct disk_job job;
 	struct store_table table;
-	int err;
+	pid_t holder;
 };
 
 static void open_alive(void *ctx)
@@ -387,9 +390,10 @@ static void open_alive(void *ctx)
 static void open_run(struct disk_job *base)
 {
 	struct open_job *job = container_of(base, struct open_job, job);
+	struct store_disk *disk = base->disk;
 
-	base->r = store_disk_open(base->disk, open_alive, &base->work, &job->table);
-	job->err = errno;
+	base->r = store_disk_open(disk, open_alive, &base->work, &job->table);
+	job->holder = disk->holder;
 }
 
 static void open_drop(struct disk_job *base)
@@ -404,25 +408,28 @@ static void open_done(struct disk_job *base)
 {
 	struct open_job *job = container_of(base, struct open_job, job);
 	struct store *s = base->owner;
-	int r = base->r, err = job->err;
+	pid_t holder = job->holder;
+	int r = base->r;
 
 	if (s->closing) {
 		open_drop(base);
 		return;
 	}
 	s->opened = !r;
+	s->busy = r == STORE_BUSY;
 	s->open_r = r;
 	s->table = job->table;
 	free(job);
 	s->blocked = false;
-	if (r)
+	if (s->busy)
+		(void)loop_arm(s->retry_timer, s->opts.blocked_ns, 0);
+	else if (r)
 		s->retry_ns = nsec_monotonic() + OPEN_RETRY_PARTS * s->opts.blocked_ns;
-	if (!s->starting)
-		store_changes(s, r);
-	if (r)
+	if (!s->starting || s->busy)
+		store_changes(s, r, holder);
+	if (r && !s->busy)
 		store_end_waiting(s, r);
 	store_answered(s);
-	errno = err; /* for store_open() */
 }
 
 static const struct disk_job_kind open_kind = {
@@ -455,7 +462,7 @@ static void store_go_on(struct store *s)
 		store_write(s);
 		return;
 	}
-	if (!s->waiting.first)
+	if (!s->waiting.first || s->busy)
 		return;
 	/* the opening failed: its outcome is the profiles', up to the next attempt */
 	r = nsec_monotonic() < s->retry_ns ? s->open_r : store_read_all(s);
@@ -463,12 +470,20 @@ static void store_go_on(struct store *s)
 		store_end_waiting(s, r);
 }
 
+static void on_retry(void *ctx)
+{
+	struct store *s = ctx;
+
+	if (store_read_all(s))
+		(void)loop_arm(s->retry_timer, s->opts.blocked_ns, 0);
+}
+
 static void on_blocked(void *ctx)
 {
 	struct store *s = ctx;
 
 	s->blocked = true;
-	store_changes(s, STORE_BLOCKED);
+	store_changes(s, STORE_BLOCKED, 0);
 	if (s->opts.idle)
 		s->opts.idle(s->opts.ctx);
 }
@@ -501,7 +516,8 @@ static int store_start(struct store *s)
 		return r;
 	}
 	s->disk = disk;
-	return store_read_all(s);
+	r = loop_add_timer(s->opts.loop, on_retry, s, &s->retry_timer);
+	return r ? r : store_read_all(s);
 }
 
 int store_open(const struct store_opts *opts, struct store **ret)
@@ -521,8 +537,8 @@ int store_open(const struct store_opts *opts, struct store **ret)
 		return r;
 	if (!disk_thread_wait(s->thread,
 			      s->opts.open_wait_ns ? s->opts.open_wait_ns : OPEN_WAIT_NS))
-		store_changes(s, STORE_BLOCKED); /* opened by the loop, later */
-	else if (!s->opened)
+		store_changes(s, STORE_BLOCKED, 0); /* opened by the loop, later */
+	else if (!s->opened && !s->busy)
 		return s->open_r;
 	s->starting = false;
 	*ret = take_ptr(s);
@@ -531,8 +547,6 @@ int store_open(const struct store_opts *opts, struct store **ret)
 
 void store_free(struct store *s)
 {
-	int err = errno; /* for store_open() */
-
 	if (!s)
 		return;
 	s->closing = true;
@@ -540,8 +554,8 @@ void store_free(struct store *s)
 	while (s->waiting.first)
 		pending_free(pending_pop(&s->waiting));
 	store_table_deinit(&s->table);
+	loop_remove(s->retry_timer);
 	free(s);
-	errno = err;
 }
 
 /* ---- profiles */
@@ -549,10 +563,13 @@ void store_free(struct store *s)
 static int check(const struct store *s, const struct queued_profile *p)
 {
 	uint64_t bytes = store_table_disk_bytes(p->profile->pprof_len);
+	uint64_t waiting = s->waiting.bytes;
 
 	if (bytes > s->opts.max_bytes || p->profile->pprof_len > STORE_PROFILE_SIZE_MAX)
 		return STORE_TOO_LARGE;
-	return s->waiting_bytes + p->bytes > s->opts.waiting_bytes ? STORE_BLOCKED : 0;
+	if (s->batch)
+		waiting += s->batch->profiles.bytes;
+	return waiting + p->bytes > s->opts.waiting_bytes ? STORE_BLOCKED : 0;
 }
 
 void store_put(struct store *s, struct queued_profile *p)
@@ -568,8 +585,6 @@ void store_put(struct store *s, struct queued_profile *p)
 	}
 	*pending = (struct pending){.p = p};
 	p->refs++;
-	s->n_waiting++;
-	s->waiting_bytes += p->bytes;
 	pending_push(&s->waiting, pending);
 	store_go_on(s);
 }
@@ -588,12 +603,12 @@ void store_trim(struct store *s, uint64_t now_ns)
 
 bool store_is_idle(const struct store *s)
 {
-	return s->blocked || (!s->running && !s->waiting.first);
+	return s->blocked || s->busy || (!s->running && !s->waiting.first);
 }
 
 size_t store_n_waiting(const struct store *s)
 {
-	return s->n_waiting;
+	return s->waiting.n + (s->batch ? s->batch->profiles.n : 0);
 }
 
 /* ---- looking */
@@ -650,6 +665,9 @@ void store_collect(void *store, struct metric_sink *sink)
 		"Disk space of the stored profiles, in whole blocks.", "bytes"};
 	static const struct metric_family_desc files = {"podprof_store_files", METRIC_GAUGE,
 							"Stored profiles.", NULL};
+	static const struct metric_family_desc busy = {
+		"podprof_store_busy", METRIC_GAUGE,
+		"1 while another process has the lock of the store's directory.", NULL};
 	static const struct metric_family_desc profiles = {"podprof_store_profiles", METRIC_COUNTER,
 							   "Profiles for the store by outcome.",
 							   NULL};
@@ -666,6 +684,8 @@ void store_collect(void *store, struct metric_sink *sink)
 	metric_u64(sink, s->table.bytes, NULL, 0);
 	metric_family(sink, &files);
 	metric_u64(sink, store_n_profiles(s), NULL, 0);
+	metric_family(sink, &busy);
+	metric_u64(sink, s->busy, NULL, 0);
 	metric_by_name(sink, &profiles, "outcome", s->counts, names, STORE_GONE);
 	metric_by_name(sink, &removed, "reason", s->removed, reasons, REMOVAL_MAX);
 }

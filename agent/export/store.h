@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/labels.h"
 #include "export/profile.h"
@@ -47,7 +48,7 @@ enum store_outcome {
 	STORE_FAILED,	 /* any other error of the file system, or no memory */
 	STORE_BLOCKED,	 /* the disk does not answer, or too much waits for it */
 	STORE_GONE,	 /* for reading: no such profile, or its file was removed */
-	STORE_BUSY,	 /* opening: another podprof has this store */
+	STORE_BUSY,	 /* opening: another process has the lock of this store */
 	STORE_OUTCOME_MAX,
 };
 
@@ -55,13 +56,16 @@ enum store_outcome {
  * struct store_opts - everything is borrowed and must outlive the store
  * @dir:           created if missing, with its parents
  * @waiting_bytes: memory of profiles that wait for the disk. Above: STORE_BLOCKED
- * @blocked_ns:    time without an answer of the disk; 0: WATCHDOG_BLOCKED_NS
+ * @blocked_ns:    time without an answer of the disk, and from a busy lock to the next attempt;
+ *                 0: WATCHDOG_BLOCKED_NS
  * @open_wait_ns:  how long store_open() waits for the disk; 0: 2 s
  * @ended:         a profile has its outcome (or -ENOMEM)
- * @changed:       the outcome differs from the one before; for the log
+ * @changed:       the outcome differs from the one before; for the log. @holder: for STORE_BUSY:
+ * the process with the lock; 0: unknown
  * @idle:          store_is_idle() may be true from now on
  *
- * The callbacks run on the loop's thread, @ended and @changed also inside of store_put(). Each may
+ * The callbacks run on the loop's thread, @ended and @changed also inside of store_open() and
+ * store_put(). Each may
  * be NULL.
  */
 struct store_opts {
@@ -73,7 +77,7 @@ struct store_opts {
 	uint64_t blocked_ns;
 	uint64_t open_wait_ns;
 	void (*ended)(void *ctx, const struct profile *profile, int r);
-	void (*changed)(void *ctx, enum store_outcome outcome);
+	void (*changed)(void *ctx, enum store_outcome outcome, pid_t holder);
 	void (*idle)(void *ctx);
 	void *ctx;
 };
@@ -94,10 +98,10 @@ struct store_profile {
 	uint64_t bytes; /* of disk: the size, rounded up to whole blocks */
 };
 
-/* 0; STORE_READ_ONLY, STORE_DISK_FULL or STORE_FAILED if the directory cannot be made or read, with
- * the reason in errno; STORE_BUSY; -ENOMEM; -errno of a thread. A directory without write
- * permission opens, but every profile fails. Without an answer of the disk within @open_wait_ns the
- * result is 0: the store is empty until the disk answers, and profiles wait. */
+/* 0; STORE_READ_ONLY, STORE_DISK_FULL or STORE_FAILED if the directory cannot be made or read;
+ * -ENOMEM; -errno of a thread. A directory without write permission opens, but every profile fails.
+ * Without an answer of the disk within @open_wait_ns, and while another process has the lock, the
+ * result is 0: the store is empty until then, and profiles wait. */
 int store_open(const struct store_opts *opts, struct store **ret);
 /* Profiles that still wait are lost. Leaves the thread behind if the disk does not answer. */
 void store_free(struct store *s);
@@ -110,7 +114,8 @@ void store_lose(struct store *s, const struct profile *profile);
 /* Remove profiles older than max_age at @now_ns (wall clock), and above max_bytes. Called by a
  * timer, so old profiles also expire without new profiles. */
 void store_trim(struct store *s, uint64_t now_ns);
-/* No profile is on the way to the disk, or the disk does not answer. */
+/* No profile is on the way to the disk, the disk does not answer, or the store is another
+ * process's. */
 bool store_is_idle(const struct store *s);
 /* Profiles without an outcome: lost by store_free(). */
 size_t store_n_waiting(const struct store *s);
@@ -135,8 +140,8 @@ int store_dup_dir(const struct store *s, struct root *ret);
  * STORE_FAILED, STORE_TOO_LARGE (of @ret), -ENOMEM. */
 int store_read_file(const struct root *dir, const struct store_file *file, struct buf *ret);
 
-/* A metric_collect_fn: podprof_store_bytes, podprof_store_files, podprof_store_profiles_total by
- * outcome, podprof_store_removed_total by reason. */
+/* A metric_collect_fn: podprof_store_bytes, podprof_store_files, podprof_store_busy,
+ * podprof_store_profiles_total by outcome, podprof_store_removed_total by reason. */
 void store_collect(void *store, struct metric_sink *sink);
 
 const char *store_outcome_name(int outcome);

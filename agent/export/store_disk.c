@@ -13,12 +13,12 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/atomic_file.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "export/lockdir.h"
 #include "export/store_name.h"
 #include "export/store_table.h"
 
@@ -222,6 +222,16 @@ static int scan_file(const struct scan *scan, struct store_folder *folder, int f
 	return store_table_append(scan->table, &row, SCAN_PROFILES_MAX);
 }
 
+/* Takes @fd, also on failure. 0 or -ENOMEM. */
+static int dir_of_fd(int fd, DIR **ret)
+{
+	*ret = fdopendir(fd);
+	if (*ret)
+		return 0;
+	close(fd);
+	return -ENOMEM;
+}
+
 static int scan_folder(const struct scan *scan, const char *name)
 {
 	_cleanup_(labels_deinit) struct labels labels = {0};
@@ -233,11 +243,9 @@ static int scan_folder(const struct scan *scan, const char *name)
 	scan->alive(scan->ctx);
 	if (!store_name_is_folder(name) || folder_open(&scan->disk->root, name, &fd))
 		return 0;
-	dir = fdopendir(fd); /* takes the descriptor */
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
+	r = dir_of_fd(fd, &dir);
+	if (r)
+		return r;
 	r = read_labels(fd, name, &labels);
 	if (!r)
 		r = store_table_add_folder(scan->table, name, &labels, &folder);
@@ -256,16 +264,12 @@ static int scan_all(const struct scan *scan)
 {
 	_cleanup_(closedirp) DIR *dir = NULL;
 	struct dirent *entry;
-	int fd, r = 0;
+	int fd, r;
 
 	fd = openat(scan->disk->root.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return fs_outcome(errno);
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
+	r = dir_of_fd(fd, &dir);
 	while (!r && (entry = readdir(dir)))
 		r = scan_folder(scan, entry->d_name);
 	store_table_sort(scan->table);
@@ -274,17 +278,9 @@ static int scan_all(const struct scan *scan)
 
 static int open_dir(struct store_disk *disk)
 {
-	int r = atomic_file_make_dir(disk->path, 0750);
+	int r = lockdir_open(disk->path, 0750, &disk->root.fd, &disk->holder);
 
-	if (r)
-		return fs_outcome(-r);
-	disk->root.fd = open(disk->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (disk->root.fd < 0)
-		return fs_outcome(errno);
-	if (flock(disk->root.fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	/* without locks in the file system, the user must prevent a second agent */
-	return errno == EWOULDBLOCK ? STORE_BUSY : 0;
+	return r < 0 ? fs_outcome(-r) : r ? STORE_BUSY : 0;
 }
 
 int store_disk_open(struct store_disk *disk, void (*alive)(void *ctx), void *ctx,
@@ -296,11 +292,8 @@ int store_disk_open(struct store_disk *disk, void (*alive)(void *ctx), void *ctx
 	if (!r)
 		r = scan_all(&scan);
 	if (r) {
-		int err = errno; /* for the caller's message */
-
 		store_table_deinit(table);
 		root_deinit(&disk->root);
-		errno = err;
 	}
 	return r;
 }

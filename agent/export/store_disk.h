@@ -8,6 +8,7 @@
  */
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/root.h"
 #include "export/store.h"
@@ -18,9 +19,11 @@ struct store_table;
  * Reached: they stay where they are. */
 #define SCAN_PROFILES_MAX ((size_t)4 * STORE_PROFILES_MAX)
 
+/* @root: fd is -1 if not open. @holder: after STORE_BUSY, as of lockdir_open(). */
 struct store_disk {
 	char *path;
-	struct root root; /* not open: fd is -1 */
+	struct root root;
+	pid_t holder;
 };
 
 /* Does not touch the disk. 0 or -ENOMEM. */
@@ -32,8 +35,8 @@ void store_disk_free(struct store_disk *disk); /* NULL is fine */
  * @alive: called after each folder and each file
  * @table: {0}; on success the caller owns the contents
  *
- * Removes leftovers of a crash. May be called again after a failure. 0, STORE_BUSY, an outcome with
- * the reason in errno, -ENOMEM.
+ * Removes leftovers of a crash. May be called again after a failure. 0, STORE_BUSY, another
+ * outcome, -ENOMEM.
  */
 int store_disk_open(struct store_disk *disk, void (*alive)(void *ctx), void *ctx,
 		    struct store_table *table);

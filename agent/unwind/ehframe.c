@@ -39,6 +39,7 @@
 #define EHFRAME_ENTRY_COST    32
 #define EHFRAME_CIE_COST      256
 #define EHFRAME_CIE_BYTE_COST 16
+#define EHFRAME_CIE_USUAL     32 /* bytes of a CIE; with a personality routine some 24 */
 /* Bytes of a read for a single function: most have some 50. */
 #define FUNCTION_PIECE	      ((size_t)1 << 10)
 /* CIEs kept. A power of two. */
@@ -428,8 +429,12 @@ static int read_function(struct reader *r, uint64_t pos)
 
 	if (err || !ehentry_parse(&c, r->size, pos, &e) || e.end == e.id_pos)
 		return err;
-	if (ehentry_is_cie(&e, true) || e.end - e.pos > EHFRAME_ENTRY_MAX || !spend(r, cost_of(&e)))
+	if (ehentry_is_cie(&e, true))
 		return 0;
+	if (e.end - e.pos > EHFRAME_ENTRY_MAX || !spend(r, cost_of(&e))) {
+		count_skip(r, EHFRAME_SKIP_TOO_LARGE);
+		return 0;
+	}
 	return read_fde(r, &e);
 }
 
@@ -447,6 +452,18 @@ static int read_functions(struct reader *r, struct ehindex *index, const uint64_
 			return err;
 	}
 	return 0;
+}
+
+/* Entries do not overlap, so that each is read once: a false file has FDEs inside of FDEs. */
+static uint64_t functions_work(uint64_t section_size, size_t n)
+{
+	const uint64_t each = EHFRAME_ENTRY_COST + EHFRAME_CIE_COST +
+			      (uint64_t)EHFRAME_CIE_BYTE_COST * EHFRAME_CIE_USUAL;
+
+	if (section_size > EHFRAME_WORK_MAX || n > EHFRAME_WORK_MAX / each)
+		return EHFRAME_WORK_MAX;
+	section_size += n * each;
+	return section_size < EHFRAME_WORK_MAX ? section_size : EHFRAME_WORK_MAX;
 }
 
 int ehframe_add_functions(const struct elffile *file, const uint64_t *vaddrs, size_t n,
@@ -476,6 +493,7 @@ int ehframe_add_functions(const struct elffile *file, const uint64_t *vaddrs, si
 	r->vaddr = section.vaddr;
 	r->off = section.off;
 	r->size = section.size;
+	r->work = functions_work(section.size, n);
 	err = ehindex_is_linkers(index) ? read_functions(r, index, vaddrs, n) : ELFFILE_ABSENT;
 	ehindex_free(index);
 	return err;

@@ -5,6 +5,9 @@
  * own looks them up, because the thread that makes tables is busy for seconds on a starved node. It
  * reads the files of containers, so a watchdog abandons a job that blocks.
  *
+ * A container can have any number of large programs and addresses, so the addresses are shared out.
+ * An address counts for the first owner that requests it.
+ *
  * Left out: files without the linker's index, Go's programs, whose tables are not in .eh_frame, and
  * files that synthetic.c searches (their rules may be other ones than those of .eh_frame).
  */
@@ -25,14 +28,16 @@
 #include "base/worker.h"
 #include "elf/elffile.h"
 #include "procmap/image.h"
+#include "procmap/share.h"
 #include "unwind/ehframe.h"
 #include "unwind/synthetic.h"
 
 /* Requests in the thread's queue, one for each image. Reached: the stacks of further images wait
  * for tables. */
 #define EARLY_RULES_QUEUE_MAX 64
-/* Addresses of all images, 100 bytes each. Dropped when the image has a table. Reached: stacks with
- * further addresses wait for tables; `podprof_unwind_early_rules_total{outcome="full"}`. */
+/* Addresses of all images, 110 bytes each. Dropped when the image has a table. A container may hold
+ * a quarter of what is free. Reached: stacks with further addresses wait for tables;
+ * `podprof_unwind_early_rules_total{outcome="full"}`, `{outcome="over_share"}` for a container. */
 #define EARLY_RULES_MAX	      ((size_t)1 << 16)
 /* Units of one request: 1,024 functions of 2 KB. Reached: the image has no early rules. */
 #define EARLY_RULES_WORK      ((uint64_t)1 << 26)
@@ -43,19 +48,20 @@ enum early_outcome {
 	EARLY_FOUND,
 	EARLY_NONE, /* no function, or a gap in it: the table decides */
 	EARLY_FULL,
-	EARLY_FAILED, /* the file changes, takes too much work or blocks; or no memory */
+	EARLY_OVER_SHARE, /* the owner has its share of all addresses */
+	EARLY_FAILED,	  /* the file changes, takes too much work or blocks; or no memory */
 	EARLY_OUTCOME_MAX,
 };
 
 static const char *const outcome_names[EARLY_OUTCOME_MAX] = {
-	[EARLY_FOUND] = "ok",
-	[EARLY_NONE] = "no_rows",
-	[EARLY_FULL] = "full",
+	[EARLY_FOUND] = "ok",	   [EARLY_NONE] = "no_rows",
+	[EARLY_FULL] = "full",	   [EARLY_OVER_SHARE] = "over_share",
 	[EARLY_FAILED] = "failed",
 };
 
 struct place {
 	uint64_t vaddr;
+	struct share_holder *owner;
 	bool is_known; /* else in the next request, or in the one under way */
 	bool has_rule;
 	struct unwind_rule rule;
@@ -78,6 +84,7 @@ struct early_rules {
 	struct watchdog *watchdog;
 	struct early_image *images;
 	size_t n_places;
+	struct share_holder *owners; /* of these */
 	uint64_t outcomes[EARLY_OUTCOME_MAX];
 };
 
@@ -167,6 +174,8 @@ static void drop_place(struct early_rules *x, struct early_image *e, struct plac
 {
 	HASH_DEL(e->places, p);
 	x->n_places--;
+	p->owner->held--;
+	share_holder_put(&x->owners, p->owner);
 	free(p);
 }
 
@@ -346,31 +355,46 @@ static struct job *next_of(struct early_rules *x, struct early_image *e)
 	return job;
 }
 
-/* False if there is no room for one more. */
-static bool add_place(struct early_rules *x, struct early_image *e, uint64_t vaddr)
+static struct place *new_place(struct early_rules *x, struct early_image *e,
+			       struct share_holder *owner, uint64_t vaddr)
 {
-	struct job *job = next_of(x, e);
+	struct place *p = calloc(1, sizeof(*p));
 	bool hash_oom = false;
-	struct place *p;
 
-	if (!job || job->n == EARLY_RULES_BATCH_MAX)
-		return false;
-	if (x->n_places == EARLY_RULES_MAX) {
-		x->outcomes[EARLY_FULL]++;
-		return false;
-	}
-	p = calloc(1, sizeof(*p));
 	if (!p)
-		return false;
+		return NULL;
 	p->vaddr = vaddr;
 	HASH_ADD(hh, e->places, vaddr, sizeof(p->vaddr), p);
 	if (hash_oom) {
 		free(p);
-		return false;
+		return NULL;
 	}
+	p->owner = owner;
+	owner->held++;
 	x->n_places++;
-	job->vaddrs[job->n++] = vaddr;
-	return true;
+	return p;
+}
+
+/* False if there is no room for one more. */
+static bool add_place(struct early_rules *x, struct early_image *e, uint64_t owner, uint64_t vaddr)
+{
+	struct job *job = next_of(x, e);
+	struct share_holder *holder;
+	bool added = false;
+
+	if (!job || job->n == EARLY_RULES_BATCH_MAX)
+		return false;
+	holder = share_holder_get(&x->owners, owner);
+	if (!holder)
+		return false;
+	if (share_allows(EARLY_RULES_MAX, x->n_places, holder->held))
+		added = new_place(x, e, holder, vaddr);
+	else
+		x->outcomes[x->n_places < EARLY_RULES_MAX ? EARLY_OVER_SHARE : EARLY_FULL]++;
+	share_holder_put(&x->owners, holder);
+	if (added)
+		job->vaddrs[job->n++] = vaddr;
+	return added;
 }
 
 /* The addresses of a request that cannot be made may be requested again. */
@@ -401,7 +425,8 @@ static void submit(struct early_rules *x, struct early_image *e)
 		e->job = job;
 }
 
-bool early_rules_want(struct early_rules *x, uint16_t number, const uint64_t *vaddrs, size_t n)
+bool early_rules_want(struct early_rules *x, uint64_t owner, uint16_t number,
+		      const uint64_t *vaddrs, size_t n)
 {
 	struct early_image *e = find(x, number);
 	const struct place *p;
@@ -410,7 +435,7 @@ bool early_rules_want(struct early_rules *x, uint16_t number, const uint64_t *va
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		HASH_FIND(hh, e->places, &vaddrs[i], sizeof(vaddrs[i]), p);
-		if (!p && !add_place(x, e, vaddrs[i]))
+		if (!p && !add_place(x, e, owner, vaddrs[i]))
 			break;
 	}
 	submit(x, e);

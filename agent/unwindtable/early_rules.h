@@ -47,12 +47,14 @@ bool early_rules_find(const struct early_rules *x, uint16_t number, uint64_t vad
 bool early_rules_serve(struct early_rules *x, uint16_t number, struct image *image);
 /**
  * early_rules_want() - request the rules of some addresses
+ * @owner:  of the process (procmap/share.h): the addresses count for its share
  * @number: of an image for which early_rules_serve() was true
  * @vaddrs: @n addresses in any order; known addresses are left out
  *
  * Return: whether a request of the image is under way.
  */
-bool early_rules_want(struct early_rules *x, uint16_t number, const uint64_t *vaddrs, size_t n);
+bool early_rules_want(struct early_rules *x, uint64_t owner, uint16_t number,
+		      const uint64_t *vaddrs, size_t n);
 /* The image has a table, or its number is released. */
 void early_rules_drop(struct early_rules *x, uint16_t number);
 /* Drops the numbers outside of @used, an array of @n entries by number. */

@@ -344,20 +344,23 @@ static size_t find_places(const struct code *code, const struct stack_dump *dump
 }
 
 /* Requests the rules that a walk of the dump can need of an image without a table. */
-static void want_rules(struct unwind_publisher *u, uint16_t exe, const struct stack_dump *dump)
+static void want_rules(struct unwind_publisher *u, uint16_t exe, const struct stack_dump *dump,
+		       const struct address_space *space)
 {
 	struct image *image = table_builder_image(u->builder, exe);
 	const struct code code = code_of(u, exe);
 	uint64_t places[EARLY_RULES_BATCH_MAX];
 
 	if (image && early_rules_serve(u->rules, exe, image))
-		(void)early_rules_want(u->rules, exe, places, find_places(&code, dump, places));
+		(void)early_rules_want(u->rules, address_space_owner(space), exe, places,
+				       find_places(&code, dump, places));
 }
 
 /* Requests all missing tables, and until they are there the rules. Returns whether any is on the
  * way, and the innermost of these. */
 static bool want_missing(struct unwind_publisher *u, const struct stack_dump *dump,
-			 const struct dumpwalk_stack *stack, uint16_t *ret_waits)
+			 const struct address_space *space, const struct dumpwalk_stack *stack,
+			 uint16_t *ret_waits)
 {
 	bool coming = false;
 
@@ -365,7 +368,7 @@ static bool want_missing(struct unwind_publisher *u, const struct stack_dump *du
 		if (table_builder_want_number(u->builder, stack->missing[i]) !=
 		    TABLE_BUILDER_COMING)
 			continue;
-		want_rules(u, stack->missing[i], dump);
+		want_rules(u, stack->missing[i], dump, space);
 		*ret_waits = stack->missing[i];
 		coming = true;
 	}
@@ -429,8 +432,8 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 	(void)sample_set_user(ret, stack.words, stack.n, stack.n_rows); /* our own words */
 	ret->end = stack.end;
 	ret->flags = stack.flags;
-	return want_missing(u, dump, &stack, ret_waits) ? UNWIND_PUBLISHER_WAITS
-							: UNWIND_PUBLISHER_OK;
+	return want_missing(u, dump, space, &stack, ret_waits) ? UNWIND_PUBLISHER_WAITS
+							       : UNWIND_PUBLISHER_OK;
 }
 
 bool unwind_publisher_want(struct unwind_publisher *u, uint16_t exe)

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A whole agent whose store is on a file system that stops answering: during a write and a read for
- * a page, at the end and at the start. */
+/* A whole agent whose store and spool are on a file system that stops answering: during a write and
+ * a read for a page, at the end, at the start, and for the next agent, while the ended one still
+ * has the locks. */
 #include "support/test.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -104,7 +103,7 @@ static bool is_ready(struct fixture *f)
 static void start(struct fixture *f)
 {
 	struct command_run run;
-	char line[256];
+	char line[384];
 
 	choose_address(f);
 	fflush(stdout);
@@ -113,8 +112,9 @@ static void start(struct fixture *f)
 	if (!f->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		snprintf(line, sizeof(line),
-			 "agent --listen %s --node-name n --window 2s --store-dir %s/store",
-			 f->address, f->dir);
+			 "agent --listen %s --node-name n --window 2s --store-dir %s/store "
+			 "--spool-dir %s/spool --destination pyroscope=http://127.0.0.1:1",
+			 f->address, f->dir, f->dir);
 		command_run(line, &run);
 		if (run.status)
 			fprintf(stderr, "%s\n", run.err.data);
@@ -130,6 +130,16 @@ static void stop(struct fixture *f)
 	assert_int_equal(kill(f->pid, SIGTERM), 0);
 	assert_int_equal(waitpid(f->pid, &status, 0), f->pid);
 	assert_int_equal(status, 0);
+}
+
+/* The working process ends with its parent, but for the threads that wait for the disk. */
+static void crash(struct fixture *f)
+{
+	int status;
+
+	assert_int_equal(kill(f->pid, SIGKILL), 0);
+	assert_int_equal(waitpid(f->pid, &status, 0), f->pid);
+	assert_true(WIFSIGNALED(status));
 }
 
 /* The sum over the labels that contain @label. */
@@ -154,7 +164,17 @@ static uint64_t stored(struct fixture *f)
 
 static bool has_stored(struct fixture *f)
 {
-	return stored(f) >= 2;
+	return stored(f) >= 2 && metric(f, "podprof_spool_profiles_total", "\"stored\"") >= 2;
+}
+
+static bool is_busy(struct fixture *f)
+{
+	return metric(f, "podprof_store_busy", "") + metric(f, "podprof_spool_busy", "") == 2;
+}
+
+static bool has_both_locks(struct fixture *f)
+{
+	return metric(f, "podprof_store_busy", "") + metric(f, "podprof_spool_busy", "") == 0;
 }
 
 static bool is_held(struct fixture *f)
@@ -202,19 +222,23 @@ static void find_profile(struct fixture *f, char *ret, size_t n)
 	assert_non_null(strstr(ret, "profile"));
 }
 
-/* The process that was left behind ends after the answer; until then the store is its own. */
-static void until_unlocked(const struct fixture *f)
+/* /-/ready names the process with the locks, and is ready. */
+static void assert_busy(struct fixture *f)
 {
-	_cleanup_(close_fdp) int fd = -1;
-	char path[96];
+	int store = 0, spool = 0;
+	const char *line;
 
-	snprintf(path, sizeof(path), "%s/store", f->dir);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	for (int i = 0; flock(fd, LOCK_EX | LOCK_NB); i++) {
-		assert_true(i < UNTIL_SECONDS * 100);
-		usleep(10000);
-	}
+	assert_int_equal(served_get(f->address, "/-/ready", &f->page), 200);
+	assert_int_equal(buf_append(&f->page, "", 1), 0);
+	line = strstr(f->page.data, "\ndirectories: ");
+	assert_non_null(line);
+	assert_int_equal(sscanf(line,
+				"\ndirectories: failing, --store-dir is locked by process %d; "
+				"--spool-dir is locked by process %d\n",
+				&store, &spool),
+			 2);
+	assert_true(store > 0);
+	assert_int_equal(store, spool);
 }
 
 static void test_agent(void **state)
@@ -243,7 +267,29 @@ static void test_agent(void **state)
 	stop(f);
 	assert_int_equal(stalldir_n_held(f->disk), 2);
 	stalldir_answer(f->disk, 0);
-	until_unlocked(f);
+
+	row_begin("killed: the next agent finds the locks taken");
+	start(f);
+	until(f, has_both_locks);
+	until(f, has_stored);
+	stalldir_stall(f->disk, "opendir");
+	until(f, is_held);
+	crash(f);
+	assert_int_equal(stalldir_n_held(f->disk), 1);
+	stalldir_stall(f->disk, "rename"); /* opendir is answered again; the held one is not */
+	start(f);
+	until(f, is_busy);
+	assert_busy(f);
+	assert_alive(f);
+	assert_int_equal(metric(f, "podprof_store_files", ""), 0);
+	assert_int_equal(metric(f, "podprof_spool_recovered_total", ""), 0);
+	assert_int_equal(stalldir_n_held(f->disk), 1);
+	stalldir_answer(f->disk, 0);
+	until(f, has_both_locks);
+	until(f, has_stored);
+	assert_true(metric(f, "podprof_store_files", "") >= 4); /* of all runs */
+	assert_true(metric(f, "podprof_spool_recovered_total", "") >= 2);
+	stop(f);
 
 	row_begin("the start");
 	stalldir_stall(f->disk, "readdir");
@@ -253,7 +299,7 @@ static void test_agent(void **state)
 	assert_int_equal(metric(f, "podprof_store_files", ""), 0);
 	stalldir_answer(f->disk, 0);
 	until(f, has_stored);
-	assert_true(metric(f, "podprof_store_files", "") >= 4); /* of both runs */
+	assert_true(metric(f, "podprof_store_files", "") >= 6); /* of all runs */
 	assert_int_equal(served_get(f->address, target, &f->page), 200);
 	stop(f);
 }

@@ -396,6 +396,44 @@ static uint64_t ehframe_rules(size_t n)
 	return run_ehframe(n, fill_rules, 32 * n);
 }
 
+/* The functions around @n addresses, as for early rules. */
+static uint64_t run_functions(size_t n, void (*fill)(struct elfworst_fde *f, size_t i, size_t n))
+{
+	struct ehframe_stats stats = {0};
+	struct elffile *file;
+	struct rows *rows;
+	struct elfmake m;
+	uint64_t before, *vaddrs = calloc(n, sizeof(*vaddrs));
+
+	assert_non_null(vaddrs);
+	elfworst_fdes(&m, n, fill, 32 * n);
+	elfworst_index(&m, n);
+	file = open_made(&m);
+	for (size_t i = 0; i < n; i++)
+		vaddrs[i] = TEXT + 32 * i;
+	assert_int_equal(rows_new(TEXT, TEXT + 32 * n, &rows), 0);
+	before = count_now();
+	assert_int_equal(ehframe_add_functions(file, vaddrs, n, rows, &stats), 0);
+	assert_int_equal(rows_finish(rows), 0);
+	before = count_now() - before;
+	assert_true(stats.fdes > 0);
+	rows_free(rows);
+	elffile_free(file);
+	elfmake_deinit(&m);
+	free(vaddrs);
+	return before;
+}
+
+static uint64_t functions_rules(size_t n)
+{
+	return run_functions(n, fill_rules);
+}
+
+static uint64_t functions_growing(size_t n)
+{
+	return run_functions(n, elfworst_fill_growing);
+}
+
 /* A compressed .debug_frame: empty blocks, or zeros. */
 static uint64_t run_inflate(size_t n, bool zeros)
 {
@@ -1421,6 +1459,8 @@ static const struct input inputs[] = {
 	{"ehframe: functions inside functions", ehframe_nested, 2048},
 	{"ehframe: functions backwards", ehframe_backwards, 2048},
 	{"ehframe: rules", ehframe_rules, 2048},
+	{"ehframe: functions of addresses", functions_rules, 2048},
+	{"ehframe: functions of addresses, FDEs inside FDEs", functions_growing, 512},
 	{"elfinflate: empty blocks", elfinflate_blocks, 1 << 16},
 	{"elfinflate: zeros", elfinflate_zeros, 1 << 18},
 	{"excerpt: many parts", excerpt_parts, 64},

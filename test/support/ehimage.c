@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/rows.h"
+
 /*
  * Front to back: ELF header, program headers, .eh_frame_hdr, names, note, .eh_frame at
  * EHIMAGE_EH_FRAME, .debug_frame, code, section headers. The first segment maps the file at 0, the
@@ -123,6 +125,40 @@ static void add_note(struct headers *h, const struct ehimage *image, uint8_t *by
 				.p_align = 4};
 }
 
+/* .eh_frame_hdr at the end of the file. */
+static void add_index(struct headers *h, const struct ehimage *image, uint8_t *bytes, size_t off)
+{
+	/* version 1; the address relative to itself, the count, and pairs relative to the header */
+	int32_t words[3] = {0x3b031b01, EHIMAGE_EH_FRAME - (int32_t)(off + 4),
+			    (int32_t)image->n_pairs};
+
+	memcpy(bytes + off, words, sizeof(words));
+	for (size_t i = 0; i < image->n_pairs; i++) {
+		const struct ehimage_pair *p = &image->pairs[i];
+		const int32_t pair[2] = {(int32_t)(p->vaddr - off),
+					 (int32_t)(EHIMAGE_EH_FRAME + p->pos - off)};
+
+		memcpy(bytes + off + sizeof(words) + i * sizeof(pair), pair, sizeof(pair));
+	}
+	h->ph[2].p_offset = h->ph[2].p_vaddr = off;
+	h->ph[2].p_filesz = h->ph[2].p_memsz = sizeof(words) + image->n_pairs * sizeof(*words) * 2;
+}
+
+bool ehimage_rows_are_sane(const struct rows *rows)
+{
+	for (size_t i = 0; i < rows_count(rows); i++) {
+		struct row row = rows_at(rows, i);
+
+		if (row.vaddr < EHIMAGE_TEXT || row.vaddr > EHIMAGE_TEXT_END ||
+		    row.rule >= rows_n_rules(rows) || rows_find(rows, row.vaddr) != i)
+			return false;
+		if (i && (rows_at(rows, i - 1).vaddr >= row.vaddr ||
+			  rows_at(rows, i - 1).rule == row.rule))
+			return false;
+	}
+	return !rows_count(rows) || rows_at(rows, rows_count(rows) - 1).rule == 0;
+}
+
 void *ehimage_build(const struct ehimage *image, size_t *ret_n)
 {
 	/* version 1; the address relative to itself, 4 bytes; no table */
@@ -130,7 +166,9 @@ void *ehimage_build(const struct ehimage *image, size_t *ret_n)
 	size_t n_eh = bounded(image->n_eh_frame), n_debug = bounded(image->n_debug_frame);
 	size_t n_text = bounded(image->n_text);
 	size_t text_off = EHIMAGE_EH_FRAME + n_eh + n_debug, sections_off = text_off + n_text;
-	size_t size = sections_off + (image->no_sections ? 0 : N_SECTIONS * sizeof(Elf64_Shdr));
+	size_t index_off =
+		sections_off + (image->no_sections ? 0 : N_SECTIONS * sizeof(Elf64_Shdr));
+	size_t size = index_off + (image->n_pairs ? 12 + 8 * image->n_pairs : 0);
 	Elf64_Shdr sh[N_SECTIONS] = {0};
 	struct headers headers = {0};
 	int32_t to_eh_frame = EHIMAGE_EH_FRAME - (HDR_OFF + 4);
@@ -142,6 +180,8 @@ void *ehimage_build(const struct ehimage *image, size_t *ret_n)
 	add_note(&headers, image, bytes);
 	headers.ph[1].p_offset = text_off;
 	headers.ph[1].p_filesz = n_text;
+	if (image->n_pairs)
+		add_index(&headers, image, bytes, index_off);
 	if (n_text)
 		memcpy(bytes + text_off, image->text, n_text);
 	memcpy(bytes, &headers, sizeof(headers));

@@ -81,6 +81,9 @@ void elfworst_segments(struct elfmake *m, size_t n, size_t n_bytes)
 static const uint8_t cie[24] = {20, 0,	  0,  0, 0,    0,  0, 0, 1,    'z', 'R', 0,
 				1,  0x78, 16, 1, 0x1b, 12, 7, 8, 0x90, 1,   0,	 0};
 
+/* Bytes of .eh_frame_hdr before the pairs. */
+#define INDEX_HEAD 12
+
 void elfworst_fdes(struct elfmake *m, size_t n,
 		   void (*fill)(struct elfworst_fde *f, size_t i, size_t n), size_t n_code)
 {
@@ -98,12 +101,41 @@ void elfworst_fdes(struct elfmake *m, size_t n,
 		f.start += (uint32_t)(ELFWORST_TEXT - (at + 8));
 		memcpy(bytes + at, &f, sizeof(f));
 	}
-	elfmake_init(m, ET_DYN, size + n_code);
+	elfmake_init(m, ET_DYN, size + n_code + INDEX_HEAD + 8 * n);
 	off = elfmake_bytes(m, bytes, size);
 	free(bytes);
 	elfmake_section(m, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0, off, size);
 	off = elfmake_bytes(m, NULL, n_code);
 	elfmake_segment(m, PT_LOAD, PF_R | PF_X, ELFWORST_TEXT, off, n_code);
+}
+
+void elfworst_index(struct elfmake *m, size_t n)
+{
+	const uint64_t vaddr = ELFWORST_TEXT + 32 * n;
+	int32_t *words = calloc(1, INDEX_HEAD + 8 * n);
+	size_t off;
+
+	assert_non_null(words);
+	memcpy(words, "\1\x1b\3\x3b", 4);
+	words[1] = -(int32_t)(vaddr + 4); /* .eh_frame is at 0 */
+	words[2] = (int32_t)n;
+	for (size_t i = 0; i < n; i++) {
+		words[3 + 2 * i] = (int32_t)(ELFWORST_TEXT + 32 * i - vaddr);
+		words[4 + 2 * i] = (int32_t)(sizeof(cie) + i * sizeof(struct elfworst_fde) - vaddr);
+	}
+	off = elfmake_bytes(m, words, INDEX_HEAD + 8 * n);
+	elfmake_segment(m, PT_GNU_EH_FRAME, PF_R, vaddr, off, INDEX_HEAD + 8 * n);
+	free(words);
+}
+
+void elfworst_fill_growing(struct elfworst_fde *f, size_t i, size_t n)
+{
+	f->start = (uint32_t)(32 * i);
+	f->size = 32;
+	f->length = (uint32_t)((n - i) * sizeof(*f) - 4);
+	/* an expression for a register of no interest, as long as the next FDE's head */
+	if (i + 1 < n)
+		memcpy(f->program, "\0\0\0\0\x10\0\x11", 7);
 }
 
 void elfworst_fill_nested(struct elfworst_fde *f, size_t i, size_t n)

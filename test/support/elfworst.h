@@ -37,8 +37,15 @@ _Static_assert(sizeof(struct elfworst_fde) == 24, "no padding");
 /* @n FDEs for @n_code bytes of code. @fill sets the start, the size and the program of each. */
 void elfworst_fdes(struct elfmake *m, size_t n,
 		   void (*fill)(struct elfworst_fde *f, size_t i, size_t n), size_t n_code);
+/* Adds the linker's sorted index of the @n FDEs, of functions of 32 bytes each, one behind the
+ * other.
+ */
+void elfworst_index(struct elfmake *m, size_t n);
 /* For elfworst_fdes(): each function begins inside the one before; 2 * @n bytes of code. */
 void elfworst_fill_nested(struct elfworst_fde *f, size_t i, size_t n);
+/* For elfworst_fdes(): functions of 32 bytes one behind the other. Each FDE has all later ones in
+ * its program. */
+void elfworst_fill_growing(struct elfworst_fde *f, size_t i, size_t n);
 
 /* Go's tables of @n functions, which share one table of @n steps for the stack, the lines and the
  * files. The functions lie one behind the other; with @over each second one covers all of the code.

@@ -17,7 +17,9 @@
 
 void spooling_init(struct spooling *s)
 {
-	*s = (struct spooling){.spool_bytes = 64u << 20, .queue_bytes = 16u << 20};
+	*s = (struct spooling){.spool_bytes = 64u << 20,
+			       .queue_bytes = 16u << 20,
+			       .open_wait_ns = UNTIL_SECONDS * NSEC_PER_SEC};
 	unsetenv("http_proxy");
 	unsetenv("all_proxy");
 	unsetenv("ALL_PROXY");
@@ -33,6 +35,13 @@ void spooling_deinit(struct spooling *s)
 	tree_deinit(&s->tree);
 }
 
+static void on_busy(void *ctx, const char *text)
+{
+	struct spooling *s = ctx;
+
+	snprintf(s->busy, sizeof(s->busy), "%s", text);
+}
+
 int spooling_start(struct spooling *s)
 {
 	char specs[SPOOLING_SINKS_MAX][256], dir[128];
@@ -44,8 +53,11 @@ int spooling_start(struct spooling *s)
 		.spool_dir = dir,
 		.spool_bytes = s->spool_bytes,
 		.disk_blocked_ns = s->blocked_ns,
+		.open_wait_ns = s->open_wait_ns,
 		.queue_bytes = s->queue_bytes,
 		.window_ns = s->window_ns,
+		.busy = on_busy,
+		.ctx = s,
 	};
 
 	snprintf(dir, sizeof(dir), "%s/spool", s->tree.path);

@@ -9,16 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "export/export.h"
 #include "support/sink.h"
 #include "support/tree.h"
 
-struct export;
 struct loop;
 
 #define SPOOLING_PROFILES_MAX 16384
 #define SPOOLING_SINKS_MAX    2
 
-/* The owner sets the first members; spooling_start() fills the rest. @more: follows each URL. */
+/* The owner sets the first members; spooling_start() fills the rest. @busy: of export_opts. */
 struct spooling {
 	struct tree tree;
 	const char *urls[SPOOLING_SINKS_MAX];
@@ -26,8 +26,10 @@ struct spooling {
 	uint64_t spool_bytes;
 	uint64_t queue_bytes;
 	uint64_t blocked_ns;
+	uint64_t open_wait_ns;
 	uint64_t window_ns; /* 0: no pace */
 	char *error;
+	char busy[EXPORT_BUSY_BYTES];
 	struct loop *loop;
 	struct export *e;
 	size_t next; /* number of the next profile */

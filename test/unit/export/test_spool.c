@@ -715,11 +715,13 @@ static void test_torn(void **state)
 		struct spool_contents contents;
 		const uint64_t nobody = 0;
 		struct spool_disk *disk;
+		pid_t holder;
 		char dir[128];
 
 		assert_int_equal(truncate(segment, size), 0);
 		snprintf(dir, sizeof(dir), "%s/spool", s->tree.path);
-		assert_int_equal(spool_disk_open(dir, &disk), 0);
+		assert_int_equal(spool_disk_new(dir, &disk), 0);
+		assert_int_equal(spool_disk_open(disk, &holder), 0);
 		assert_int_equal(spool_disk_read_all(disk, &nobody, 1, 0, &contents), 0);
 		if (size == st.st_size)
 			n_before = contents.index.n_profiles;
@@ -757,21 +759,18 @@ static void test_foreign_files(void **state)
 	sink_free(sink);
 }
 
-static void test_two_agents(void **state)
+/* An error of the disk at the start ends the start. */
+static void test_cannot_open(void **state)
 {
 	struct spooling *s = *state;
-	struct spooling other = *s;
 
 	s->urls[0] = "http://127.0.0.1:1";
 	s->n_urls = 1;
-	assert_int_equal(spooling_start(s), 0);
-	other.urls[0] = s->urls[0];
-	other.n_urls = 1;
-	assert_int_equal(spooling_start(&other), 1);
-	assert_non_null(strstr(other.error, "busy"));
-	assert_non_null(strstr(other.error, "--spool-dir"));
-	free(other.error);
-	spooling_stop(s);
+	tree_write(s->tree.fd, "spool", "a file");
+	assert_int_equal(spooling_start(s), 1);
+	assert_non_null(strstr(s->error, "failed"));
+	assert_non_null(strstr(s->error, "--spool-dir"));
+	assert_int_equal(unlinkat(s->tree.fd, "spool", 0), 0);
 	assert_int_equal(spooling_start(s), 0);
 }
 
@@ -781,14 +780,17 @@ static int read_all(void *ctx)
 	const uint64_t nobody = 0;
 	struct spool_contents contents;
 	struct spool_disk *disk;
+	pid_t holder;
 	char dir[128];
 	int r;
 
 	snprintf(dir, sizeof(dir), "%s/spool", s->tree.path);
-	r = spool_disk_open(dir, &disk);
+	r = spool_disk_new(dir, &disk);
 	if (r)
 		return r;
-	r = spool_disk_read_all(disk, &nobody, 1, 0, &contents);
+	r = spool_disk_open(disk, &holder);
+	if (!r)
+		r = spool_disk_read_all(disk, &nobody, 1, 0, &contents);
 	spool_disk_free(disk);
 	if (r)
 		return r;
@@ -819,7 +821,7 @@ int main(void)
 		TEST(many_series),    TEST(disk_full), TEST(disk_full_and_away),
 		TEST(read_only),      TEST(blocked),   TEST(blocked_end),
 		TEST(damaged),	      TEST(torn),      TEST(foreign_files),
-		TEST(two_agents),     TEST(no_memory), TEST(sync_fails),
+		TEST(cannot_open),    TEST(no_memory), TEST(sync_fails),
 		TEST(no_descriptors), TEST(paced),
 	};
 

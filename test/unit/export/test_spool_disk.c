@@ -16,6 +16,7 @@ static void test_number_taken(void **state)
 	_cleanup_(tree_deinit) struct tree t = {0};
 	struct spool_disk *disk;
 	char dir[128];
+	pid_t holder;
 	struct stat st;
 
 	(void)state;
@@ -23,7 +24,8 @@ static void test_number_taken(void **state)
 	tree_mkdir(t.fd, "spool");
 	tree_write(t.fd, name, "mine");
 	snprintf(dir, sizeof(dir), "%s/spool", t.path);
-	assert_int_equal(spool_disk_open(dir, &disk), 0);
+	assert_int_equal(spool_disk_new(dir, &disk), 0);
+	assert_int_equal(spool_disk_open(disk, &holder), 0);
 	assert_int_equal(spool_disk_begin(disk, 1), SPOOL_FAILED);
 	assert_false(spool_disk_is_open(disk));
 	assert_int_equal(fstatat(t.fd, name, &st, 0), 0);

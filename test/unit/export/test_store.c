@@ -562,17 +562,6 @@ static void test_changed_under_us(void **state)
 	assert_int_equal(b.len, 0);
 }
 
-static void test_busy(void **state)
-{
-	struct fixture *f = *state;
-	_cleanup_(store_freep) struct store *first = open_store(f);
-	struct store *second = NULL;
-
-	assert_non_null(first);
-	assert_int_equal(store_open(&f->opts, &second), STORE_BUSY);
-	assert_null(second);
-}
-
 static void test_cannot_open(void **state)
 {
 	static const char *const dirs[] = {"", "/proc/none/store", "/dev/null/store", "/dev/null"};
@@ -730,14 +719,11 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_put_and_read),      TEST(test_unknown_id),
-		TEST(test_same_window_twice), TEST(test_killed),
-		TEST(test_restart),	      TEST(test_hostile_names),
-		TEST(test_hash_taken),	      TEST(test_trim_by_bytes),
-		TEST(test_trim_by_age),	      TEST(test_scan),
-		TEST(test_changed_under_us),  TEST(test_busy),
-		TEST(test_cannot_open),	      TEST(test_full_disk),
-		TEST(test_read_only),	      TEST(test_without_memory),
+		TEST(test_put_and_read), TEST(test_unknown_id),	      TEST(test_same_window_twice),
+		TEST(test_killed),	 TEST(test_restart),	      TEST(test_hostile_names),
+		TEST(test_hash_taken),	 TEST(test_trim_by_bytes),    TEST(test_trim_by_age),
+		TEST(test_scan),	 TEST(test_changed_under_us), TEST(test_cannot_open),
+		TEST(test_full_disk),	 TEST(test_read_only),	      TEST(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include "export/outbox.h"
 #include "export/profile.h"
 #include "export/store.h"
+#include "support/metrics.h"
 #include "support/stalldir.h"
 #include "support/threads.h"
 #include "support/until.h"
@@ -38,6 +39,7 @@ struct fixture {
 	size_t n_put, n_ended, n_ticks;
 	size_t n_outcomes[STORE_OUTCOME_MAX];
 	int health;
+	pid_t holder;
 };
 
 static void on_ended(void *ctx, const struct profile *profile, int r)
@@ -50,11 +52,12 @@ static void on_ended(void *ctx, const struct profile *profile, int r)
 	f->n_outcomes[r]++;
 }
 
-static void on_changed(void *ctx, enum store_outcome outcome)
+static void on_changed(void *ctx, enum store_outcome outcome, pid_t holder)
 {
 	struct fixture *f = ctx;
 
 	f->health = outcome;
+	f->holder = holder;
 }
 
 static void on_tick(void *ctx)
@@ -270,6 +273,78 @@ static void test_start(void **state)
 	}
 }
 
+static uint64_t busy(const struct fixture *f)
+{
+	return metrics_get(store_collect, f->s, "podprof_store_busy", "");
+}
+
+static bool has_ticked(void *ctx)
+{
+	const struct fixture *f = ctx;
+
+	return f->n_ticks >= TICKS;
+}
+
+/* Another process has the lock: profiles wait. When the lock is free, the store has the files. */
+static void test_busy(void **state)
+{
+	_cleanup_(root_deinit) struct root dir = ROOT_INIT;
+	struct fixture *f = *state;
+	struct store *first;
+
+	open_with(f, 2);
+	first = take_ptr(f->s);
+	for (int attempt_stalls = 0; attempt_stalls < 2; attempt_stalls++) {
+		size_t n_ok;
+
+		row_begin(attempt_stalls ? "the disk does not answer either" : "the disk answers");
+		reset(f);
+		assert_int_equal(store_open(&f->opts, &f->s), 0);
+		assert_int_equal(f->health, STORE_BUSY);
+		assert_int_equal(f->holder, getpid());
+		assert_int_equal(busy(f), 1);
+		assert_true(store_is_idle(f->s));
+		assert_int_equal(store_n_profiles(f->s), 0);
+		assert_int_equal(store_dup_dir(f->s, &dir), -ENOENT);
+		put(f, 100);
+		assert_in_range(f->n_outcomes[STORE_BLOCKED], 80, 95);
+		assert_int_equal(f->n_ended, f->n_outcomes[STORE_BLOCKED]);
+		assert_in_range(f->budget.used_bytes, WAITING_BYTES / 2, WAITING_BYTES);
+		n_ok = f->n_put - f->n_ended;
+		assert_int_equal(store_n_waiting(f->s), n_ok);
+		f->n_ticks = 0;
+		if (attempt_stalls) {
+			stalldir_stall(f->disk, "opendir");
+			loop_until(f->loop, is_held, f);
+			f->n_ticks = 0;
+			loop_until(f->loop, is_blocked, f);
+			stalldir_answer(f->disk, 0);
+		}
+		loop_until(f->loop, has_ticked, f);
+		assert_int_equal(busy(f), 1);
+		assert_int_equal(f->n_ended, f->n_outcomes[STORE_BLOCKED]);
+
+		store_free(first);
+		loop_until(f->loop, all_ended, f);
+		assert_int_equal(f->n_outcomes[STORE_OK], n_ok);
+		assert_int_equal(f->health, STORE_OK);
+		assert_int_equal(busy(f), 0);
+		assert_int_equal(store_n_profiles(f->s), STORED_MAX);
+		assert_int_equal(store_dup_dir(f->s, &dir), 0);
+		root_deinit(&dir);
+		dir = (struct root)ROOT_INIT;
+		first = take_ptr(f->s);
+	}
+	row_begin("the end");
+	reset(f);
+	assert_int_equal(store_open(&f->opts, &f->s), 0);
+	put(f, 3);
+	store_free(take_ptr(f->s));
+	assert_int_equal(f->n_ended, 0);
+	assert_int_equal(f->budget.used_bytes, 0);
+	store_free(first);
+}
+
 static bool stored_one(void *ctx)
 {
 	struct fixture *f = ctx;
@@ -301,10 +376,8 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_write),
-		TEST(test_end),
-		TEST(test_start),
-		TEST(test_start_fails),
+		TEST(test_write), TEST(test_end),	  TEST(test_start),
+		TEST(test_busy),  TEST(test_start_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

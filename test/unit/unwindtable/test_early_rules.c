@@ -11,12 +11,14 @@
 #include "procmap/image.h"
 #include "support/allocfail.h"
 #include "support/fixture.h"
+#include "support/metrics.h"
 #include "unwind/ehframe.h"
 #include "unwind/rows.h"
 #include "unwind/synthetic.h"
 #include "unwindtable/early_rules.h"
 
 #define NUMBER 7
+#define OWNER  1001
 
 struct bench {
 	struct loop *loop;
@@ -120,8 +122,8 @@ static void test_request(void **state)
 	vaddrs[65] = 1;
 	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
 	assert_false(early_rules_find(b->rules, NUMBER, vaddrs[0], &rule));
-	assert_true(early_rules_want(b->rules, NUMBER, vaddrs, array_size(vaddrs)));
-	assert_true(early_rules_want(b->rules, NUMBER, vaddrs, 1)); /* under way */
+	assert_true(early_rules_want(b->rules, OWNER, NUMBER, vaddrs, array_size(vaddrs)));
+	assert_true(early_rules_want(b->rules, OWNER, NUMBER, vaddrs, 1)); /* under way */
 	assert_int_equal(loop_run(b->loop), 0);
 	assert_int_equal(b->n_ready, 1);
 	for (size_t i = 0; i < 64; i++) {
@@ -136,7 +138,7 @@ static void test_request(void **state)
 	}
 	assert_true(n_rules > 32);
 	assert_false(early_rules_find(b->rules, NUMBER, 1, &rule));
-	assert_false(early_rules_want(b->rules, NUMBER, vaddrs, array_size(vaddrs)));
+	assert_false(early_rules_want(b->rules, OWNER, NUMBER, vaddrs, array_size(vaddrs)));
 	early_rules_drop(b->rules, NUMBER);
 	assert_false(early_rules_find(b->rules, NUMBER, vaddrs[0], &rule));
 }
@@ -150,7 +152,7 @@ static void test_sweep(void **state)
 	struct unwind_rule rule;
 
 	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
-	assert_true(early_rules_want(b->rules, NUMBER, &vaddr, 1));
+	assert_true(early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1));
 	assert_int_equal(loop_run(b->loop), 0);
 	assert_true(early_rules_find(b->rules, NUMBER, vaddr, &rule));
 	used[NUMBER] = true;
@@ -170,12 +172,12 @@ static void test_reused_number(void **state)
 	struct unwind_rule rule;
 
 	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
-	assert_true(early_rules_want(b->rules, NUMBER, &vaddr, 1));
+	assert_true(early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1));
 	assert_int_equal(loop_run(b->loop), 0);
 	/* a small image has none: its table is made soon */
 	assert_false(early_rules_serve(b->rules, NUMBER, small));
 	assert_false(early_rules_find(b->rules, NUMBER, vaddr, &rule));
-	assert_false(early_rules_want(b->rules, NUMBER, &vaddr, 1));
+	assert_false(early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1));
 	image_unref(small);
 }
 
@@ -186,11 +188,56 @@ static void test_end_under_way(void **state)
 	const uint64_t vaddr = row_vaddr(b, 1);
 
 	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
-	assert_true(early_rules_want(b->rules, NUMBER, &vaddr, 1));
+	assert_true(early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1));
 	early_rules_drop(b->rules, NUMBER);
 	early_rules_free(b->rules);
 	b->rules = NULL;
 	assert_int_equal(b->n_ready, 0);
+}
+
+static uint64_t outcome(const struct bench *b, const char *name)
+{
+	return metrics_get(early_rules_collect, b->rules, "podprof_unwind_early_rules", name);
+}
+
+/* Requests addresses of the code from the @first on, until the owner gets no more. Returns their
+ * number. */
+static size_t request_all(struct bench *b, uint64_t owner, size_t first)
+{
+	const uint64_t start = row_vaddr(b, 1), before = outcome(b, "ok") + outcome(b, "no_rows");
+	const uint64_t refused = outcome(b, "over_share");
+	size_t n = first;
+
+	while (outcome(b, "over_share") == refused) {
+		uint64_t vaddrs[EARLY_RULES_BATCH_MAX];
+
+		for (size_t i = 0; i < array_size(vaddrs); i++)
+			vaddrs[i] = start + n++;
+		if (early_rules_want(b->rules, owner, NUMBER, vaddrs, array_size(vaddrs)))
+			assert_int_equal(loop_run(b->loop), 0);
+	}
+	return outcome(b, "ok") + outcome(b, "no_rows") - before;
+}
+
+/* A container's share is a quarter of what is free, and comes back with the image's table. */
+static void test_share(void **state)
+{
+	struct bench *b = *state;
+	struct unwind_rule rule;
+	const size_t fifth = 65536 / 5 + 1;
+
+	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
+	assert_int_equal(request_all(b, OWNER, 0), fifth);
+	assert_int_equal(request_all(b, OWNER, 0), 0);
+	assert_int_equal(request_all(b, OWNER, fifth), 0);
+	assert_int_equal(outcome(b, "full"), 0);
+	/* what the first holds counts for the first; the second has a quarter of the rest as well
+	 */
+	assert_int_equal(request_all(b, OWNER + 1, fifth), (65536 - fifth) / 5 + 1);
+	early_rules_drop(b->rules, NUMBER);
+	assert_false(early_rules_find(b->rules, NUMBER, row_vaddr(b, 1), &rule));
+	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
+	assert_int_equal(request_all(b, OWNER, 0), fifth);
 }
 
 /* ---- memory */
@@ -224,11 +271,11 @@ static void test_without_memory(void **state)
 
 		allocfail_arm(++n);
 		under_way = early_rules_serve(b->rules, NUMBER, b->image) &&
-			    early_rules_want(b->rules, NUMBER, vaddrs, array_size(vaddrs));
+			    early_rules_want(b->rules, OWNER, NUMBER, vaddrs, array_size(vaddrs));
 		has_failed = allocfail_disarm();
 		assert_true(under_way || has_failed);
 		assert_true(early_rules_serve(b->rules, NUMBER, b->image));
-		while (early_rules_want(b->rules, NUMBER, vaddrs, array_size(vaddrs)))
+		while (early_rules_want(b->rules, OWNER, NUMBER, vaddrs, array_size(vaddrs)))
 			assert_int_equal(loop_run(b->loop), 0);
 		for (size_t i = 0; i < array_size(vaddrs); i++) {
 			const uint32_t want = rows_at(b->all, rows_find(b->all, vaddrs[i])).rule;
@@ -251,6 +298,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sweep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reused_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end_under_way, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_share, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_without_memory, setup, teardown),
 	};
 
