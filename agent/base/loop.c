@@ -31,6 +31,11 @@
 
 #define LOOP_BATCH 64
 
+/* The CPU clock is a system call, so it is not read for each callback. After so many callbacks
+ * without a read, or so much of their time, it is. */
+#define LOOP_UNREAD    32
+#define LOOP_UNREAD_NS NSEC_PER_MSEC
+
 /* Upper bounds of the buckets of turns. 0.02 is the goal: with more, health checks and the emptying
  * of the kernel's maps begin to be late. */
 static const double turn_bounds[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
@@ -49,6 +54,14 @@ static const char *const clock_names[LOOP_CLOCK_MAX] = {
 struct callback_time {
 	const char *name;
 	uint64_t longest_ns[LOOP_CLOCK_MAX];
+};
+
+/* Of the running thread. */
+struct loop_clocks {
+	uint64_t wall_ns;   /* end of the last callback, or begin of the turn */
+	uint64_t cpu_ns;    /* read last */
+	uint64_t unread_ns; /* of callbacks since then */
+	unsigned int n_unread;
 };
 
 enum armed { ARMED_NOT, ARMED_ONCE, ARMED_PERIODIC };
@@ -87,6 +100,7 @@ struct loop {
 	struct loop_source *removed;
 	uint64_t turns[array_size(turn_bounds) + 1]; /* by duration */
 	uint64_t turns_ns;
+	struct loop_clocks clocks;
 	struct callback_time times[LOOP_NAMES_MAX + 1]; /* the last: others */
 };
 
@@ -414,26 +428,52 @@ static void count_turn(struct loop *loop, uint64_t ns)
 	loop->turns_ns += ns;
 }
 
-static void clocks_read(uint64_t ret[LOOP_CLOCK_MAX])
+static void clocks_init(struct loop_clocks *clocks)
 {
-	ret[LOOP_CLOCK_WALL] = nsec_monotonic();
-	ret[LOOP_CLOCK_CPU] = nsec_read(CLOCK_THREAD_CPUTIME_ID);
+	*clocks = (struct loop_clocks){.cpu_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID)};
 }
 
-/* Counts a callback that began at @before, and moves @before to its end. */
-static void count_callback(struct callback_time *time, uint64_t before[LOOP_CLOCK_MAX])
+/* The CPU time since the last read. */
+static uint64_t clocks_read_cpu(struct loop_clocks *clocks)
 {
-	uint64_t now[LOOP_CLOCK_MAX];
+	const uint64_t now_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID),
+		       past_ns = now_ns - clocks->cpu_ns;
 
-	clocks_read(now);
-	for (enum loop_clock c = 0; c < LOOP_CLOCK_MAX; c++) {
-		if (now[c] - before[c] > time->longest_ns[c])
-			time->longest_ns[c] = now[c] - before[c];
-		before[c] = now[c];
+	clocks->cpu_ns = now_ns;
+	clocks->unread_ns = 0;
+	clocks->n_unread = 0;
+	return past_ns;
+}
+
+static void keep_longest(struct callback_time *time, enum loop_clock clock, uint64_t ns)
+{
+	if (ns > time->longest_ns[clock])
+		time->longest_ns[clock] = ns;
+}
+
+/*
+ * Counts a callback that began at @clocks->wall_ns. A callback has at most as much CPU time as
+ * time, so one that is shorter than the longest CPU time so far changes nothing. Otherwise the CPU
+ * time is the smaller of its time and the CPU time since the last read. This is never less than its
+ * CPU time, and more by that of the unread callbacks and of the waits between them at most.
+ */
+static void count_callback(struct callback_time *time, struct loop_clocks *clocks)
+{
+	const uint64_t now_ns = nsec_monotonic(), wall_ns = now_ns - clocks->wall_ns;
+	const bool is_long = wall_ns > time->longest_ns[LOOP_CLOCK_CPU];
+
+	clocks->wall_ns = now_ns;
+	clocks->unread_ns += wall_ns;
+	clocks->n_unread++;
+	keep_longest(time, LOOP_CLOCK_WALL, wall_ns);
+	if (is_long || clocks->n_unread >= LOOP_UNREAD || clocks->unread_ns >= LOOP_UNREAD_NS) {
+		const uint64_t cpu_ns = clocks_read_cpu(clocks);
+
+		keep_longest(time, LOOP_CLOCK_CPU, cpu_ns < wall_ns ? cpu_ns : wall_ns);
 	}
 }
 
-static void run_due(struct loop *loop, struct loop_source *rest, uint64_t before[LOOP_CLOCK_MAX])
+static void run_due(struct loop *loop, struct loop_source *rest)
 {
 	struct loop_source *source;
 
@@ -447,17 +487,16 @@ static void run_due(struct loop *loop, struct loop_source *rest, uint64_t before
 		if (!atomic_exchange(&source->is_due, false) || source->removed)
 			continue;
 		run_timer(source);
-		count_callback(source->time, before);
+		count_callback(source->time, &loop->clocks);
 	}
 }
 
 static void run_turn(struct loop *loop, const struct epoll_event *events, int n)
 {
 	struct loop_source *due = take_due(loop); /* what comes due in this turn waits */
-	uint64_t before[LOOP_CLOCK_MAX], begun_ns;
+	const uint64_t begun_ns = nsec_monotonic();
 
-	clocks_read(before);
-	begun_ns = before[LOOP_CLOCK_WALL];
+	loop->clocks.wall_ns = begun_ns;
 	loop->slice_end_ns = begun_ns + loop->slice_ns;
 	for (int i = 0; i < n && !loop->stop; i++) {
 		/* freed after the batch even if the callback removes its source */
@@ -466,10 +505,10 @@ static void run_turn(struct loop *loop, const struct epoll_event *events, int n)
 		if (!source)
 			continue; /* woken */
 		dispatch(source, events[i].events);
-		count_callback(source->time, before);
+		count_callback(source->time, &loop->clocks);
 	}
-	run_due(loop, due, before);
-	count_turn(loop, before[LOOP_CLOCK_WALL] - begun_ns);
+	run_due(loop, due);
+	count_turn(loop, loop->clocks.wall_ns - begun_ns);
 }
 
 int loop_run(struct loop *loop)
@@ -478,6 +517,7 @@ int loop_run(struct loop *loop)
 
 	loop->stop = false;
 	atomic_store(&loop->thread, pthread_self());
+	clocks_init(&loop->clocks);
 	/* a run that its first event stops does not put them off */
 	if (atomic_load(&loop->due))
 		run_turn(loop, NULL, 0);

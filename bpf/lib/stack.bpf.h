@@ -96,7 +96,7 @@ struct stack_scratch {
  * 6.3 (mended in 6.1.36, 6.3.10 and 6.4, d319f344561d) check the destination of such a copy. For
  * vmalloc memory, such as per-CPU maps, the check takes a lock. The interrupted code may hold this
  * lock, and the CPU then hangs. A plain array of less than 32 KB is kmalloc memory, checked without
- * a lock. So user space makes an array for each CPU.
+ * a lock. So user space makes an array for each CPU, of 16 KB.
  *
  * The memo is beside the window, because kmalloc memory is also mapped in large pages: the walk
  * finds any entry without another miss in the TLB. The memo begins with a cache line. The kernel

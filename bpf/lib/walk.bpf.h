@@ -77,10 +77,9 @@
 #define WALK_TAIL_CALLS 33
 _Static_assert(WALK_PROGRAMS + 1 <= WALK_TAIL_CALLS, "a walk in parts, whatever its frames are");
 
-/* Slots for the frames of both halves: more than necessary, because BPF needs a power of two for
- * the index mask. */
-#define WALK_SLOTS 1024
-_Static_assert(SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX <= WALK_SLOTS, "both halves fit");
+/* Slots for the frames of both halves, and one more. */
+#define WALK_SLOTS (SAMPLE_KERNEL_FRAMES_MAX + 1 + SAMPLE_USER_FRAMES_MAX)
+_Static_assert(WALK_SLOTS == SAMPLE_DEEP_FRAMES, "the frames are the value of a map");
 
 /* Not an end: continue. Beyond enum sample_end, so one number has all states. */
 #define WALK_ON	    SAMPLE_END_MAX
@@ -225,11 +224,21 @@ WALK_INLINE __u64 walk_hash(__u64 hash, __u64 word)
 	return hash ^ (hash >> 29);
 }
 
+/* The slot of user frame @n. A mask for each half, not one for the sum: the halves are powers of
+ * two for the verifier, and their sum needs none. */
+WALK_INLINE __u64 walk_slot(const struct walk *w, __u64 n)
+{
+	return (w->first & SAMPLE_KERNEL_FRAMES_MAX) + (n & (SAMPLE_USER_FRAMES_MAX - 1));
+}
+_Static_assert((SAMPLE_KERNEL_FRAMES_MAX & (SAMPLE_KERNEL_FRAMES_MAX + 1)) == 0 &&
+		       (SAMPLE_USER_FRAMES_MAX & (SAMPLE_USER_FRAMES_MAX - 1)) == 0,
+	       "masks");
+
 WALK_INLINE void walk_store(struct walk *w, __u64 *frames)
 {
 	__u64 pc = w->pc - w->back + (w->n != 0);
 
-	frames[(w->first + w->n) & (WALK_SLOTS - 1)] = pc;
+	frames[walk_slot(w, w->n)] = pc;
 	w->hash = walk_hash(w->hash, pc);
 	w->n_rows += (w->n != 0) & !w->by_fp;
 	w->n += 1;
@@ -239,7 +248,7 @@ WALK_INLINE void walk_store_word(const struct walk_ctx *c, __u64 word)
 {
 	struct walk *w = c->w;
 
-	c->frames[(w->first + w->n) & (WALK_SLOTS - 1)] = word;
+	c->frames[walk_slot(w, w->n)] = word;
 	w->hash = walk_hash(w->hash, word);
 	w->n += 1;
 }
@@ -293,7 +302,7 @@ WALK_INLINE void walk_undo_runtime(const struct walk_ctx *c)
 	struct walk *w = c->w;
 
 	walk_back_to(w, &w->aside.after);
-	c->frames[(w->first + w->n - 1) & (WALK_SLOTS - 1)] = w->aside.word;
+	c->frames[walk_slot(w, w->n - 1)] = w->aside.word;
 }
 
 /* Count the frames in the mapping's executable, before the walk leaves it or ends. */
@@ -548,7 +557,7 @@ WALK_INLINE __u32 walk_out_of_signal(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
 
-	c->frames[(w->first + w->n - 1) & (WALK_SLOTS - 1)] += w->back;
+	c->frames[walk_slot(w, w->n - 1)] += w->back;
 	if ((w->sp & 7) || !w->sp_known)
 		return SAMPLE_END_SP_ODD;
 	if (window_fill(c->space, c->win, &w->place, w->sp + REGS_SIGNAL_OFF) ||
@@ -693,7 +702,7 @@ WALK_INLINE void walk_leave(const struct walk_ctx *c, const struct walk_runtime 
 	WALK_FENCE();
 	aside->cfa = aside->end == WALK_ON ? w->sp : ~0ull;
 	/* now: the step out of a signal frame corrects the word */
-	aside->word = c->frames[(w->first + w->n - 1) & (WALK_SLOTS - 1)];
+	aside->word = c->frames[walk_slot(w, w->n - 1)];
 	aside->after = walk_marked(w);
 	aside->is_left = 1;
 	WALK_FENCE();

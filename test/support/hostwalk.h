@@ -17,7 +17,7 @@
 #include "shared/table.h"
 
 /* Slots of a walk's frames (WALK_SLOTS). */
-#define HOSTWALK_SLOTS 1024
+#define HOSTWALK_SLOTS 640
 
 struct hostwalk;
 struct memo;

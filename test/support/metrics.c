@@ -11,7 +11,8 @@ struct search {
 	const char *labels;
 	bool in_family;
 	bool found;
-	uint64_t value;
+	double value;
+	uint64_t whole;
 };
 
 static void on_family(struct metric_sink *sink, const struct metric_family_desc *family)
@@ -32,10 +33,12 @@ static void on_value(struct metric_sink *sink, const struct metric_value *value)
 	if (!search->in_family || strcmp(labels, search->labels) != 0)
 		return;
 	search->found = true;
-	search->value = value->is_double ? (uint64_t)value->d : value->u;
+	search->value = value->is_double ? value->d : (double)value->u;
+	search->whole = value->is_double ? (uint64_t)value->d : value->u;
 }
 
-uint64_t metrics_get(metric_collect_fn collect, void *ctx, const char *family, const char *labels)
+static struct search search_for(metric_collect_fn collect, void *ctx, const char *family,
+				const char *labels)
 {
 	struct search search = {
 		.sink = {.family = on_family, .value = on_value},
@@ -46,5 +49,16 @@ uint64_t metrics_get(metric_collect_fn collect, void *ctx, const char *family, c
 	collect(ctx, &search.sink);
 	if (!search.found)
 		fail_msg("no metric %s{%s}", family, labels);
-	return search.value;
+	return search;
+}
+
+uint64_t metrics_get(metric_collect_fn collect, void *ctx, const char *family, const char *labels)
+{
+	return search_for(collect, ctx, family, labels).whole;
+}
+
+double metrics_get_double(metric_collect_fn collect, void *ctx, const char *family,
+			  const char *labels)
+{
+	return search_for(collect, ctx, family, labels).value;
 }

@@ -33,7 +33,7 @@
 #define WALKCASE_MAPPINGS 1024
 #define WALKCASE_ROWS	  65536
 #define WALKCASE_WORDS	  65536
-#define WALKCASE_FRAMES	  1024
+#define WALKCASE_FRAMES	  640
 #define WALKCASE_REGS	  33 /* by DWARF number */
 
 struct walkcase_word {

@@ -235,6 +235,91 @@ static void test_turns(void **state)
 	loop_free(loop);
 }
 
+/* A callback that works for some CPU time, or sleeps. */
+struct clocked {
+	struct loop_source *source;
+	uint64_t work_ns; /* CPU time of the next call */
+	uint64_t sleep_us;
+	uint64_t longest_ns; /* CPU time of a call, as the callback reads the clock */
+};
+
+static void on_clocked(void *ctx)
+{
+	struct clocked *c = ctx;
+	const uint64_t from_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t ns;
+
+	if (c->sleep_us)
+		usleep((useconds_t)c->sleep_us);
+	do
+		ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - from_ns;
+	while (ns < c->work_ns);
+	if (ns > c->longest_ns)
+		c->longest_ns = ns;
+}
+
+struct clocked_turns {
+	struct loop *loop;
+	struct loop_source *source;
+	struct clocked works, sleeps;
+	int n;
+};
+
+#define CLOCKED_TURNS	 300
+/* The longest calls are late, after many short ones. */
+#define CLOCKED_LATE	 290
+#define CLOCKED_NS	 (12 * NSEC_PER_MSEC)
+/* What a callback may have of the calls before it, and a lot of room for the waits of the loop. */
+#define CLOCKED_ERROR_NS (6 * NSEC_PER_MSEC)
+
+static void on_clocked_turn(void *ctx)
+{
+	struct clocked_turns *t = ctx;
+
+	if (++t->n == CLOCKED_TURNS) {
+		loop_stop(t->loop);
+		return;
+	}
+	t->works.work_ns = t->n == CLOCKED_LATE ? CLOCKED_NS : 10 * NSEC_PER_USEC;
+	t->sleeps.sleep_us = t->n == CLOCKED_LATE ? 25000 : 0;
+	assert_int_equal(loop_arm(t->works.source, 0, 0), 0);
+	assert_int_equal(loop_arm(t->sleeps.source, 0, 0), 0);
+	assert_int_equal(loop_arm(t->source, 0, 0), 0);
+}
+
+static uint64_t longest_ns(struct loop *loop, const char *labels)
+{
+	return (uint64_t)(1e9 * metrics_get_double(loop_collect, loop,
+						   "podprof_loop_longest_callback_seconds",
+						   labels));
+}
+
+/* The CPU clock is not read for each callback. Still no CPU time is missing, and a callback has
+ * hardly any of the others'. All bounds are of CPU time, so that a busy machine changes nothing. */
+static void test_clocks(void **state)
+{
+	struct clocked_turns t = {0};
+	uint64_t works_ns, sleeps_ns;
+
+	(void)state;
+	assert_int_equal(loop_new(&t.loop), 0);
+	assert_int_equal(loop_add_timer_as(t.loop, "turn", on_clocked_turn, &t, &t.source), 0);
+	assert_int_equal(loop_add_timer_as(t.loop, "works", on_clocked, &t.works, &t.works.source),
+			 0);
+	assert_int_equal(
+		loop_add_timer_as(t.loop, "sleeps", on_clocked, &t.sleeps, &t.sleeps.source), 0);
+	assert_int_equal(loop_arm(t.source, 0, 0), 0);
+	assert_int_equal(loop_run(t.loop), 0);
+	works_ns = longest_ns(t.loop, "works,cpu");
+	sleeps_ns = longest_ns(t.loop, "sleeps,cpu");
+	assert_true(t.works.longest_ns >= CLOCKED_NS);
+	assert_in_range(works_ns, t.works.longest_ns - 1, t.works.longest_ns + CLOCKED_ERROR_NS);
+	assert_in_range(sleeps_ns, t.sleeps.longest_ns - 1, t.sleeps.longest_ns + CLOCKED_ERROR_NS);
+	assert_true(works_ns <= longest_ns(t.loop, "works,wall"));
+	assert_true(longest_ns(t.loop, "sleeps,wall") >= 25 * NSEC_PER_MSEC);
+	loop_free(t.loop);
+}
+
 /* Work of ten steps beside a source that is always ready, and so is called once a turn. */
 struct work {
 	struct loop *loop;
@@ -479,6 +564,7 @@ int main(void)
 		cmocka_unit_test(test_timer),
 		cmocka_unit_test(test_signal),
 		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_clocks),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_steps),
