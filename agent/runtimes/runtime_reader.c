@@ -130,6 +130,7 @@ struct process {
 	bool is_naming;
 	bool is_hung;
 	bool is_full;
+	bool is_over; /* since the last sweep */
 	struct function *functions;
 	struct function_queue wanted;
 	size_t n_wanted;
@@ -1190,12 +1191,17 @@ void runtime_reader_wait(void *reader, uint64_t timeout_ns)
 	(void)worker_wait(r->worker, timeout_ns);
 }
 
+/* The last samples of an ended program can still be in the kernel, so its functions stay until the
+ * next sweep. */
 static void process_sweep(struct runtime_reader *r, struct process *p)
 {
 	struct function *f, *next;
 
 	if (p->key.exec_id < p->life->newest || pid_check(r->host.proc, &p->pid) == PID_GONE) {
-		process_drop(r, p);
+		if (p->is_over)
+			process_drop(r, p);
+		else
+			p->is_over = true;
 		return;
 	}
 	HASH_ITER(hh, p->functions, f, next)
@@ -1213,8 +1219,7 @@ static bool sweep_one(void *ctx)
 	if (!p)
 		return false;
 	next = p->hh.next;
-	if (next)
-		r->swept_next = next->key;
+	r->swept_next = next ? next->key : (struct process_key){0};
 	process_sweep(r, p);
 	return next;
 }

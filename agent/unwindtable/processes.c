@@ -363,6 +363,12 @@ static void drop_record(struct processes *p, struct record *rec, uint64_t now_ns
 	free(rec);
 }
 
+static bool is_program(const struct record *rec, const struct processes_id *id)
+{
+	return rec->table && rec->value.start_boottime_ns == id->start_boottime_ns &&
+	       rec->value.exec_id == id->exec_id;
+}
+
 /* Points the record at @t and takes the caller's reference. */
 static int point(struct processes *p, struct record *rec, const struct processes_id *id,
 		 struct mapping_table *t, uint64_t now_ns)
@@ -380,12 +386,13 @@ static int point(struct processes *p, struct record *rec, const struct processes
 		put_table(p, t, now_ns);
 		return r == -E2BIG ? PROCESSES_FULL : r;
 	}
+	if (id->exe.inode || !is_program(rec, id))
+		rec->exe = id->exe;
 	if (rec->table)
 		put_table(p, rec->table, now_ns);
 	rec->table = t;
 	rec->value = value;
 	rec->version = id->version;
-	rec->exe = id->exe;
 	return 0;
 }
 

@@ -36,7 +36,8 @@ struct processes_kernel {
 };
 
 /* Identity of a process as in its samples, the caller's version of the published mappings,
- * @runtime, an enum frame_runtime, and @exe, as in its stack dumps. */
+ * @runtime, an enum frame_runtime, and @exe, as in its stack dumps; inode 0: not known, so a record
+ * of the same program keeps its own. */
 struct processes_id {
 	uint32_t tgid;
 	uint32_t runtime;

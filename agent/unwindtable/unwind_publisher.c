@@ -190,8 +190,8 @@ static void remove_runtime(struct unwind_publisher *u, uint32_t runtime, uint32_
 		(void)bpf_map_delete_elem(map, &tgid);
 }
 
-/* Publishes the process of @sample, sampled at @pc, to the walker. @exe: what it executes; NULL:
- * not told. */
+/* Publishes the process of @sample, sampled at @pc, to the walker. @exe: what it executes, if that
+ * is known. */
 static void publish(struct unwind_publisher *u, const struct sample *sample,
 		    const struct exe_key *exe, uint64_t pc, const struct address_space *space)
 {
@@ -220,10 +220,7 @@ static void publish(struct unwind_publisher *u, const struct sample *sample,
 	make_maps(u, space);
 	if (u->opts.all_tables)
 		want_all(u, space);
-	if (exe)
-		id.exe = *exe;
-	else if (is_program(&known, &who))
-		id.exe = known.exe;
+	id.exe = *exe;
 	id.runtime = runtimes_of(u->opts.runtimes, &who, space);
 	if (!write_runtime(u, id.runtime, &who))
 		id.runtime = FRAME_RUNTIME_NONE;
@@ -270,12 +267,13 @@ void unwind_publisher_runtime(struct unwind_publisher *u, uint32_t runtime,
 void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sample,
 			     const struct address_space *space)
 {
+	const struct exe_key not_told = {0};
 	struct frame_record frame;
 	size_t at = 0;
 
 	while (sample_user_next(sample, &at, &frame))
 		if (frame.kind == FRAME_NATIVE) {
-			publish(u, sample, NULL, frame.words[0] - (at > 1), space);
+			publish(u, sample, &not_told, frame.words[0] - (at > 1), space);
 			return;
 		}
 }
@@ -400,7 +398,10 @@ static void take_runtime(struct unwind_publisher *u, const struct stack_dump *du
 		ret->n_excerpt = dump->n_excerpt;
 		return;
 	}
-	ret->runtime = runtimes_of(u->opts.runtimes, &who, space);
+	/* Among a part of the files, the reader finds the process's runtime, but not its file, and
+	 * then the program is not learnt. */
+	if (!address_space_opening(space))
+		ret->runtime = runtimes_of(u->opts.runtimes, &who, space);
 	learn_exe(u, dump->exe, space);
 }
 

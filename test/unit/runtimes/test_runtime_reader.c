@@ -233,6 +233,17 @@ static bool is_swept(void *ctx)
 	return false;
 }
 
+struct turns {
+	size_t n;
+};
+
+static bool are_over(void *ctx)
+{
+	struct turns *turns = ctx;
+
+	return !turns->n || !--turns->n;
+}
+
 /* A process that executes one program after the other: the earlier ones are forgotten, though the
  * process lives, also if the last program has another runtime. */
 static void test_exec(void **state)
@@ -249,8 +260,11 @@ static void test_exec(void **state)
 		assert_true(runtime_reader_runs(f->reader, &who, space));
 	}
 	assert_int_equal(n_of(f, "test,1,walked"), 100);
-	loop_until(f->loop, is_swept, f);
+	runtime_reader_sweep(f->reader);
+	loop_until(f->loop, are_over, &(struct turns){200});
 	who = who_of(f, 1, 99);
+	assert_non_null(runtime_reader_record(f->reader, &who)); /* for its last samples */
+	loop_until(f->loop, is_swept, f);
 	assert_null(runtime_reader_record(f->reader, &who));
 	who = who_of(f, 1, 100);
 	assert_non_null(runtime_reader_record(f->reader, &who));

@@ -127,21 +127,27 @@ static struct process_mapping *make_maps(size_t n, unsigned int which)
 	return maps;
 }
 
-static int publish(struct fixture *f, uint32_t tgid, uint64_t exec_id, size_t n, unsigned int which,
-		   uint64_t now)
+static int publish_exe(struct fixture *f, uint32_t tgid, uint64_t exec_id, uint64_t inode, size_t n,
+		       unsigned int which, uint64_t now)
 {
 	struct processes_id id = {
 		.tgid = tgid,
 		.runtime = tgid % 4,
 		.start_boottime_ns = 1000,
 		.exec_id = exec_id,
-		.exe = {.inode = exec_id},
+		.exe = {.inode = inode},
 	};
 	struct process_mapping *maps = make_maps(n, which);
 	int r = processes_publish(f->p, &id, maps, n, now);
 
 	free(maps);
 	return r;
+}
+
+static int publish(struct fixture *f, uint32_t tgid, uint64_t exec_id, size_t n, unsigned int which,
+		   uint64_t now)
+{
+	return publish_exe(f, tgid, exec_id, exec_id, n, which, now);
 }
 
 /* A walker finds the published mappings. */
@@ -246,6 +252,31 @@ static void test_exec_replaces(void **state)
 	assert_int_equal(id.exe.inode, 6);
 	assert_false(processes_find(f->p, 2, &id));
 	assert_int_equal(processes_stats(f->p).n_records, 1);
+}
+
+static uint64_t exe_of(const struct fixture *f, uint32_t tgid)
+{
+	struct processes_id id;
+
+	assert_true(processes_find(f->p, tgid, &id));
+	return id.exe.inode;
+}
+
+/* Not each sample tells what the process executes. */
+static void test_exe(void **state)
+{
+	static const struct {
+		uint64_t exec_id, inode, want;
+	} rows[] = {{5, 0, 0}, {5, 7, 7}, {5, 0, 7}, {5, 8, 8}, {6, 0, 0}, {6, 9, 9}};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		assert_int_equal(publish_exe(f, 1, rows[i].exec_id, rows[i].inode, 4, 1, 10), 0);
+		assert_int_equal(exe_of(f, 1), rows[i].want);
+	}
+	processes_withdraw(f->p, 1, 11);
+	assert_int_equal(publish_exe(f, 1, 6, 0, 4, 1, 12), 0);
+	assert_int_equal(exe_of(f, 1), 0);
 }
 
 /* The mappings stay. */
@@ -354,7 +385,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_sizes),     TEST(test_too_many),	TEST(test_shared), TEST(test_quiet),
 		TEST(test_no_room),   TEST(test_exec_replaces), TEST(test_mark),   TEST(test_churn),
-		TEST(test_no_memory), TEST(test_set_runtime),
+		TEST(test_no_memory), TEST(test_set_runtime),	TEST(test_exe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
