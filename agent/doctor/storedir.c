@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "doctor/finding.h"
 #include "doctor/probe_results.h"
+#include "export/lockdir.h"
 
 /* Required free space, as a share of the maximum use: files of an earlier run also count towards
  * the maximum. */
@@ -60,6 +61,8 @@ static void look(const char *path, uint64_t bytes, struct storedir *ret)
 		ret->result = -ENOTDIR;
 	else
 		ret->free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (ret->there)
+		ret->holder = lockdir_holder(at);
 }
 
 void storedir_look(const struct config *config, struct storedir *ret)
@@ -99,6 +102,9 @@ static void check(const struct storedir *dir, const struct words *words, struct 
 				     "%s: %" PRIu64 " MiB free, of %" PRIu64 " that may be needed",
 				     dir->path, dir->free_bytes >> 20, dir->bytes >> 20);
 		finding_say(finding, words->full, "make room, or lower the ceiling");
+	} else if (dir->holder) {
+		findings_add(ret, words->name, FINDING_OK, "%s; process %d has its lock", dir->path,
+			     (int)dir->holder);
 	} else {
 		findings_add(ret, words->name, FINDING_OK, "%s%s", dir->path,
 			     dir->there ? "" : "; podprof will create it");

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct config;
 struct findings;
@@ -18,6 +19,7 @@ struct probe_results;
  * @result:     whether the directory is writable, or could be created: 0 or -errno
  * @free_bytes: free space of its file system for us
  * @bytes:      configured maximum of the use
+ * @holder:     process with the directory's lock, as a running agent; 0: none, or unknown
  */
 struct storedir {
 	const char *path;
@@ -25,6 +27,7 @@ struct storedir {
 	int result;
 	uint64_t free_bytes;
 	uint64_t bytes;
+	pid_t holder;
 };
 
 void storedir_look(const struct config *config, struct storedir *ret);

@@ -83,6 +83,13 @@ static pid_t holder_of(int dir_fd)
 	return search.pid;
 }
 
+pid_t lockdir_holder(const char *path)
+{
+	_cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? 0 : holder_of(fd);
+}
+
 int lockdir_open(const char *path, mode_t mode, int *ret_fd, pid_t *ret_holder)
 {
 	_cleanup_(close_fdp) int fd = -1;

@@ -30,6 +30,9 @@ enum lockdir_outcome {
  */
 int lockdir_open(const char *path, mode_t mode, int *ret_fd, pid_t *ret_holder);
 
+/* The process with the lock of a directory; 0: none, or unknown. Takes no lock. */
+pid_t lockdir_holder(const char *path);
+
 /* A line of /proc/locks. True if the line says that a process has a flock() of the file.
  * Source: Linux, fs/locks.c, lock_get_status(). */
 bool lockdir_line(struct strview line, dev_t dev, ino_t ino, pid_t *ret_pid);

@@ -11,9 +11,8 @@
  *
  * While the disk does not answer, profiles wait in memory, up to a ceiling. The same while another
  * process has the lock: an agent that a silent disk has not let end yet, or a second agent. The
- * store then tries the lock again and again. On a full disk or a
- * directory without write permission a profile is lost and counted, and the next profile is tried
- * again.
+ * store then tries the lock again and again. On a full disk or a directory without write permission
+ * a profile is lost and counted, and the next profile is tried again.
  */
 #include "export/store.h"
 

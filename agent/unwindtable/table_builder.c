@@ -97,6 +97,7 @@ struct table_builder {
 	uint64_t compile_ns;
 	uint64_t n_numbers_full;
 	size_t n_wanted;
+	bool closing; /* ended jobs start no others: their queue may be gone */
 };
 
 /* One table in the worker's queue. */
@@ -238,7 +239,7 @@ static void job_done(struct work *work)
 	struct table_builder *x = job->x;
 	struct executable *e = find(x, job->image);
 
-	if (!work->cancelled && e) {
+	if (!work->cancelled && e && !x->closing) {
 		e->job = NULL;
 		if (job->table)
 			job->outcome = publish(x, e, job);
@@ -532,6 +533,7 @@ void table_builder_free(struct table_builder *x)
 
 	if (!x)
 		return;
+	x->closing = true;
 	/* the jobs in progress end at their next look at the budget */
 	HASH_ITER(hh, x->all, e, next)
 		if (e->job)

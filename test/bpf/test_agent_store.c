@@ -271,7 +271,6 @@ static void test_agent(void **state)
 	row_begin("killed: the next agent finds the locks taken");
 	start(f);
 	until(f, has_both_locks);
-	until(f, has_stored);
 	stalldir_stall(f->disk, "opendir");
 	until(f, is_held);
 	crash(f);

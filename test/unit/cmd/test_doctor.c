@@ -6,8 +6,11 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "cmd/cmd.h"
+#include "export/lockdir.h"
 #include "support/command.h"
 #include "support/rawserver.h"
 #include "support/sink.h"
@@ -101,6 +104,22 @@ static void text(void **state)
 	assert_int_equal(sink_request(f->sink, 0)->body_len, 0);
 }
 
+/* The agent that runs, or another one. */
+static void locked(void **state)
+{
+	_cleanup_(command_run_deinit) struct command_run r = {0};
+	_cleanup_(close_fdp) int fd = -1;
+	const struct fixture *f = *state;
+	char path[160], want[64];
+	pid_t holder;
+
+	snprintf(path, sizeof(path), "%s/store", f->tree.path);
+	assert_int_equal(lockdir_open(path, 0700, &fd, &holder), 0);
+	doctor(f, "", &r);
+	snprintf(want, sizeof(want), "/store; process %d has its lock\n", (int)getpid());
+	command_assert_has(&r.out, want);
+}
+
 /* One remedy for several findings. */
 static void remedies(void **state)
 {
@@ -184,7 +203,8 @@ static void outputs(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(text), TEST(remedies), TEST(json), TEST(outputs)};
+	const struct CMUnitTest tests[] = {TEST(text), TEST(locked), TEST(remedies), TEST(json),
+					   TEST(outputs)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

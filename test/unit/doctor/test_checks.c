@@ -74,7 +74,7 @@ static void good_results(const struct config *c, struct probe_results *f)
 		.reading = {.n = 64, .n_ksyms = 100000},
 		.sources = {.n = 2, .n_containers = 40, .n_named = 39},
 		.network = {.n = 1, .now_s = 1800000000},
-		.storedir = {"/var/lib/podprof", true, 0, 1ull << 30, 256ull << 20},
+		.storedir = {"/var/lib/podprof", true, 0, 1ull << 30, 256ull << 20, 0},
 	};
 	f->sources.items[0] = source("containerd", METADATA_WORKS, "ok", "");
 	f->sources.items[1] = source("kubelet", METADATA_WORKS, "ok", "https://10.0.0.1:10250");
@@ -604,7 +604,8 @@ static void cannot_make(struct probe_results *f, struct config *c)
 
 static void spool_works(struct probe_results *f, struct config *c)
 {
-	f->spooldir = (struct storedir){"/var/spool/podprof", false, 0, 1ull << 30, 256ull << 20};
+	f->spooldir =
+		(struct storedir){"/var/spool/podprof", false, 0, 1ull << 30, 256ull << 20, 0};
 	(void)c;
 }
 

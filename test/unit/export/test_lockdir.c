@@ -107,12 +107,15 @@ static void test_open(void **state)
 	assert_int_equal(lockdir_open(path, 0700, &other, &holder), LOCKDIR_BUSY);
 	assert_int_equal(other, -1);
 	assert_int_equal(holder, getpid());
+	assert_int_equal(lockdir_holder(path), getpid());
 	close(fd);
+	assert_int_equal(lockdir_holder(path), 0);
 
 	row_begin("another process has the lock");
 	pid = hold(path, &end);
 	assert_int_equal(lockdir_open(path, 0700, &other, &holder), LOCKDIR_BUSY);
 	assert_int_equal(holder, pid);
+	assert_int_equal(lockdir_holder(path), pid);
 	/* without memory the process is unknown, and nothing else changes */
 	assert_true(allocfail_survive(open_busy, path) > 1);
 	close(end);
@@ -122,6 +125,7 @@ static void test_open(void **state)
 	close(fd);
 
 	row_begin("no directory");
+	assert_int_equal(lockdir_holder("/proc/none/locked"), 0);
 	assert_int_equal(lockdir_open("/proc/none/locked", 0700, &other, &holder), -ENOENT);
 	assert_int_equal(lockdir_open("/dev/null", 0700, &other, &holder), -ENOTDIR);
 	assert_int_equal(rmdir(path), 0);

@@ -238,14 +238,31 @@ static void test_priority(void **state)
 	image_unref(large);
 }
 
+/* The end while files of both queues are compiled and others wait: no job starts another one. */
+static void test_end(void **state)
+{
+	struct bench *b = *state;
+	const int own = getpriority(PRIO_PROCESS, (id_t)getpid());
+	struct image *large = new_image_of((off_t)64 << 20);
+
+	assert_int_not_equal(table_builder_number(b->builder, large), 0);
+	table_builder_want(b->builder, large);
+	for (int i = 0; i < IMAGES; i++)
+		want(b, i, 1);
+	assert_int_equal(table_builder_pending(b->builder), 1 + IMAGES);
+	while (own < 19 && nice_of("(unwind-large)") == own) /* the large one begins */
+		usleep(1000);
+	table_builder_free(take_ptr(b->builder));
+	assert_int_equal(b->n_ready, 0);
+	image_unref(large);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_most_missed),
-		TEST(test_large),
-		TEST(test_released),
-		TEST(test_priority),
+		TEST(test_most_missed), TEST(test_large), TEST(test_released),
+		TEST(test_priority),	TEST(test_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
