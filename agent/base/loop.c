@@ -7,12 +7,17 @@
  * interrupt, and in a virtual machine an exit. Its source comes into the list of due sources, which
  * the loop calls after the events. Another thread wakes the loop by an eventfd.
  *
+ * A timer within a time (loop_arm_within()) has no timer of the kernel either: the loop waits for
+ * events no longer than until the first of these times ends. So such a timer costs no system call
+ * and, if the loop wakes for something else meanwhile, no wake-up.
+ *
  * A callback may remove a source whose event is still waiting in the batch from epoll_wait(). A
  * removed source therefore leaves epoll at once but is freed only after the batch.
  */
 #include "base/loop.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -77,6 +82,10 @@ struct loop_source {
 	atomic_bool is_due;
 	atomic_bool is_queued; /* in loop->due, perhaps not due any more */
 	struct loop_source *next_due;
+	/* of a timer within a time; the loop's thread */
+	bool is_within;		    /* in loop->within */
+	uint64_t from_ns, until_ns; /* monotonic */
+	struct loop_source *next_within;
 	enum { SOURCE_FD, SOURCE_TIMER, SOURCE_SIGNAL, SOURCE_STEPS } kind;
 	union {
 		loop_fd_fn fd;
@@ -93,6 +102,7 @@ struct loop {
 	atomic_bool is_woken;		   /* @wake_fd is written since the last turn */
 	_Atomic pthread_t thread;	   /* of loop_run() */
 	_Atomic(struct loop_source *) due; /* by next_due, the last first */
+	struct loop_source *within;	   /* by next_within; a dozen at most */
 	bool stop;
 	uint64_t slice_ns;
 	uint64_t slice_end_ns; /* monotonic: of this turn */
@@ -290,6 +300,18 @@ static void make_due(struct loop_source *source)
 		(void)!write(loop->wake_fd, &one, sizeof(one)); /* never full: 2^64 turns */
 }
 
+static void within_remove(struct loop_source *timer)
+{
+	struct loop_source **at = &timer->loop->within;
+
+	if (!timer->is_within)
+		return;
+	while (*at != timer)
+		at = &(*at)->next_within;
+	*at = timer->next_within;
+	timer->is_within = false;
+}
+
 int loop_arm(struct loop_source *timer, uint64_t delay_ns, uint64_t period_ns)
 {
 	struct itimerspec spec = {
@@ -297,6 +319,7 @@ int loop_arm(struct loop_source *timer, uint64_t delay_ns, uint64_t period_ns)
 		.it_interval = timespec_of(period_ns),
 	};
 
+	within_remove(timer);
 	if (delay_ns <= 1 && !period_ns && atomic_load(&timer->armed) == ARMED_NOT) {
 		make_due(timer);
 		return 0;
@@ -310,10 +333,35 @@ int loop_disarm(struct loop_source *timer)
 {
 	struct itimerspec spec = {0};
 
+	within_remove(timer);
 	atomic_store(&timer->is_due, false);
 	if (atomic_exchange(&timer->armed, ARMED_NOT) == ARMED_NOT)
 		return 0;
 	return timerfd_settime(timer->fd, 0, &spec, NULL) < 0 ? -errno : 0;
+}
+
+int loop_arm_within(struct loop_source *timer, uint64_t delay_ns, uint64_t slack_ns)
+{
+	struct loop *loop = timer->loop;
+	const int r = loop_disarm(timer);
+
+	if (r)
+		return r;
+	timer->from_ns = nsec_monotonic() + delay_ns;
+	timer->until_ns = timer->from_ns + slack_ns;
+	timer->next_within = loop->within;
+	loop->within = timer;
+	timer->is_within = true;
+	return 0;
+}
+
+size_t loop_n_within(const struct loop *loop)
+{
+	size_t n = 0;
+
+	for (const struct loop_source *s = loop->within; s; s = s->next_within)
+		n++;
+	return n;
 }
 
 int loop_add_signal_as(struct loop *loop, const char *name, int signo, loop_signal_fn fn, void *ctx,
@@ -345,6 +393,7 @@ void loop_remove(struct loop_source *source)
 	if (!source || source->removed)
 		return;
 	loop = source->loop;
+	within_remove(source);
 	/* fails only if the caller has closed, and thereby removed, the descriptor already */
 	(void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
 	if (source->kind != SOURCE_FD)
@@ -491,6 +540,50 @@ static void run_due(struct loop *loop, struct loop_source *rest)
 	}
 }
 
+/* The source that may fire first, if it may at @now_ns, and out of the list. */
+static struct loop_source *within_take(struct loop *loop, uint64_t now_ns)
+{
+	struct loop_source *first = loop->within;
+
+	for (struct loop_source *s = first; s; s = s->next_within)
+		first = s->from_ns < first->from_ns ? s : first;
+	if (!first || first->from_ns > now_ns)
+		return NULL;
+	within_remove(first);
+	return first;
+}
+
+/* What fires, may fire again from the next turn on: then it is after @now_ns, the begin of this
+ * one.
+ */
+static void run_within(struct loop *loop, uint64_t now_ns)
+{
+	struct loop_source *source;
+
+	while (!loop->stop && (source = within_take(loop, now_ns))) {
+		run_timer(source);
+		count_callback(source->time, &loop->clocks);
+	}
+}
+
+/* For epoll_wait(): until something is due, -1 without end. Rounded up, so that something is. */
+static int wait_ms(const struct loop *loop)
+{
+	uint64_t until_ns = UINT64_MAX, now_ns, ms;
+
+	if (atomic_load(&loop->due))
+		return 0;
+	if (!loop->within)
+		return -1;
+	for (const struct loop_source *s = loop->within; s; s = s->next_within)
+		until_ns = s->until_ns < until_ns ? s->until_ns : until_ns;
+	now_ns = nsec_monotonic();
+	if (until_ns <= now_ns)
+		return 0;
+	ms = (until_ns - now_ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
+	return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
 static void run_turn(struct loop *loop, const struct epoll_event *events, int n)
 {
 	struct loop_source *due = take_due(loop); /* what comes due in this turn waits */
@@ -508,6 +601,7 @@ static void run_turn(struct loop *loop, const struct epoll_event *events, int n)
 		count_callback(source->time, &loop->clocks);
 	}
 	run_due(loop, due);
+	run_within(loop, begun_ns);
 	count_turn(loop, loop->clocks.wall_ns - begun_ns);
 }
 
@@ -522,8 +616,7 @@ int loop_run(struct loop *loop)
 	if (atomic_load(&loop->due))
 		run_turn(loop, NULL, 0);
 	while (!loop->stop) {
-		int n = epoll_wait(loop->epoll_fd, events, LOOP_BATCH,
-				   atomic_load(&loop->due) ? 0 : -1);
+		int n = epoll_wait(loop->epoll_fd, events, LOOP_BATCH, wait_ms(loop));
 
 		if (n < 0 && errno != EINTR)
 			return -errno;

@@ -3,6 +3,7 @@
 #define PODPROF_BASE_LOOP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/nsec.h"
@@ -56,7 +57,13 @@ int loop_add_timer_as(struct loop *loop, const char *name, loop_timer_fn fn, voi
  * each period; missed periods are a single call. Replaces an earlier setting. Any thread, as long
  * as the source exists. */
 int loop_arm(struct loop_source *timer, uint64_t delay_ns, uint64_t period_ns);
+/* Fire once, in the first turn that begins at least @delay_ns from now, and at the latest @slack_ns
+ * after it, to a millisecond. Without a system call, and without a wake-up if there is another one
+ * within the slack. For the loop's thread only. Replaces an earlier setting. */
+int loop_arm_within(struct loop_source *timer, uint64_t delay_ns, uint64_t slack_ns);
 int loop_disarm(struct loop_source *timer);
+/* Timers that loop_arm_within() has armed. */
+size_t loop_n_within(const struct loop *loop);
 
 /* Longer work in slices: a timer, not armed yet, whose callback makes one small step and returns
  * whether more are to come. The loop repeats the step until the slice is used up, and goes on in

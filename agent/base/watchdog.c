@@ -125,7 +125,16 @@ static void on_busy(void *ctx)
 	struct watchdog *wd = ctx;
 
 	if (!wd->armed)
-		wd->armed = !loop_arm(wd->timer, wd->opts.blocked_ns / LOOKS, 0);
+		wd->armed = !loop_arm_within(wd->timer, wd->opts.blocked_ns / LOOKS, 0);
+}
+
+/* A job here and there wakes the loop for no look. */
+static void on_idle(void *ctx)
+{
+	struct watchdog *wd = ctx;
+
+	(void)loop_disarm(wd->timer); /* cannot fail */
+	wd->armed = false;
 }
 
 static void look(struct watchdog *wd)
@@ -176,7 +185,7 @@ int watchdog_new(const struct watchdog_opts *opts, struct watchdog **ret)
 		free(wd);
 		return r;
 	}
-	worker_listen(opts->worker, on_busy, wd);
+	worker_listen(opts->worker, on_busy, on_idle, wd);
 	*ret = wd;
 	return 0;
 }
@@ -191,7 +200,7 @@ void watchdog_free(struct watchdog *wd)
 {
 	if (!wd)
 		return;
-	worker_listen(wd->opts.worker, NULL, NULL);
+	worker_listen(wd->opts.worker, NULL, NULL, NULL);
 	loop_remove(wd->timer);
 	if (!worker_stop(wd->opts.worker, end_wait_ns(wd)))
 		(void)!abandon(wd);

@@ -57,7 +57,8 @@ struct worker {
 	size_t queue_max;
 	size_t n_pending; /* this and the next two: loop's thread only */
 	void (*busy)(void *ctx);
-	void *busy_ctx;
+	void (*idle)(void *ctx);
+	void *listener;
 	struct loop_source *source; /* steps; armed by the thread */
 };
 
@@ -192,7 +193,8 @@ static bool worker_deliver(struct worker *w)
 
 	if (!work)
 		return false;
-	w->n_pending--;
+	if (--w->n_pending == 0 && w->idle)
+		w->idle(w->listener);
 	work->done(work);
 	return true;
 }
@@ -338,7 +340,7 @@ static int submit(struct worker *w, struct work *work,
 	if (full)
 		return WORKER_FULL;
 	if (w->n_pending++ == 0 && w->busy)
-		w->busy(w->busy_ctx);
+		w->busy(w->listener);
 	return 0;
 }
 
@@ -373,8 +375,9 @@ size_t worker_pending(const struct worker *w)
 	return w->n_pending;
 }
 
-void worker_listen(struct worker *w, void (*busy)(void *ctx), void *ctx)
+void worker_listen(struct worker *w, void (*busy)(void *ctx), void (*idle)(void *ctx), void *ctx)
 {
 	w->busy = busy;
-	w->busy_ctx = ctx;
+	w->idle = idle;
+	w->listener = ctx;
 }

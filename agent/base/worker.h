@@ -56,8 +56,10 @@ int worker_submit_first(struct worker *worker, struct work *work)
 bool worker_wait(struct worker *worker, uint64_t timeout_ns);
 /* Jobs waiting or running. */
 size_t worker_pending(const struct worker *worker);
-/* Calls @busy in worker_submit() for a job that finds no other pending. One listener at a time. */
-void worker_listen(struct worker *worker, void (*busy)(void *ctx), void *ctx);
+/* Calls @busy in worker_submit() for a job that finds no other pending, and @idle in the loop
+ * before the done() of the last one. One listener at a time. */
+void worker_listen(struct worker *worker, void (*busy)(void *ctx), void (*idle)(void *ctx),
+		   void *ctx);
 
 /*
  * A job that blocks in the kernel for an unknown time. The worker cannot stop the job, but lets the

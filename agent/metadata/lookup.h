@@ -21,8 +21,9 @@
 /* Longest interval between reads of the runtimes' state. This state is there before a container
  * runs, and a read that finds nothing tries 40 paths. */
 #define LOOKUP_READ_LONGEST_NS (600 * NSEC_PER_SEC)
-/* A container without a request for this long has gone. */
-#define LOOKUP_GONE_NS	       (10 * NSEC_PER_SEC)
+/* A container without a request for this long has gone. The labels of a settled node are looked at
+ * every 5 to 9 s (naming.c). */
+#define LOOKUP_GONE_NS	       (15 * NSEC_PER_SEC)
 
 /**
  * struct lookup - one container

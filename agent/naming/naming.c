@@ -22,9 +22,10 @@
 #include "naming/names.h"
 
 #define NAMING_LOOK_NS	    NSEC_PER_SEC
-/* Looks of a settled node are fewer by this factor, and still often enough for the metadata not to
- * forget its containers. */
+/* Looks of a settled node are fewer by this factor, and later by up to the slack where the loop has
+ * nothing else to do: still often enough for the metadata not to forget its containers. */
 #define NAMING_REST	    5
+#define NAMING_REST_SLACK   4
 /* Budget of CPU time for labels in a look. It suffices for some thousand entities under usual
  * rules. The next look labels the rest. */
 #define NAMING_CPU_NS	    (200 * NSEC_PER_MSEC)
@@ -282,7 +283,11 @@ static void look_end(struct naming *naming)
 {
 	naming->is_looking = false;
 	naming->counts = naming->counting;
-	arm(naming, naming->early ? 0 : naming->look_ns * (naming->restless ? 1 : NAMING_REST));
+	if (naming->early || naming->restless)
+		arm(naming, naming->early ? 0 : naming->look_ns);
+	else /* fails only for an invalid delay */
+		(void)loop_arm_within(naming->look, NAMING_REST * naming->look_ns,
+				      NAMING_REST_SLACK * naming->look_ns);
 }
 
 /* The next entity. The reference keeps the one before in the list. */

@@ -534,15 +534,20 @@ static void pass_back(struct opener *o, struct open_batch *b)
 static void on_done(struct work *work)
 {
 	struct open_batch *b = container_of(work, struct open_batch, work);
+	struct opener *o = b->opener;
 
-	unlist(b->opener, b);
-	pass_back(b->opener, b);
+	unlist(o, b);
+	if (!o->first) { /* no look is needed */
+		(void)loop_disarm(o->timer);
+		o->armed = false;
+	}
+	pass_back(o, b);
 }
 
 static void arm(struct opener *o)
 {
 	if (!o->armed)
-		o->armed = !loop_arm(o->timer, o->opts.stuck_ns / OPENER_LOOKS, 0);
+		o->armed = !loop_arm_within(o->timer, o->opts.stuck_ns / OPENER_LOOKS, 0);
 }
 
 static void look(struct opener *o)

@@ -535,6 +535,129 @@ static void test_wake(void **state)
 	loop_free(loop);
 }
 
+/* The timer itself, without slack: nothing else wakes the loop. No timer of the kernel is armed. */
+static void test_within(void **state)
+{
+	struct probe p = {.stop_after = 1};
+	uint64_t begin_ns;
+
+	(void)state;
+	assert_int_equal(loop_new(&p.loop), 0);
+	assert_int_equal(loop_add_timer(p.loop, on_timer, &p, &p.source), 0);
+	begin_ns = nsec_monotonic();
+	assert_int_equal(loop_arm_within(p.source, 5 * NSEC_PER_MSEC, 0), 0);
+	assert_int_equal(timers_armed(), 0);
+	assert_int_equal(loop_n_within(p.loop), 1);
+	assert_int_equal(loop_run(p.loop), 0);
+	assert_int_equal(loop_n_within(p.loop), 0);
+	assert_int_equal(p.calls, 1);
+	assert_true(nsec_monotonic() - begin_ns >= 5 * NSEC_PER_MSEC);
+	loop_free(p.loop);
+}
+
+/* A callback that fires again in the next turn, and counts the turns. */
+struct again {
+	struct probe probe;
+	struct probe *turns;
+	int last_turn;
+};
+
+static void on_again(void *ctx)
+{
+	struct again *a = ctx;
+
+	assert_true(a->turns->calls > a->last_turn);
+	a->last_turn = a->turns->calls;
+	assert_int_equal(loop_arm_within(a->probe.source, 0, 3600 * NSEC_PER_SEC), 0);
+	probe_called(&a->probe);
+}
+
+/* With an hour of slack, another timer's turns call it, and once each. */
+static void test_within_slack(void **state)
+{
+	struct probe turns = {0};
+	struct again a = {.probe = {.stop_after = 10}, .turns = &turns};
+	struct loop *loop;
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	turns.loop = a.probe.loop = loop;
+	assert_int_equal(loop_add_timer(loop, on_timer, &turns, &turns.source), 0);
+	assert_int_equal(loop_add_timer(loop, on_again, &a, &a.probe.source), 0);
+	assert_int_equal(loop_arm(turns.source, NSEC_PER_MSEC, NSEC_PER_MSEC), 0);
+	assert_int_equal(loop_arm_within(a.probe.source, 3 * NSEC_PER_MSEC, 3600 * NSEC_PER_SEC),
+			 0);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(a.probe.calls, 10);
+	loop_free(loop);
+}
+
+static void disarm(struct loop_source *timer)
+{
+	assert_int_equal(loop_disarm(timer), 0);
+}
+
+static void arm_later(struct loop_source *timer)
+{
+	assert_int_equal(loop_arm(timer, 3600 * NSEC_PER_SEC, 0), 0);
+}
+
+static void within_later(struct loop_source *timer)
+{
+	assert_int_equal(loop_arm_within(timer, 3600 * NSEC_PER_SEC, 0), 0);
+}
+
+/* Replaced, disarmed or removed, by itself and in any place of the list. */
+static void test_within_ended(void **state)
+{
+	static void (*const ends[])(struct loop_source * timer) = {disarm, arm_later, within_later,
+								   loop_remove};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(ends) * 3; i++) {
+		struct probe ended = {0}, p[3] = {{0}, {0}, {.stop_after = 1}};
+		struct loop *loop;
+
+		assert_int_equal(loop_new(&loop), 0);
+		assert_int_equal(loop_add_timer(loop, on_timer, &ended, &ended.source), 0);
+		for (size_t k = 0; k < array_size(p); k++) {
+			p[k].loop = loop;
+			if (k == i % 3)
+				assert_int_equal(loop_arm_within(ended.source, 0, 0), 0);
+			assert_int_equal(loop_add_timer(loop, on_timer, &p[k], &p[k].source), 0);
+			assert_int_equal(loop_arm_within(p[k].source, k == 2 ? NSEC_PER_MSEC : 0,
+							 k == 2 ? 0 : NSEC_PER_SEC),
+					 0);
+		}
+		ends[i / 3](ended.source);
+		assert_int_equal(loop_run(loop), 0);
+		assert_int_equal(ended.calls, 0);
+		assert_int_equal(p[0].calls, 1);
+		assert_int_equal(p[1].calls, 1);
+		loop_free(loop);
+	}
+}
+
+/* A timer that was armed in the other way before fires once. */
+static void test_within_replaces(void **state)
+{
+	struct probe p = {.stop_after = 2}, end = {.stop_after = 1};
+	struct loop *loop;
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	p.loop = end.loop = loop;
+	assert_int_equal(loop_add_timer(loop, on_timer, &p, &p.source), 0);
+	assert_int_equal(loop_add_timer(loop, on_timer, &end, &end.source), 0);
+	assert_int_equal(loop_arm(p.source, 2 * NSEC_PER_MSEC, NSEC_PER_MSEC), 0);
+	assert_int_equal(loop_arm_within(p.source, NSEC_PER_MSEC, 0), 0);
+	assert_int_equal(loop_arm_within(end.source, 20 * NSEC_PER_MSEC, 0), 0);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(p.calls, 1);
+	assert_int_equal(timers_armed(), 0);
+	loop_free(loop);
+}
+
 /* More names than there is room for. */
 static void test_names(void **state)
 {
@@ -572,6 +695,10 @@ int main(void)
 		cmocka_unit_test(test_due_after_stop),
 		cmocka_unit_test(test_due_before_events),
 		cmocka_unit_test(test_wake),
+		cmocka_unit_test(test_within),
+		cmocka_unit_test(test_within_slack),
+		cmocka_unit_test(test_within_ended),
+		cmocka_unit_test(test_within_replaces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,14 +191,19 @@ static void idle_has_no_timer(void **state)
 
 	(void)state;
 	bench_init(&bench);
-	assert_int_equal(timers_armed(), 0);
-	for (int i = 1; i <= 2; i++) {
+	assert_int_equal(loop_n_within(bench.loop), 0);
+	for (int i = 0; i < 2; i++) {
+		submit(&bench, QUICK);
+		assert_int_equal(loop_n_within(bench.loop), 1);
+		run_until(&bench, 2 * i + 1);
+		assert_int_equal(loop_n_within(bench.loop), 0);
 		submit(&bench, BLOCKS);
-		assert_int_equal(timers_armed(), 1);
-		run_until(&bench, i);
-		assert_int_equal(bench.n_abandoned, i);
-		assert_int_equal(timers_armed(), 0);
+		assert_int_equal(loop_n_within(bench.loop), 1);
+		run_until(&bench, 2 * i + 2);
+		assert_int_equal(bench.n_abandoned, i + 1);
+		assert_int_equal(loop_n_within(bench.loop), 0);
 	}
+	assert_int_equal(timers_armed(), 0);
 	wait_for_drops(&bench, 2);
 	bench_deinit(&bench);
 }
