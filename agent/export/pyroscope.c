@@ -18,8 +18,9 @@
  * A 400 (content) and a 429 (rate of a tenant) concern one profile of a batch. Pyroscope 1.15 and
  * later store the other profiles; the reply does not name the profile. Older releases store
  * nothing, and always refuse a batch above the tenant's burst (2 MiB before compression by
- * default). A batch repeated after a 429 or 400 is partly stored twice; queries of 1.21.1 count the
- * duplicates once.
+ * default). A batch repeated after a 429 or 400 is partly stored twice, with the same ids. Queries
+ * of the first storage (1.21.1) count the duplicates once. Those of the second storage count them
+ * until its compaction, about a minute later, drops them (measured with the server of 2026-08-21).
  *
  * The limits are Pyroscope's defaults (grafana/pyroscope, pkg/validation/limits.go).
  */
