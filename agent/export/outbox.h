@@ -114,9 +114,9 @@ struct outbox_list {
 #define OUTBOX_FLYING_CHAINS 1024
 
 /* Series in quarantine: the destination refused the last profile for its content, or a batch with
- * this profile. Reached: the oldest entry is overwritten. At the next refusal of a batch the sender
- * searches for this series again, or the batch is dropped again. */
-#define OUTBOX_QUARANTINE_MAX 64
+ * this profile: two of the largest batches. Reached: the oldest entry is overwritten. At the next
+ * refusal of a batch the sender searches for this series again, or the batch is dropped again. */
+#define OUTBOX_QUARANTINE_MAX 512
 
 /**
  * struct outbox - the queue of one destination
