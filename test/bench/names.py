@@ -158,8 +158,10 @@ def measure(names):
     cpp = names.command("C++ with many templates, `-g`", f"{to}/templates", long)
     listing = subprocess.run(["go", "tool", "pprof", "-list", "shop::Index.*add", cpp], capture_output=True, text=True, check=True).stdout
     if shutil.which("rustc"):
-        for name, level in (("release with `debug = 1`", "1"), ("release without debug information", "0")):
-            workloads.run("rustc", "-C", "opt-level=3", "-C", f"debuginfo={level}", "-o", f"{to}/collections",
+        # as cargo does: without debug information it also removes the standard library's
+        for name, flags in (("release with `debug = 1`", ("debuginfo=1",)),
+                            ("release without debug information", ("debuginfo=0", "-C", "strip=debuginfo"))):
+            workloads.run("rustc", "-C", "opt-level=3", "-C", *flags, "-o", f"{to}/collections",
                           f"{SOURCES}/collections.rs")
             names.command(f"Rust, {name}", f"{to}/collections", long)
     else:
