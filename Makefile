@@ -684,8 +684,8 @@ check-backends: all $(HOUR) ## all destinations at once, each behind a proxy wit
 	$(Q)e2e/backends/run.sh $(or $(PHASE),50) 10
 	$(Q)e2e/backends/hour.sh
 
-check-pyroscope: all ## a live agent's profiles in a whole Pyroscope, to the nanosecond: PYROSCOPE=PROGRAM, SECONDS (70) (root, three minutes)
-	$(Q)e2e/backends/pyroscope.sh $(or $(PYROSCOPE),$(error PYROSCOPE is the path of Pyroscope's server)) $(or $(SECONDS),70)
+check-pyroscope: all ## a live agent's profiles in a whole Pyroscope, to the nanosecond: PYROSCOPE=PROGRAM, PYROSCOPE_SECONDS (70) (root, three minutes)
+	$(Q)e2e/backends/pyroscope.sh $(or $(PYROSCOPE),$(error PYROSCOPE is the path of Pyroscope's server)) $(or $(PYROSCOPE_SECONDS),70)
 
 e2e-cluster: all ## the cluster alone: TESTS (names ...)
 	$(Q)e2e/cluster/run.sh $(TESTS)

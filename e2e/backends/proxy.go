@@ -290,6 +290,10 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		copyAnswer(w, answer, text)
+		// The sender had left before its request was read; a busy machine sees that late.
+		if http.NewResponseController(w).Flush() != nil || r.Context().Err() != nil {
+			p.noteLost(name, body)
+		}
 	}
 }
 
