@@ -584,7 +584,7 @@ $(B)/hostile/goring: $(wildcard test/hostile/goring/*)
 	$(Q)cd test/hostile/goring && CGO_ENABLED=0 ../../go.sh build -ldflags=-checklinkname=0 -o $(abspath $@) .
 
 ##@ Longer
-.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-symbols bench-images bench-turns bench-starved bench-overhead e2e e2e-cluster e2e-long e2e-san check-backends check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
+.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-names bench-symbols bench-images bench-turns bench-starved bench-overhead e2e e2e-cluster e2e-long e2e-san check-backends check-pyroscope check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -684,6 +684,9 @@ check-backends: all $(HOUR) ## all destinations at once, each behind a proxy wit
 	$(Q)e2e/backends/run.sh $(or $(PHASE),50) 10
 	$(Q)e2e/backends/hour.sh
 
+check-pyroscope: all ## a live agent's profiles in a whole Pyroscope, to the nanosecond: PYROSCOPE=PROGRAM, PYROSCOPE_SECONDS (70) (root, three minutes)
+	$(Q)e2e/backends/pyroscope.sh $(or $(PYROSCOPE),$(error PYROSCOPE is the path of Pyroscope's server)) $(or $(PYROSCOPE_SECONDS),70)
+
 e2e-cluster: all ## the cluster alone: TESTS (names ...)
 	$(Q)e2e/cluster/run.sh $(TESTS)
 
@@ -720,6 +723,9 @@ bench-idle: all | $(BENCH_JSON) ## wake-ups and system calls of a quiet node's a
 
 bench-growth: all | $(BENCH_JSON) ## cost by processes, programs, containers, rate (root, minutes; GROWTH=--help)
 	$(Q)test/bench/growth.py --json $(BENCH_JSON)/growth.json $(GROWTH)
+
+bench-names: all ## frames without a name in profiles of usual programs, by reason (root, two minutes)
+	$(Q)test/bench/names.py
 
 bench-symbols: all ## names by podprof, addr2line and llvm-symbolizer: cost and equal answers: FILES
 	$(Q)PODPROF=$(B)/podprof test/bench/symbolizers.py $(or $(FILES),$(B)/podprof)

@@ -98,6 +98,7 @@ void destination_request_deinit(struct destination_request *r)
 {
 	free(r->body);
 	free(r->query);
+	free(r->ends);
 	*r = (struct destination_request){0};
 }
 

@@ -30,6 +30,14 @@ enum destination_verdict {
 	DESTINATION_DENIED,	   /* dropped: the credentials */
 	DESTINATION_REFUSED,	   /* dropped: the same request is refused again */
 	DESTINATION_REFUSED_PART,  /* a profile of the batch is refused; the reply names none */
+	DESTINATION_REFUSED_MAYBE, /* the same, but a part may be stored: dropped, not searched */
+};
+
+/* What a failed request left of one profile of the batch. */
+enum destination_fate {
+	DESTINATION_FATE_STORED,     /* at least in part */
+	DESTINATION_FATE_NOT_STORED, /* certainly, and may be sent again */
+	DESTINATION_FATE_LOST,	     /* refused, or perhaps stored: not sent again */
 };
 
 /**
@@ -84,11 +92,14 @@ struct destination_profile {
  * struct destination_request - an encoded batch
  * @body:  never NULL
  * @query: the end of the address, "?name=value..." and percent-encoded; NULL for none
+ * @ends:  for each profile of the batch, the number of the backend's own profiles in the request up
+ *         to this profile's last; NULL unless the kind has @fates
  */
 struct destination_request {
 	char *body;
 	size_t body_len;
 	char *query;
+	size_t *ends;
 };
 void destination_request_deinit(struct destination_request *r);
 
@@ -115,6 +126,9 @@ void destination_request_deinit(struct destination_request *r);
  * @rejected: number of profiles that the reply to an accepted request refuses. @ret_message: the
  *            reason, text from the backend; borrows the reply. NULL: the backend has no such
  *            replies.
+ * @fates:    reads a reply that is no success but names the profiles concerned. @ret: the fate of
+ *            each of the @n profiles. @ret_rejected: the backend's own profiles that are missing of
+ *            stored profiles. False if the reply names none. NULL: the backend has no such replies.
  * @probe_ok: whether the reply is the expected refusal of the probe: the backend accepts profiles,
  *            but not a request without profiles; NULL: no refusal is expected
  *
@@ -139,6 +153,8 @@ struct destination_kind {
 		      struct destination_request *ret);
 	enum destination_verdict (*verdict)(const struct http_reply *reply);
 	uint64_t (*rejected)(const struct http_reply *reply, struct strview *ret_message);
+	bool (*fates)(const struct http_reply *reply, const struct destination_request *request,
+		      size_t n, enum destination_fate *ret, uint64_t *ret_rejected);
 	bool (*probe_ok)(const struct http_reply *reply);
 };
 

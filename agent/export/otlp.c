@@ -30,6 +30,7 @@
 #include "base/labels.h"
 #include "export/otlp_dictionary.h"
 #include "export/otlp_reply.h"
+#include "export/pyroscope_reply.h"
 #include "export/rewrite.h"
 #include "pprof/reader.h"
 #include "pprof/wire.h"
@@ -298,7 +299,8 @@ static int resource_of(struct build *b, const struct labels *labels, Otlp__Resou
 	return r;
 }
 
-static int put_profile(struct build *b, const struct destination_profile *from)
+/* @n_otlp: adds the number of OTLP profiles. */
+static int put_profile(struct build *b, const struct destination_profile *from, size_t *n_otlp)
 {
 	struct {
 		Otlp__ResourceProfiles profiles;
@@ -323,6 +325,7 @@ static int put_profile(struct build *b, const struct destination_profile *from)
 	m->profiles.scope_profiles = m->scopes;
 	m->profiles.n_scope_profiles = 1;
 	b->request.resource_profiles[b->request.n_resource_profiles++] = &m->profiles;
+	*n_otlp += m->scope.n_profiles;
 	return 0;
 }
 
@@ -375,19 +378,44 @@ static int encode(const struct destination_profile *profiles, size_t n,
 		  struct destination_request *ret)
 {
 	_cleanup_(build_deinit) struct build b;
+	_cleanup_(freep) size_t *ends = NULL;
+	size_t n_otlp = 0;
 	int r = build_init(&b, n);
 
-	for (size_t i = 0; !r && i < n; i++)
-		r = put_profile(&b, &profiles[i]);
+	if (!r) {
+		ends = calloc(n + 1, sizeof(*ends)); /* + 1: not of size 0 */
+		r = ends ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; !r && i < n; i++) {
+		r = put_profile(&b, &profiles[i], &n_otlp);
+		ends[i] = n_otlp;
+	}
 	if (!r)
 		r = build_pack(&b, ret);
+	if (!r)
+		ret->ends = take_ptr(ends);
 	return r > 0 ? -EBADMSG : r;
 }
 
 /* ---- the reply */
 
+static struct strview body_of(const struct http_reply *reply)
+{
+	return strview_of_bytes(reply->body, reply->body_len);
+}
+
+/* Pyroscope converts all profiles before it stores the first. A failure of the conversion has the
+ * status 500, although the reason is the content. */
+static bool nothing_stored(const struct http_reply *reply)
+{
+	const struct strview body = body_of(reply);
+
+	return strview_starts(&body, "rpc error: code = InvalidArgument");
+}
+
 /* Only these statuses may be retried (OTLP specification, "OTLP/HTTP Response"). A request refused
- * for its content is searched for the profile. */
+ * for its content is searched for the profile, unless a part of the request may be stored: backends
+ * do not recognize an OTLP profile that arrives again. */
 static enum destination_verdict verdict(const struct http_reply *reply)
 {
 	switch (reply->status) {
@@ -399,9 +427,12 @@ static enum destination_verdict verdict(const struct http_reply *reply)
 	case 429:
 		return DESTINATION_RETRY_SMALLER;
 	case 400:
-		return DESTINATION_REFUSED_PART;
+		return pyroscope_reply_is_partial(body_of(reply)) ? DESTINATION_REFUSED_MAYBE
+								  : DESTINATION_REFUSED_PART;
 	case 408:
 		return DESTINATION_REFUSED;
+	case 500:
+		return nothing_stored(reply) ? DESTINATION_REFUSED_PART : DESTINATION_REFUSED_MAYBE;
 	default:
 		return reply->status >= 500 ? DESTINATION_REFUSED
 					    : destination_verdict_of_status(reply->status);
@@ -415,6 +446,36 @@ static uint64_t rejected(const struct http_reply *reply, struct strview *ret_mes
 	otlp_reply_parse(reply->body, reply->body_len, &parsed);
 	*ret_message = parsed.message;
 	return (uint64_t)parsed.rejected;
+}
+
+/* A profile's fate, from those of its OTLP profiles. @ret_rejected: adds the lost of a stored one.
+ */
+static enum destination_fate fate_of(const enum pyroscope_fate *fates, size_t n,
+				     uint64_t *ret_rejected)
+{
+	size_t n_of[] = {[PYROSCOPE_STORED] = 0, [PYROSCOPE_EXHAUSTED] = 0, [PYROSCOPE_FAILED] = 0};
+
+	for (size_t i = 0; i < n; i++)
+		n_of[fates[i]]++;
+	if (n_of[PYROSCOPE_STORED] || !n) {
+		*ret_rejected += n - n_of[PYROSCOPE_STORED];
+		return DESTINATION_FATE_STORED;
+	}
+	return n_of[PYROSCOPE_FAILED] ? DESTINATION_FATE_LOST : DESTINATION_FATE_NOT_STORED;
+}
+
+static bool fates(const struct http_reply *reply, const struct destination_request *request,
+		  size_t n, enum destination_fate *ret, uint64_t *ret_rejected)
+{
+	enum pyroscope_fate of[OTLP_PROFILES_MAX * PPROF_VALUES_MAX];
+	const size_t n_otlp = n ? request->ends[n - 1] : 0;
+
+	*ret_rejected = 0;
+	if (n_otlp > array_size(of) || !pyroscope_reply_fates(body_of(reply), n_otlp, of))
+		return false;
+	for (size_t i = 0, begin = 0; i < n; begin = request->ends[i++])
+		ret[i] = fate_of(&of[begin], request->ends[i] - begin, ret_rejected);
+	return true;
 }
 
 /* Pyroscope refuses a request without profiles, with 400 or, in 2026, 500. */
@@ -440,5 +501,6 @@ const struct destination_kind destination_otlp = {
 	.encode = encode,
 	.verdict = verdict,
 	.rejected = rejected,
+	.fates = fates,
 	.probe_ok = probe_ok,
 };

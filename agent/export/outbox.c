@@ -155,6 +155,11 @@ void outbox_list_split(struct outbox_list *list, size_t n, struct outbox_list *r
 		list_append(ret, list_pop(list));
 }
 
+void outbox_list_shift(struct outbox_list *list, struct outbox_list *to)
+{
+	list_append(to, list_pop(list));
+}
+
 void outbox_list_prepend(struct outbox_list *list, struct outbox_list *front)
 {
 	if (!front->first)

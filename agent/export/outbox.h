@@ -113,10 +113,10 @@ struct outbox_list {
 /* Hash chains of the taken profiles; a few requests of some hundred profiles run at a time. */
 #define OUTBOX_FLYING_CHAINS 1024
 
-/* Series in quarantine: the destination refused the last profile for its content. Reached: the
- * oldest entry is overwritten. At the next refusal of a batch the sender searches for this series
- * again. */
-#define OUTBOX_QUARANTINE_MAX 64
+/* Series in quarantine: the destination refused the last profile for its content, or a batch with
+ * this profile: two of the largest batches. Reached: the oldest entry is overwritten. At the next
+ * refusal of a batch the sender searches for this series again, or the batch is dropped again. */
+#define OUTBOX_QUARANTINE_MAX 512
 
 /**
  * struct outbox - the queue of one destination
@@ -194,6 +194,8 @@ void outbox_release(struct outbox *box, uint64_t series);
 
 /* Move the first @n items (fewer if there are fewer) of @list to the empty @ret. */
 void outbox_list_split(struct outbox_list *list, size_t n, struct outbox_list *ret);
+/* Move the first item of @list, which is not empty, to the end of @to. */
+void outbox_list_shift(struct outbox_list *list, struct outbox_list *to);
 /* Put @front before @list; @front is empty afterwards. */
 void outbox_list_prepend(struct outbox_list *list, struct outbox_list *front);
 

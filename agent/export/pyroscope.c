@@ -16,10 +16,12 @@
  * only the encoded body is a copy.
  *
  * A 400 (content) and a 429 (rate of a tenant) concern one profile of a batch. Pyroscope 1.15 and
- * later store the other profiles; the reply does not name the profile. Older releases store
+ * later store the other profiles, and the reply does not name the profile. Older releases store
  * nothing, and always refuse a batch above the tenant's burst (2 MiB before compression by
- * default). A batch repeated after a 429 or 400 is partly stored twice; queries of 1.21.1 count the
- * duplicates once.
+ * default). A profile that arrives again has the same id. The first storage (1.21.1) counts it
+ * once; the second (v2) counts each copy until a compaction, minutes later. So a batch is not
+ * searched after a 400: each copy of the search would count. After a 429 it is sent again, in
+ * smaller requests.
  *
  * The limits are Pyroscope's defaults (grafana/pyroscope, pkg/validation/limits.go).
  */
@@ -145,8 +147,10 @@ static int encode(const struct destination_profile *profiles, size_t n,
 
 static enum destination_verdict verdict(const struct http_reply *reply)
 {
-	if (reply->status == 400)
-		return DESTINATION_REFUSED_PART;
+	if (reply->status == 400) /* this ceiling is looked at before anything is stored */
+		return strstr(reply->body, "batched profile payload size exceeds limit")
+			       ? DESTINATION_SPLIT
+			       : DESTINATION_REFUSED_MAYBE;
 	if (reply->status == 429)
 		return DESTINATION_RETRY_SMALLER;
 	return destination_verdict_of_status(reply->status);

@@ -26,6 +26,11 @@
  * series of the refused profile is in quarantine until the destination accepts a profile of it:
  * the profiles of the next windows go alone, without a search.
  *
+ * A batch that is refused although a part of it may be stored is dropped, because a second request
+ * would store the part twice. All its series go to quarantine, so in the next window the refused
+ * profile costs itself alone. If the reply names the profiles that are not stored, only these are
+ * dropped or sent again.
+ *
  * After a 413 the ceiling of a request's bytes is lowered for good.
  *
  * A single profile answered with 429 moves to the end of the queue: the backend may never accept
@@ -341,8 +346,9 @@ static void flight_refused(struct flight *f, enum destination_verdict verdict,
 	char message[PUSH_MESSAGE_MAX + 1];
 
 	push_message(reply, message);
-	if (verdict == DESTINATION_REFUSED_PART)
-		outbox_quarantine(s->opts.box, f->batch.first->series);
+	if (verdict == DESTINATION_REFUSED_PART || verdict == DESTINATION_REFUSED_MAYBE)
+		for (const struct outbox_item *item = f->batch.first; item; item = item->next)
+			outbox_quarantine(s->opts.box, item->series);
 	outbox_end(s->opts.box, &f->batch, verdict_outcome(verdict));
 	f->suspects = 0;
 	if (flight_is_fresh(f))
@@ -405,14 +411,69 @@ static void flight_may_pass(struct flight *f, enum destination_verdict verdict,
 		     reply->status ? message : reply->error, reply->retry_after_ns);
 }
 
+/* Whether all profiles have the same fate and none is stored: then the verdict is enough. */
+static bool fates_are_one(const enum destination_fate *fates, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (fates[i] == DESTINATION_FATE_STORED || fates[i] != fates[0])
+			return false;
+	return true;
+}
+
+/* Ends the stored and the lost profiles of the batch; the others stay. */
+static void flight_sort(struct flight *f, const enum destination_fate *fates)
+{
+	struct outbox_list by_fate[] = {[DESTINATION_FATE_STORED] = {0},
+					[DESTINATION_FATE_NOT_STORED] = {0},
+					[DESTINATION_FATE_LOST] = {0}};
+	struct outbox *box = f->sender->opts.box;
+
+	for (; f->batch.first; fates++)
+		outbox_list_shift(&f->batch, &by_fate[*fates]);
+	outbox_end(box, &by_fate[DESTINATION_FATE_STORED], EXPORT_SENT);
+	outbox_end(box, &by_fate[DESTINATION_FATE_LOST], EXPORT_DROPPED_REFUSED);
+	f->batch = by_fate[DESTINATION_FATE_NOT_STORED];
+}
+
+/* A part of the request is stored, and the reply names the rest. Only profiles that are certainly
+ * not stored are sent again. False if the reply names none. */
+static bool flight_stored_in_part(struct flight *f, const struct http_reply *reply)
+{
+	struct sender *s = f->sender;
+	const struct destination_kind *kind = s->opts.destination->kind;
+	_cleanup_(freep) enum destination_fate *fates = calloc(f->batch.n, sizeof(*fates));
+	char message[PUSH_MESSAGE_MAX + 1];
+	uint64_t rejected;
+
+	if (!fates || !kind->fates(reply, &f->request, f->batch.n, fates, &rejected) ||
+	    fates_are_one(fates, f->batch.n))
+		return false;
+	flight_sort(f, fates);
+	s->opts.box->rejected += rejected;
+	f->suspects = 0;
+	push_message(reply, message);
+	if (f->batch.n) {
+		flight_fails(f, true, reply->status, message, reply->retry_after_ns);
+		return true;
+	}
+	if (flight_is_fresh(f))
+		backoff_reset(&s->backoff);
+	sender_refuses(s, reply->status, message);
+	flight_next(f);
+	return true;
+}
+
 static void flight_replied(void *ctx, const struct http_reply *reply)
 {
 	struct flight *f = ctx;
-	enum destination_verdict verdict = f->sender->opts.destination->kind->verdict(reply);
+	const struct destination_kind *kind = f->sender->opts.destination->kind;
+	enum destination_verdict verdict = kind->verdict(reply);
 
 	f->call = NULL;
 	if (verdict == DESTINATION_SENT)
 		flight_sent(f, reply);
+	else if (kind->fates && flight_stored_in_part(f, reply))
+		return;
 	else if (verdict == DESTINATION_RETRY || verdict == DESTINATION_RETRY_SMALLER)
 		flight_may_pass(f, verdict, reply);
 	else if (verdict == DESTINATION_REFUSED_PART && f->batch.n > 1)

@@ -6,11 +6,12 @@
 //	backends -out FILE [-listen 127.0.0.1:0] [-address-file FILE] [-fail-first N]
 //
 // The type is the one of podprof's pprof ("cpu", "alloc_space"; "offcpu_delay", "mutex_delay" where the name alone is
-// ambiguous), so the totals of all backends can be compared. Three more commands are for tests with faults:
+// ambiguous), so the totals of all backends can be compared. Four more commands are for tests with faults:
 //
 //	backends proxy -dir DIR NAME=URL...            a proxy with faults before each server (proxy.go)
 //	backends read -out FILE [-lost] KIND=PATH...   the same lines from what other servers stored (read.go)
 //	backends compare [-lost FILE] [-forgotten FILE] [-types] FILE...   lost and duplicate profiles of each backend (compare.go)
+//	backends query -server URL ... FILE...         the sums that a whole Pyroscope answers (query.go)
 package main
 
 import (
@@ -456,7 +457,7 @@ func serve() {
 }
 
 func main() {
-	commands := map[string]func(args []string){"proxy": proxyMain, "read": readMain, "compare": compareMain}
+	commands := map[string]func(args []string){"proxy": proxyMain, "read": readMain, "compare": compareMain, "query": queryMain}
 	if len(os.Args) > 1 {
 		if command, ok := commands[os.Args[1]]; ok {
 			command(os.Args[2:])

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/rand"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	collector "go.opentelemetry.io/proto/slim/otlp/collector/profiles/v1development"
+	profiles "go.opentelemetry.io/proto/slim/otlp/profiles/v1development"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -38,6 +40,9 @@ import (
 //	          to the server all the same, as a record of what the sender has sent
 //	partial   the server takes the request, and its answer says that a profile was refused (OTLP): DIR/NAME.partial has a
 //	          line for each such answer
+//	convert   500 as of Pyroscope's conversion to an OTLP request with more than one resource, and the server sees nothing
+//	limited   the server gets the first half of an OTLP request's resources, and the answer is 429 and names the profiles of
+//	          the others, as Pyroscope above a rate limit
 type proxy struct {
 	dir, name, url string
 
@@ -120,6 +125,76 @@ func raw(w http.ResponseWriter, text string) {
 	connection.Close()
 }
 
+// otlpOf decodes an OTLP request.
+func otlpOf(body []byte) (*collector.ExportProfilesServiceRequest, error) {
+	var request collector.ExportProfilesServiceRequest
+	plain, err := gunzip(body)
+	if err == nil {
+		err = proto.Unmarshal(plain, &request)
+	}
+	return &request, err
+}
+
+// nProfiles is the number of OTLP profiles.
+func nProfiles(resources []*profiles.ResourceProfiles) int {
+	n := 0
+	for _, resource := range resources {
+		for _, scope := range resource.ScopeProfiles {
+			n += len(scope.Profiles)
+		}
+	}
+	return n
+}
+
+// limit cuts the request, and returns the text of the answer.
+func limit(request *collector.ExportProfilesServiceRequest) string {
+	all := nProfiles(request.ResourceProfiles)
+	request.ResourceProfiles = request.ResourceProfiles[:len(request.ResourceProfiles)/2]
+	first := nProfiles(request.ResourceProfiles)
+	var failures []string
+	for i := first; i < all; i++ {
+		failures = append(failures, fmt.Sprintf("push series with index %d and id %x failed: resource_exhausted: too much", i, rand.Int63()))
+	}
+	rand.Shuffle(len(failures), func(i, k int) { failures[i], failures[k] = failures[k], failures[i] })
+	count := ""
+	if len(failures) > 1 {
+		count = fmt.Sprintf("%d errors: ", len(failures))
+	}
+	return "failed to make a GRPC request: " + count + strings.Join(failures, "; ")
+}
+
+// otlpFault answers a request with more than one resource, and says whether it has.
+func (p *proxy) otlpFault(fault string, w http.ResponseWriter, r *http.Request, body []byte, name string) bool {
+	request, err := otlpOf(body)
+	if err != nil {
+		log.Printf("%s: %v", p.name, err)
+		raw(w, "")
+		return true
+	}
+	if len(request.ResourceProfiles) < 2 {
+		return false
+	}
+	if fault == "convert" {
+		http.Error(w, "rpc error: code = InvalidArgument desc = failed to convert otel profile: x", http.StatusInternalServerError)
+		return true
+	}
+	text := limit(request)
+	part, err := proto.Marshal(request)
+	if err != nil {
+		log.Fatal(err)
+	}
+	r.Header.Del("Content-Encoding")
+	answer, _, err := p.forward(r, part, name)
+	if err != nil || answer.StatusCode/100 != 2 {
+		log.Printf("%s: a part is not stored: %v", p.name, err)
+		p.noteLost(name, body)
+		raw(w, "")
+		return true
+	}
+	http.Error(w, text, http.StatusTooManyRequests)
+	return true
+}
+
 func copyAnswer(w http.ResponseWriter, answer *http.Response, text []byte) {
 	for name, values := range answer.Header {
 		if name != "Content-Length" {
@@ -187,6 +262,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many requests", http.StatusTooManyRequests)
 	case fault == "503":
 		http.Error(w, "not now", http.StatusServiceUnavailable)
+	case (fault == "convert" || fault == "limited") && p.otlpFault(fault, w, r, body, name):
 	case fault == "413" && len(body) > smallRequest:
 		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
 	default:
@@ -214,6 +290,10 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		copyAnswer(w, answer, text)
+		// The sender had left before its request was read; a busy machine sees that late.
+		if http.NewResponseController(w).Flush() != nil || r.Context().Err() != nil {
+			p.noteLost(name, body)
+		}
 	}
 }
 

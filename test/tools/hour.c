@@ -245,16 +245,18 @@ static const struct plan {
 	unsigned int from, to; /* minutes */
 	const char *fault;
 } plan[] = {
-	{"pyroscope", 5, 15, "down"}, {"pyroscope", 30, 32, "forgets"},
-	{"pyroscope", 40, 45, "429"}, {"pyroscope", 50, 51, "lost"},
-	{"parca", 5, 10, "slow"},     {"parca", 15, 20, "429"},
-	{"parca", 30, 32, "lying"},   {"parca", 40, 50, "down"},
-	{"otlp", 5, 12, "429"},	      {"otlp", 20, 25, "partial"},
-	{"otlp", 30, 40, "down"},     {"otlp", 50, 52, "forgets"},
-	{"collector", 5, 7, "lost"},  {"collector", 20, 24, "slow"},
-	{"collector", 30, 35, "429"}, {"collector", 42, 52, "down"},
-	{"coroot", 10, 20, "down"},   {"coroot", 30, 35, "429"},
-	{"coroot", 40, 42, "cut"},    {"coroot", 50, 52, "forgets"},
+	{"pyroscope", 5, 15, "down"},	  {"pyroscope", 30, 32, "forgets"},
+	{"pyroscope", 40, 45, "429"},	  {"pyroscope", 50, 51, "lost"},
+	{"parca", 5, 10, "slow"},	  {"parca", 15, 20, "429"},
+	{"parca", 30, 32, "lying"},	  {"parca", 40, 50, "down"},
+	{"otlp", 5, 12, "429"},		  {"otlp", 14, 17, "convert"},
+	{"otlp", 20, 25, "partial"},	  {"otlp", 42, 46, "limited"},
+	{"otlp", 30, 40, "down"},	  {"otlp", 50, 52, "forgets"},
+	{"collector", 5, 7, "lost"},	  {"collector", 20, 24, "slow"},
+	{"collector", 10, 14, "limited"}, {"collector", 30, 35, "429"},
+	{"collector", 37, 40, "convert"}, {"collector", 42, 52, "down"},
+	{"coroot", 10, 20, "down"},	  {"coroot", 30, 35, "429"},
+	{"coroot", 40, 42, "cut"},	  {"coroot", 50, 52, "forgets"},
 };
 
 static FILE *open_new(const char *path)

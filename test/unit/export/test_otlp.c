@@ -260,6 +260,8 @@ static void test_unreadable(void **state)
 	assert_int_equal(encode(&heap, 1, &request), -EBADMSG);
 }
 
+#define PARTIAL "failed to make a GRPC request: push series with index 0 and id 1 failed: "
+
 static void test_replies(void **state)
 {
 	static const struct {
@@ -277,10 +279,15 @@ static void test_replies(void **state)
 		{408, "", DESTINATION_REFUSED, 0, false},
 		{413, "", DESTINATION_SPLIT, 0, false},
 		{429, "", DESTINATION_RETRY_SMALLER, 0, false},
-		{500, "", DESTINATION_REFUSED, 0, false},
-		{500, "failed to process profiles", DESTINATION_REFUSED, 0, false},
-		{500, "code = InvalidArgument desc = missing resource profiles",
-		 DESTINATION_REFUSED, 0, true},
+		{500, "", DESTINATION_REFUSED_MAYBE, 0, false},
+		{500, "failed to process profiles", DESTINATION_REFUSED_MAYBE, 0, false},
+		{500, "rpc error: code = InvalidArgument desc = failed to convert otel profile: x",
+		 DESTINATION_REFUSED_PART, 0, false},
+		{500, "rpc error: code = InvalidArgument desc = missing resource profiles",
+		 DESTINATION_REFUSED_PART, 0, true},
+		{500, PARTIAL "unavailable: x", DESTINATION_REFUSED_MAYBE, 0, false},
+		{400, PARTIAL "invalid_argument: x", DESTINATION_REFUSED_MAYBE, 0, false},
+		{429, PARTIAL "resource_exhausted: x", DESTINATION_RETRY_SMALLER, 0, false},
 		{501, "", DESTINATION_REFUSED, 0, false},
 		{502, "", DESTINATION_RETRY, 0, false},
 		{503, "", DESTINATION_RETRY, 0, false},
@@ -301,6 +308,65 @@ static void test_replies(void **state)
 		if (replies[i].verdict == DESTINATION_SENT)
 			assert_int_equal(destination_otlp.rejected(&reply, &why),
 					 replies[i].rejected);
+	}
+}
+
+#define FAILURE(index, reason) "push series with index " #index " and id 1 failed: " reason
+#define BUSY		       "resource_exhausted: x"
+#define WRONG		       "invalid_argument: x"
+
+/* The batch is a heap profile (four OTLP profiles, 0 to 3), a CPU profile (4) and a mutex profile
+ * (5 and 6). @fates: S stored, N not stored, L lost */
+struct fates_row {
+	const char *name;
+	const char *body;
+	const char *fates;
+	uint64_t rejected;
+};
+
+static const struct fates_row fates_rows[] = {
+	{"the CPU profile", FAILURE(4, WRONG), "SLS", 0},
+	{"above a limit", FAILURE(4, BUSY), "SNS", 0},
+	{"a type of the heap profile", FAILURE(3, BUSY), "SSS", 1},
+	{"all but one", "3 errors: " FAILURE(0, BUSY) "; " FAILURE(1, WRONG) "; " FAILURE(3, BUSY),
+	 "SSS", 3},
+	{"all types of the mutex profile", "2 errors: " FAILURE(5, BUSY) "; " FAILURE(6, BUSY),
+	 "SSN", 0},
+	{"one is wrong", "2 errors: " FAILURE(5, BUSY) "; " FAILURE(6, WRONG), "SSL", 0},
+	{"beyond the last", FAILURE(7, BUSY), NULL, 0},
+	{"nothing named", "no new profiles received", NULL, 0},
+};
+
+static void test_fates(void **state)
+{
+	static const char letters[] = {[DESTINATION_FATE_STORED] = 'S',
+				       [DESTINATION_FATE_NOT_STORED] = 'N',
+				       [DESTINATION_FATE_LOST] = 'L'};
+	_cleanup_(profile_freep) struct profile *heap = profile_make_real(PROFILE_GO_HEAP);
+	_cleanup_(profile_freep) struct profile *cpu = profile_make_real(PROFILE_CPU);
+	_cleanup_(profile_freep) struct profile *mutex = profile_make_real(PROFILE_GO_MUTEX);
+	_cleanup_(destination_request_deinit) struct destination_request request = {0};
+	struct profile *profiles[] = {heap, cpu, mutex};
+
+	(void)state;
+	assert_int_equal(encode(profiles, array_size(profiles), &request), 0);
+	for (size_t i = 0; i < array_size(fates_rows); i++) {
+		const struct fates_row *row = &fates_rows[i];
+		enum destination_fate fates[array_size(profiles)];
+		uint64_t rejected = 99;
+		char body[512];
+		struct http_reply reply = {.status = 429, .body = body};
+
+		row_begin(row->name);
+		reply.body_len = (size_t)snprintf(body, sizeof(body),
+						  "failed to make a GRPC request: %s\n", row->body);
+		assert_int_equal(destination_otlp.fates(&reply, &request, array_size(profiles),
+							fates, &rejected),
+				 row->fates != NULL);
+		for (size_t k = 0; row->fates && k < array_size(profiles); k++)
+			assert_int_equal(letters[fates[k]], row->fates[k]);
+		if (row->fates)
+			assert_int_equal(rejected, row->rejected);
 	}
 }
 
@@ -336,7 +402,7 @@ int main(void)
 		cmocka_unit_test(test_types),	  cmocka_unit_test(test_dictionary),
 		cmocka_unit_test(test_resources), cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_replies),	  cmocka_unit_test(test_probe),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_fates),	  cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,6 +186,35 @@ static void test_limits(void **state)
 	assert_int_equal(limits->age_ns, 59 * 60 * 1000000000ull);
 }
 
+static void test_verdicts(void **state)
+{
+	static const struct {
+		long status;
+		const char *body;
+		enum destination_verdict verdict;
+	} replies[] = {
+		{200, "{}", DESTINATION_SENT},
+		{400, "{\"code\":\"invalid_argument\"}", DESTINATION_REFUSED_MAYBE},
+		{400, "uncompressed batched profile payload size exceeds limit of 1 MB",
+		 DESTINATION_SPLIT},
+		{401, "", DESTINATION_DENIED},
+		{404, "", DESTINATION_REFUSED},
+		{413, "", DESTINATION_SPLIT},
+		{429, "", DESTINATION_RETRY_SMALLER},
+		{500, "", DESTINATION_RETRY},
+		{0, "", DESTINATION_RETRY},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(replies); i++) {
+		const struct http_reply reply = {.status = replies[i].status,
+						 .body = replies[i].body,
+						 .body_len = strlen(replies[i].body)};
+
+		assert_int_equal(destination_pyroscope.verdict(&reply), replies[i].verdict);
+	}
+}
+
 /* The doctor's question: no series, no bytes. */
 static void test_probe(void **state)
 {
@@ -215,7 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_series),	  cmocka_unit_test(test_most),
 		cmocka_unit_test(test_no_memory), cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_probe),
+		cmocka_unit_test(test_probe),	  cmocka_unit_test(test_verdicts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

