@@ -18,9 +18,9 @@
  * The process may have another file at the path by now, or a name that maps shows otherwise: maps
  * escapes a newline, and not the four characters of the escape. The file becomes an image that is
  * named by the mapping's device and inode, also for other processes. So a file found by path is
- * accepted only if the numbers agree with fstat(), or, as overlayfs and btrfs show different
- *numbers there, with the kernel's view of a mapping of the agent's own. For an ended process the
- *first two ways are closed.
+ * accepted only if the numbers agree with fstat(), or with the kernel's view of a mapping of the
+ * agent's own: fstat() shows other numbers on overlayfs and btrfs. For an ended process the first
+ * two ways are closed.
  */
 #include "procmap/mapped.h"
 
