@@ -584,7 +584,7 @@ $(B)/hostile/goring: $(wildcard test/hostile/goring/*)
 	$(Q)cd test/hostile/goring && CGO_ENABLED=0 ../../go.sh build -ldflags=-checklinkname=0 -o $(abspath $@) .
 
 ##@ Longer
-.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-names bench-symbols bench-images bench-turns bench-starved bench-overhead e2e e2e-cluster e2e-long e2e-san check-backends check-pyroscope check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
+.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-names bench-symbols bench-images bench-turns bench-starved bench-overhead bench-runtimes e2e e2e-cluster e2e-long e2e-san check-backends check-pyroscope check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -738,6 +738,9 @@ bench-starved: all ## what a starved agent delivers (root, a minute; STARVED=--h
 
 bench-overhead: all | $(BENCH_JSON) ## what other programs lose by the agent beside them (root, a quarter of an hour; OVERHEAD=--help)
 	$(Q)test/bench/overhead.py --json $(BENCH_JSON)/overhead.json $(OVERHEAD)
+
+bench-runtimes: all | $(BENCH_JSON) ## stacks and cost beside servers in Python, Java and Node (root, minutes, downloads; RUNTIMES=--help)
+	$(Q)test/bench/runtimes.py --json $(BENCH_JSON)/runtimes.json $(RUNTIMES)
 
 # Many files, so not under the sanitizers.
 ROW_ORACLE := $(B)/test/oracle/rows

@@ -11,16 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/loop.h"
-#include "base/nsec.h"
 #include "cpu/report.h"
 #include "procmap/address_space.h"
 #include "runtimes/runtimes.h"
 #include "shared/sample.h"
 #include "support/javas.h"
+#include "support/javasampling.h"
 #include "support/metrics.h"
-#include "support/sampling.h"
-#include "support/until.h"
 
 #define RATE 997
 #define WANT 250
@@ -70,8 +67,7 @@ static const struct mode sleeping[] = {
 };
 
 struct bench {
-	struct sampling on;
-	struct goprocess process;
+	struct javasampling js;
 	const struct mode *mode;
 	uint64_t n;	   /* samples of the main thread with frames of Java */
 	uint64_t n_native; /* samples without, before the process was known */
@@ -87,7 +83,6 @@ struct bench {
 	uint64_t n_unlined; /* ... without a line */
 	uint64_t n_guessed; /* samples with other functions than those of wants[] innermost */
 	uint64_t n_other;   /* with frames of Java, but not the program's: of other threads */
-	bool ended;	    /* no more names can be read */
 };
 
 #define DEPTH 6
@@ -119,51 +114,21 @@ static const struct source {
 	{"Recursion.tiny(", 21, 23, {0}},      {"Recursion.rest(", 33, 39, {35}},
 };
 
-/* A function of a stack. */
-struct called {
-	const char *name;
-	const char *file;
-	uint32_t line;
-	bool is_guess;	    /* inlined at a place without debug information of its own ... */
-	bool line_is_guess; /* ... or the function of that place */
-};
-
-#define CALLED_MAX (CPU_STACK_FRAMES_MAX * 4)
-
 /* A function of the program or of the library; not a stub. */
-static bool is_function(const struct image *image)
+static bool is_function(const struct java_called *called)
 {
-	return image->kind == IMAGE_RUNTIME && strchr(image->function.name, '(') &&
-	       strchr(image->function.name, '.');
+	return strchr(called->name, '(') && strchr(called->name, '.');
 }
 
-/* Whether a frame was interrupted, and is not in a call. */
-static bool is_innermost(const struct cpu_stack *stack, size_t i)
+/* The functions of a stack without stubs and frames of other kinds. */
+static size_t list_called(const struct cpu_stack *stack, struct java_called ret[JAVA_CALLED_MAX])
 {
-	while (i-- > 0)
-		if (stack->frames[i].image->kind != IMAGE_KERNEL)
-			return false;
-	return true;
-}
-
-/* The functions of a stack, outermost first, with the inlined ones. */
-static size_t list_called(const struct cpu_stack *stack, struct called ret[CALLED_MAX])
-{
+	const size_t n_all = javasampling_called(stack, ret);
 	size_t n = 0;
 
-	for (size_t i = stack->n; i-- > 0;) {
-		const struct frame *frame = &stack->frames[i];
-		const struct frame *places = frame->image->n_places ? frame->image->places : frame;
-		size_t k = frame->image->n_places ? frame->image->n_places : 1;
-
-		if (!is_function(frame->image))
-			continue;
-		assert_true(n + k <= CALLED_MAX);
-		for (bool is_guess = false; k-- > 0; is_guess = is_innermost(stack, i))
-			ret[n++] = (struct called){
-				places[k].image->function.name, places[k].image->function.file,
-				(uint32_t)places[k].vaddr, is_guess, is_innermost(stack, i)};
-	}
+	for (size_t i = 0; i < n_all; i++)
+		if (is_function(&ret[i]))
+			ret[n++] = ret[i];
 	return n;
 }
 
@@ -183,8 +148,8 @@ static const struct source *source_of(const char *name)
 }
 
 /* The line of a function, the @k'th of wants[]; of the innermost, any of its own. */
-static bool is_line_right(struct bench *b, const struct called *called, size_t k, bool innermost,
-			  uint64_t count)
+static bool is_line_right(struct bench *b, const struct java_called *called, size_t k,
+			  bool innermost, uint64_t count)
 {
 	const struct source *source = source_of(called->name);
 
@@ -205,7 +170,8 @@ static bool is_line_right(struct bench *b, const struct called *called, size_t k
 }
 
 /* The innermost functions are a chain of calls in the program. */
-static bool is_guess_right(struct bench *b, const struct called *called, size_t n, uint64_t count)
+static bool is_guess_right(struct bench *b, const struct java_called *called, size_t n,
+			   uint64_t count)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!is_line_right(b, &called[i], 0, i == n - 1, count))
@@ -216,7 +182,7 @@ static bool is_guess_right(struct bench *b, const struct called *called, size_t 
 /* Whether the Java functions are as in wants[], up to any of these. */
 static bool is_right(struct bench *b, const struct cpu_stack *stack, uint64_t count)
 {
-	struct called called[CALLED_MAX];
+	struct java_called called[JAVA_CALLED_MAX];
 	const size_t n = list_called(stack, called);
 	size_t k = 0;
 
@@ -317,9 +283,9 @@ static void take(void *ctx, const struct sample *sample)
 	struct cpu_stack stack = {.n = 0};
 	struct bench *b = ctx;
 
-	if (b->ended || sample->pid.pid != b->process.id.pid || !sample->n_user)
+	if (b->js.ended || sample->pid.pid != b->js.process.id.pid || !sample->n_user)
 		return;
-	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
+	assert_int_equal(cpu_sampler_resolve(b->js.on.sampler, sample, &stack), 0);
 	if (is_main(&stack) || !sample->n_runtime)
 		look(b, sample, &stack);
 	else
@@ -340,38 +306,22 @@ static bool enough(void *ctx)
 	return b->n >= WANT;
 }
 
-/* Whether the walker has no record of the process's virtual machine. */
-static bool is_forgotten(void *ctx)
-{
-	struct bench *b = ctx;
-
-	return sampling_forgot(&b->on, FRAME_RUNTIME_HOTSPOT, (pid_t)b->process.id.pid);
-}
-
 static void run(struct bench *b, const struct javas *javas, const char *path)
 {
 	const bool sleeps = b->mode->sleeps;
+	const struct javasampling_program program = {javas, path, b->mode->options, "Recursion",
+						     b->mode->arg};
 
-	javas_run(javas, path, b->mode->options, "Recursion", b->mode->arg, &b->process);
-	assert_int_equal(sampling_open(&b->on), 0);
-	sampling_start(&b->on, (struct cpu_sampler_opts){
-				       .rate_hz = RATE,
-				       .scope = SETTINGS_SCOPE_PROCESSES,
-				       .interval_ns = 100 * NSEC_PER_MSEC,
-				       .off_cpu = sleeps,
-				       .off_fn = take,
-				       .fn = sleeps ? take_none : take,
-				       .ctx = b,
-			       });
-	sampling_load(&b->on, FRAME_RUNTIME_HOTSPOT);
-	sampling_want(&b->on, (pid_t)b->process.id.pid);
-	loop_until(b->on.loop, enough, b);
-	assert_false(is_forgotten(b));
-	b->ended = true;
-	goprocess_stop(&b->process);
-	loop_until(b->on.loop, is_forgotten, b);
-	cpu_sampler_finish(b->on.sampler);
-	b->n_dumped = metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_deferred_stacks",
+	javasampling_run(&b->js, &program,
+			 (struct cpu_sampler_opts){
+				 .rate_hz = RATE,
+				 .off_cpu = sleeps,
+				 .off_fn = take,
+				 .fn = sleeps ? take_none : take,
+				 .ctx = b,
+			 },
+			 enough);
+	b->n_dumped = metrics_get(cpu_sampler_collect, b->js.on.sampler, "podprof_deferred_stacks",
 				  "unwound");
 	print_message("%s, %s: %" PRIu64 " samples, %" PRIu64 " with leaf(), %" PRIu64
 		      " with inlined functions, %" PRIu64 " odd, %" PRIu64 " marked, %" PRIu64
@@ -381,7 +331,7 @@ static void run(struct bench *b, const struct javas *javas, const char *path)
 		      path, b->mode->name, b->n, b->n_leaf, b->n_inlined, b->odd, b->n_marked,
 		      b->whole, b->n_lines, b->n_unlined, b->n_guessed, b->early, b->n_native,
 		      b->late);
-	sampling_close(&b->on);
+	sampling_close(&b->js.on);
 }
 
 static void check(const struct bench *b)

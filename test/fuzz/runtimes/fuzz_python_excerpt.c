@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* An excerpt of a process that chose all its bytes. The first byte selects the release. */
 #include "fuzz/fuzz.h"
+#include "fuzz/runtimes/python_function.h"
 
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtimes/excerpt.h"
-#include "runtimes/python_code.h"
 #include "runtimes/python_excerpt.h"
-
-static void read_function(struct excerpt *e, const struct python_target *target,
-			  const uint64_t words[2])
-{
-	const uint32_t check = (uint32_t)(words[1] >> 32);
-	struct python_code code = {0};
-
-	if (!python_code_read(&e->memory, &target->image.layout, words[0], &check, &code)) {
-		if (strlen(code.name) >= sizeof(code.name) ||
-		    strlen(code.file) >= sizeof(code.file) || (code.n_lines && !code.lines))
-			abort();
-		(void)python_code_line(&code, 10);
-	} else if (code.lines) {
-		abort();
-	}
-	python_code_deinit(&code);
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -35,6 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t words[2], at = 0;
 	struct excerpt e;
 	size_t n, n_functions = 0;
+	uint32_t check;
 
 	if (!size)
 		return 0;
@@ -49,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (python_excerpt_next(&target, bytes, n, &at, words)) {
 		if (words[0] >= FRAME_FIRST_LIMIT || (uint32_t)words[1])
 			abort();
-		read_function(&e, &target, words);
+		check = (uint32_t)(words[1] >> 32);
+		read_function(&e.memory, &target.image.layout, words[0], &check);
 		n_functions++;
 	}
 	if (n_functions > EXCERPT_PARTS_MAX)

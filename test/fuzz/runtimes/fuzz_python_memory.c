@@ -5,32 +5,17 @@
  * thread state, at 256 a code object.
  */
 #include "fuzz/fuzz.h"
+#include "fuzz/runtimes/python_function.h"
 
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtimes/python_code.h"
 #include "runtimes/python_frames.h"
 #include "runtimes/python_process.h"
 #include "support/flatmemory.h"
 
 #define FRAMES_MAX 64
-
-static void read_names(struct memory *m, const struct python_layout *layout, uint64_t address)
-{
-	struct python_code code = {0};
-
-	if (!python_code_read(m, layout, address, NULL, &code)) {
-		if (strlen(code.name) >= sizeof(code.name) ||
-		    strlen(code.file) >= sizeof(code.file) || code.n_lines > PYTHON_LINES_BYTES_MAX)
-			abort();
-		(void)python_code_line(&code, 10);
-	} else if (code.lines) {
-		abort();
-	}
-	python_code_deinit(&code);
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -55,8 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (n > FRAMES_MAX)
 		abort();
 	for (size_t i = 0; i < n; i++)
-		read_names(&fm.memory, &image.layout, frames[i].code);
-	read_names(&fm.memory, &image.layout, FLATMEMORY_BASE + 384);
+		read_function(&fm.memory, &image.layout, frames[i].code, NULL);
+	read_function(&fm.memory, &image.layout, FLATMEMORY_BASE + 384, NULL);
 	/* bounded, whatever the lists look like */
 	if (fm.memory.n_calls >
 	    3ull * PYTHON_INTERPRETERS_MAX * 3 + 3ull * PYTHON_THREADS_MAX + 4096)

@@ -1,0 +1,426 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+Stacks and costs of profilers beside servers of language runtimes, by turns:
+
+  python      Django in gunicorn, two processes of four threads
+  java        Spring Boot (Tomcat)
+  java-fp     the same with -XX:+PreserveFramePointer
+  node        Fastify
+
+--peer 'NAME=COMMAND' adds another profiler that sends OTLP profiles; {endpoint} in its command is the
+collector's gRPC address, {rate} the sampling rate. Both profilers send to the same collector, and one
+set of rules reads both:
+
+  complete    the outermost frame is the start of the program or of a thread (ELF entry point, or code
+              whose unwind table has no return address), and no frame is an error
+  functions   functions of the language in a stack, with inlined ones
+  named       frames with names: of the language, and native ones
+  language    samples with functions of the language; other threads of a runtime (compilers, garbage
+              collection) have none
+  innermost   of these samples, those whose innermost function of the language has a name
+
+Root. Needs pip, npm, mvn and wrk. The servers' libraries are downloaded once.
+"""
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import workloads  # noqa: E402
+
+SOURCES = os.path.join(workloads.HERE, "servers")
+TOOL = os.path.join(workloads.HERE, "../tool.sh")
+PYTHON_PACKAGES = ["django==5.2.19", "gunicorn==23.0.0"]
+LANGUAGES = ("cpython", "jvm", "v8js")
+START_BYTES = 64  # no start of a program is longer
+ERROR_MAX = 1 << 16  # no code is below
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+# ---------------------------------------------------------------- the servers
+
+
+def prepare(python):
+    """A folder with the servers and their libraries, kept between runs."""
+    key = hashlib.sha256(" ".join([python, *PYTHON_PACKAGES]).encode())
+    for folder, _, names in sorted(os.walk(SOURCES)):
+        for name in sorted(names):
+            with open(os.path.join(folder, name), "rb") as f:
+                key.update(f.read())
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    to = f"{cache}/podprof-tools/servers-{key.hexdigest()[:16]}"
+    if not os.path.exists(to):
+        shutil.rmtree(f"{to}.new", ignore_errors=True)
+        shutil.copytree(SOURCES, f"{to}.new")
+        workloads.run(python, "-m", "pip", "install", "--quiet", "--root-user-action=ignore", "--target",
+                      f"{to}.new/python", *PYTHON_PACKAGES)
+        workloads.run("npm", "install", "--silent", "--no-fund", "--no-audit", cwd=f"{to}.new")
+        workloads.run("mvn", "--quiet", "--batch-mode", "package", cwd=f"{to}.new", stdout=subprocess.DEVNULL)
+        os.rename(f"{to}.new", to)
+    return to
+
+
+class Server:
+    """A server and a client that asks it all the time. The program's link gives it a name of its own."""
+
+    def __init__(self, name, program, arguments, environment=None):
+        self.name, self.comm = name, "pw-" + name
+        self.program, self.arguments = program, arguments
+        self.environment = environment or {}
+        self.process = self.client = None
+
+    def start(self, to):
+        port = str(free_port())
+        link = f"{to}/{self.comm}"
+        os.symlink(os.path.realpath(self.program), link)
+        values = {"port": port, "dir": to}
+        with open(f"{to}/log", "w") as log:
+            self.process = subprocess.Popen(
+                [link, *(a.format(**values) for a in self.arguments)], stdout=log, stderr=log, cwd=to,
+                env=os.environ | {k: v.format(**values) for k, v in self.environment.items()})
+        url = f"http://127.0.0.1:{port}/"
+        for _ in range(600):
+            with contextlib.suppress(OSError), urllib.request.urlopen(url) as answer:
+                answer.read()
+                break
+            time.sleep(.2)
+        self.client = subprocess.Popen(["wrk", "-t1", "-c8", "-d24h", url], stdout=subprocess.DEVNULL)
+
+    def pids(self):
+        return workloads.family(self.process.pid)
+
+    def cpu_s(self):
+        return sum(workloads.cpu_s(pid) for pid in self.pids())
+
+    def files(self):
+        """Executable mapped files, by their last names; the program itself first."""
+        paths = [os.path.realpath(self.program)]
+        for pid in self.pids():
+            with open(f"/proc/{pid}/maps") as f:
+                paths += re.findall(r"^\S+ ..x. .* (/\S+)$", f.read(), re.M)
+        return {os.path.basename(p): p for p in paths}
+
+    def stop(self):
+        for process in (self.client, self.process):
+            if process:
+                process.terminate()
+        for process in (self.client, self.process):
+            if process:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(30)
+                process.kill()
+                process.wait()
+
+
+def servers(options, at):
+    java = ["-Xmx512m", "-jar", f"{at}/target/server-1.jar", "--server.port={port}",
+            "--server.address=127.0.0.1", "--logging.level.root=warn"]
+    return {
+        "python": Server("python", options.python, [
+            "-m", "gunicorn", "--workers", "2", "--threads", "4", "--bind", "127.0.0.1:{port}", "shop:application"],
+            {"PYTHONPATH": f"{at}/python:{at}", "SHOP_DIR": "{dir}"}),
+        "java": Server("java", options.java, java),
+        "java-fp": Server("java-fp", options.java, ["-XX:+PreserveFramePointer", *java]),
+        "node": Server("node", options.node, [f"{at}/server.js", "{port}"]),
+    }
+
+
+# ---------------------------------------------------------------- where stacks begin
+
+
+def starts_of(path):
+    """[begin, end) of code at which stacks begin: the entry point, and functions without a caller."""
+    header = workloads.run("readelf", "-hW", path, stdout=subprocess.PIPE, text=True).stdout
+    entry = int(re.search(r"Entry point address: +(0x[0-9a-f]+)", header).group(1), 16)
+    ranges = [(entry, entry + START_BYTES)] if entry else []
+    if os.path.getsize(path) < 4 << 20:
+        text = subprocess.run(["readelf", "-W", "--debug-dump=frames", path], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, check=False).stdout  # 1: a warning
+        for fde in re.split(r"\n(?=[0-9a-f]+ [0-9a-f]+ )", text):
+            found = re.search(r"FDE .*pc=([0-9a-f]+)\.\.([0-9a-f]+)", fde)
+            if found and "DW_CFA_undefined: r16 (rip)" in fde:
+                ranges.append((int(found.group(1), 16), int(found.group(2), 16)))
+    return ranges
+
+
+# ---------------------------------------------------------------- what the collector wrote
+
+
+class Dictionary:
+    """A request's tables. The collector leaves out zeros, and strings of resources are numbers."""
+
+    def __init__(self, tables):
+        self.tables = tables
+        self.strings = tables["stringTable"]
+
+    def string(self, row, key):
+        return self.strings[row.get(key, 0)]
+
+    def attributes(self, rows):
+        found = {}
+        for row in rows:
+            value = row.get("value", {})
+            key = row.get("key") or self.string(row, "keyStrindex")
+            found[key] = (self.string(value, "stringValueStrindex") if "stringValueStrindex" in value
+                          else next(iter(value.values()), None))
+        return found
+
+    def frame(self, index):
+        row = self.tables["locationTable"][index]
+        attributes = self.attributes(self.tables["attributeTable"][i] for i in row.get("attributeIndices", []))
+        functions = [self.tables["functionTable"][line.get("functionIndex", 0)] for line in row.get("lines", [])]
+        mapping = self.tables["mappingTable"][row.get("mappingIndex", 0)]
+        return Frame(attributes.get("profile.frame.type", ""), int(row.get("address", 0)),
+                     os.path.basename(self.string(mapping, "filenameStrindex")),
+                     [self.string(f, "nameStrindex") for f in functions])
+
+    def stack(self, index):
+        return [self.frame(i) for i in self.tables["stackTable"][index].get("locationIndices", [])]
+
+
+class Frame:
+    """A frame, with several names if functions are inlined there."""
+    MARKS = re.compile(r"\[(python|java|v8): |<unknown>$|<unintrospected JVM>$|V8::UnknownFrame$|$")
+    NO_NAME = re.compile(r"\[(unknown|anon|vdso|heap|stack)\]|.*\+0x[0-9a-f]+$|$")
+
+    def __init__(self, kind, address, file, names):
+        self.kind, self.address, self.file, self.names = kind, address, file, names
+
+    def is_language(self):
+        """V8::... are kinds of frames, and no functions."""
+        return self.kind in LANGUAGES and not (self.names and self.names[0].startswith("V8::"))
+
+    def is_error(self):
+        """A number instead of an address is the peer's reason."""
+        return (self.kind == "abort-marker" or (not self.file and not self.names and 0 < self.address < ERROR_MAX)
+                or any(re.match(r"\[(python|java|v8): ", n) for n in self.names))
+
+    def is_named(self):
+        names = self.names or [""]
+        pattern = self.MARKS if self.kind in LANGUAGES else self.NO_NAME
+        return not any(pattern.match(n) for n in names)
+
+    def is_start(self, starts):
+        if self.kind == "kernel":
+            return any(n.startswith("ret_from_fork") for n in self.names)
+        return any(begin <= self.address < end for begin, end in starts.get(self.file, []))
+
+
+class Counts:
+    def __init__(self):
+        self.all = self.samples = self.complete = self.functions = self.with_language = self.innermost = 0
+        self.language = self.language_named = self.native = self.native_named = 0
+        self.times = set()
+
+    def add(self, stack, n, starts):
+        language = [f for f in stack if f.is_language()]
+        native = [f for f in stack if f.kind not in LANGUAGES and f.kind != "kernel"]
+        self.samples += n
+        self.complete += n * (bool(stack) and stack[-1].is_start(starts) and not any(f.is_error() for f in stack))
+        self.functions += n * sum(len(f.names) or 1 for f in language)
+        self.with_language += n * bool(language)
+        self.innermost += n * (bool(language) and language[0].is_named())
+        self.language += n * len(language)
+        self.language_named += n * sum(f.is_named() for f in language)
+        self.native += n * len(native)
+        self.native_named += n * sum(f.is_named() for f in native)
+
+    def seconds(self):
+        return sum(duration for _, duration in self.times) / 1e9
+
+
+def is_server(resource, server, pids):
+    pid = resource.get("process.pid")
+    return int(pid) in pids if pid is not None else resource.get("service.name") == server.comm
+
+
+def count(path, server, pids, begin_ns, end_ns, counts, starts):
+    """Profiles that lie in that time."""
+    with open(path) as f:
+        for request in map(json.loads, f):
+            dictionary = Dictionary(request["dictionary"])
+            for resource in request.get("resourceProfiles", []):
+                wanted = is_server(dictionary.attributes(resource.get("resource", {}).get("attributes", [])),
+                                   server, pids)
+                for profile in (p for s in resource["scopeProfiles"] for p in s["profiles"]):
+                    kind = dictionary.string(profile.get("sampleType", {}), "typeStrindex")
+                    time_ns, duration = int(profile["timeUnixNano"]), int(profile["durationNano"])
+                    if kind != "samples" or time_ns < begin_ns or time_ns + duration > end_ns:
+                        continue
+                    counts.times.add((time_ns, duration))
+                    for sample in profile.get("samples", []):
+                        n = (sum(map(int, sample["values"])) if sample.get("values")
+                             else len(sample["timestampsUnixNano"]))
+                        counts.all += n
+                        if wanted:
+                            counts.add(dictionary.stack(sample["stackIndex"]), n, starts)
+
+
+# ---------------------------------------------------------------- a measurement
+
+
+class Collector:
+    CONFIGURATION = """
+receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "{grpc}"}}, http: {{endpoint: "{http}"}}}}}}}}
+exporters: {{file: {{path: {path}}}}}
+service:
+  telemetry: {{metrics: {{level: none}}, logs: {{level: error}}}}
+  pipelines: {{profiles: {{receivers: [otlp], exporters: [file]}}}}
+"""
+
+    def __init__(self, to):
+        self.path = f"{to}/profiles.jsonl"
+        self.grpc, self.http = (f"127.0.0.1:{free_port()}" for _ in range(2))
+        with open(f"{to}/collector.yaml", "w") as f:
+            f.write(self.CONFIGURATION.format(grpc=self.grpc, http=self.http, path=self.path))
+        program = workloads.run(TOOL, "collector", stdout=subprocess.PIPE, text=True).stdout.strip()
+        self.process = subprocess.Popen([program, "--config", f"{to}/collector.yaml",
+                                         "--feature-gates=service.profilesSupport"], stderr=subprocess.DEVNULL)
+        for _ in range(300):
+            with contextlib.suppress(OSError), socket.create_connection(self.grpc.split(":")):
+                break
+            time.sleep(.1)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def podprof_command():
+    return [workloads.PODPROF, "agent", "--window", "5s", "--cpu-rate", "{rate}", "--listen",
+            f"127.0.0.1:{free_port()}", "--destination", "otlp=http://{http}", "--metadata", "none",
+            "--go-heap-profiler", "disabled"]
+
+
+class Costs:
+    def __init__(self, pid):
+        self.at_s = time.monotonic()
+        self.cpu_s = workloads.family_cpu_s(pid)
+        _, self.bpf_ns, _ = workloads.bpf_of(pid)
+
+
+class Turns:
+    """All turns of a profiler beside one server."""
+
+    def __init__(self):
+        self.counts = Counts()
+        self.seconds = self.cpu_s = self.bpf_ns = self.server_s = self.pss_kib = 0
+
+    def row(self, server, name, rate):
+        c = self.counts
+
+        def share(part, of):
+            return f"{100 * part / of:.1f}" if of else "-"
+
+        span = c.seconds()
+        delivered = share(c.samples / span, rate * self.server_s / self.seconds) if span else "-"
+        return {
+            "server": server, "profiler": name, "samples": c.samples, "delivered %": delivered,
+            "complete %": share(c.complete, c.samples),
+            "functions": f"{c.functions / c.samples:.1f}" if c.samples else "-",
+            "named %": share(c.language_named, c.language),
+            "native named %": share(c.native_named, c.native),
+            "language %": share(c.with_language, c.samples),
+            "innermost %": share(c.innermost, c.with_language),
+            "CPU %": f"{100 * self.cpu_s / self.seconds / workloads.CPUS:.2f}",
+            "BPF us": f"{self.bpf_ns / self.seconds / 1e3 / (c.all / span):.1f}" if c.all and span else "-",
+            "PSS MiB": f"{self.pss_kib / 1024:.0f}"}
+
+
+def turn(server, command, to, options, turns, starts):
+    os.makedirs(to)
+    collector = Collector(to)
+    command = [w.format(rate=options.rate, endpoint=collector.grpc, http=collector.http) for w in command]
+    profiler = workloads.start_profiler(command, to, options.rate)
+    try:
+        workloads.wait_until_sampling(profiler.pid)
+        time.sleep(options.warm_up)
+        begin_ns, before, server_s = time.time_ns(), Costs(profiler.pid), server.cpu_s()
+        turns.pss_kib = max(turns.pss_kib, workloads.watch(profiler.pid, options.seconds))
+        end_ns, after = time.time_ns(), Costs(profiler.pid)
+        turns.seconds += after.at_s - before.at_s
+        turns.cpu_s += after.cpu_s - before.cpu_s
+        turns.bpf_ns += after.bpf_ns - before.bpf_ns
+        turns.server_s += server.cpu_s() - server_s
+        pids = set(server.pids())
+        time.sleep(6)  # the last report
+    finally:
+        workloads.stop_profiler(profiler)
+        collector.stop()
+    count(collector.path, server, pids, begin_ns, end_ns, turns.counts, starts)
+
+
+def measure(server, profilers, to, options):
+    found = {name: Turns() for name in profilers}
+    os.makedirs(to)
+    try:
+        server.start(to)
+        time.sleep(options.server_warm_up)
+        starts = {name: starts_of(path) for name, path in server.files().items()
+                  if os.path.isfile(path) and open(path, "rb").read(4) == b"\x7fELF"}
+        for i in range(options.rounds):
+            for name, command in profilers.items():
+                turn(server, command, f"{to}/{name}-{i}", options, found[name], starts)
+    finally:
+        server.stop()
+    return [turns.row(server.name, name, options.rate) for name, turns in found.items()]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=40, help="length of each turn (40)")
+    parser.add_argument("--rounds", type=int, default=2, help="turns of each profiler and server (2)")
+    parser.add_argument("--warm-up", type=int, default=15, help="from a profiler's first samples (15)")
+    parser.add_argument("--server-warm-up", type=int, default=20, help="from a server's first answer (20)")
+    parser.add_argument("--rate", type=int, default=97, help="samples a second and CPU (97)")
+    parser.add_argument("--only", default="python,java,java-fp,node", help="servers")
+    parser.add_argument("--python", default=shutil.which("python3"), help="interpreter of the servers")
+    parser.add_argument("--java", default=shutil.which("java"))
+    parser.add_argument("--node", default=shutil.which("node"))
+    parser.add_argument("--json", help="file for the figures")
+    parser.add_argument("--keep", metavar="DIR", help="leave the profilers' logs and requests here")
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    profilers = {"podprof": podprof_command()}
+    for peer in options.peer:
+        name, command = peer.split("=", 1)
+        profilers[name] = command.split()
+    at = prepare(options.python)
+    made = servers(options, at)
+    print(f"{workloads.CPUS} CPUs, {os.uname().release}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}, "
+          f"load {os.getloadavg()[0]:.1f}, {options.rate} Hz, {options.rounds} turns of {options.seconds} s each")
+    rows = []
+    with contextlib.ExitStack() as stack:
+        to = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="podprof-bench-"))
+        stack.enter_context(workloads.bpf_statistics())
+        for name in options.only.split(","):
+            for row in measure(made[name], profilers, f"{to}/{name}", options):
+                if not rows:
+                    print("| " + " | ".join(row) + " |\n|" + "---|" * len(row))
+                print("| " + " | ".join(map(str, row.values())) + " |", flush=True)
+                rows.append(row)
+    if options.json:
+        with open(options.json, "w") as f:
+            json.dump(rows, f, indent=1)
+
+
+if __name__ == "__main__":
+    main()
