@@ -271,7 +271,8 @@ static void test_names_wait(void **state)
 	assert_int_equal(count(b, "expired"), 0);
 }
 
-/* A stack and the rest of its names are taken in their order. */
+/* A stack waits for all files of its process, the rest of its names for the runtime's file alone. So
+ * the names may be first: the thread passes back some files before the others. */
 static void test_names_behind_stack(void **state)
 {
 	struct bench *b = *state;
@@ -281,7 +282,7 @@ static void test_names_behind_stack(void **state)
 	assert_int_equal(deferred_unwind_pending(b->du), 3);
 	all_arrive(b);
 	assert_int_equal(deferred_unwind_pending(b->du), 0);
-	expect_order(b, "snn");
+	expect_order(b, b->order[b->n_order - 1] == 's' ? "nns" : "snn");
 	assert_int_equal(count(b, "unwound"), 1);
 }
 
