@@ -326,6 +326,8 @@ struct runtime_walks {
 	struct runtime_walk items[4 * FRAME_RUNTIME_MAX + 2];
 };
 
+/* In the order in which they start to run: frames of a walk without excerpts may never get names,
+ * and a busy node can take long between two updates of the array. */
 static struct runtime_walks runtime_walks(const struct podprof_bpf *skel)
 {
 #define WALKS_OF(NAME, name)                                                            \
@@ -333,12 +335,11 @@ static struct runtime_walks runtime_walks(const struct podprof_bpf *skel)
 		{FRAME_RUNTIME_##NAME, skel->progs.oncpu_part_##name, false, false, 0}, \
 		{FRAME_RUNTIME_##NAME, skel->progs.offcpu_walk_##name, true, true, 0},  \
 		{FRAME_RUNTIME_##NAME, skel->progs.offcpu_part_##name, false, true, 0},
-	return (struct runtime_walks){
-		{FRAME_RUNTIMES(WALKS_OF){FRAME_RUNTIME_PYTHON, skel->progs.oncpu_dump_python,
-					  false, false, SETTINGS_DUMP_PYTHON},
-		 {FRAME_RUNTIME_PYTHON, skel->progs.offcpu_dump_python, false, true,
-		  SETTINGS_DUMP_PYTHON},
-		 {0}}};
+	return (struct runtime_walks){{{FRAME_RUNTIME_PYTHON, skel->progs.oncpu_dump_python, false,
+					false, SETTINGS_DUMP_PYTHON},
+				       {FRAME_RUNTIME_PYTHON, skel->progs.offcpu_dump_python, false,
+					true, SETTINGS_DUMP_PYTHON},
+				       FRAME_RUNTIMES(WALKS_OF){0}}};
 }
 
 /* Unused programs are not loaded, including those for the other kind of kernel. */
