@@ -271,8 +271,8 @@ static void test_names_wait(void **state)
 	assert_int_equal(count(b, "expired"), 0);
 }
 
-/* A stack waits for all files of its process, the rest of its names for the runtime's file alone. So
- * the names may be first: the thread passes back some files before the others. */
+/* A stack waits for all files of its process, the rest of its names for the runtime's file alone.
+ * So the names may be first: the thread passes back some files before the others. */
 static void test_names_behind_stack(void **state)
 {
 	struct bench *b = *state;
