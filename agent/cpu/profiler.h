@@ -52,7 +52,8 @@ struct cpu_profiler_opts {
 /* 0, or -errno with *@ret_why set. */
 int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *ret_why,
 		     struct cpu_profiler **ret);
-/* Waits for the running report. Waiting reports are dropped and counted. */
+/* Waits for the running report. Waiting reports are dropped and counted, a window that still waits
+ * for names is dropped. */
 void cpu_profiler_free(struct cpu_profiler *p);
 
 /* End the window: the folded stacks become profiles of this span (wall clock). The reports start

@@ -23,7 +23,7 @@ enum spool_outcome {
 	SPOOL_DISK_FULL, /* ENOSPC, EDQUOT */
 	SPOOL_READ_ONLY, /* EROFS, EACCES, EPERM */
 	SPOOL_FAILED,	 /* any other error of the file system, or no memory */
-	SPOOL_TOO_LARGE, /* a profile above SPOOL_RECORD_MAX, or larger than a segment may be */
+	SPOOL_TOO_LARGE, /* a profile above SPOOL_RECORD_MAX, or a quarter of --spool-bytes */
 	SPOOL_BLOCKED,	 /* the disk does not answer, or too much waits for it */
 	SPOOL_COUNTED,	 /* number of outcomes of a profile */
 	SPOOL_BUSY = SPOOL_COUNTED, /* opening: another process has the lock */
