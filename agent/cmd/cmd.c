@@ -61,7 +61,7 @@ static void put_json(const char *s)
 		const char *next = s;
 		size_t n = *s >= ' ' && *s <= '~' ? 0 : utf8_control(s);
 
-		if (n && *s >= 0 && *s < ' ')
+		if (n && (unsigned char)*s < ' ')
 			n = 0; /* between values */
 		if (n)
 			printf("\\u%04X", (unsigned int)utf8_next(&next));
