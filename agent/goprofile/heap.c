@@ -24,8 +24,9 @@ static void heap_build_deinit(struct heap_build *b)
 	gobuild_deinit(&b->go);
 }
 
-/* A delta is the difference of two displayed values, so the sum of the windows equals the last
- * value. */
+/* A delta is the difference of two estimates, each of all allocations up to a read, so the sum of
+ * the windows equals the last estimate. The value since the start has the published allocations
+ * alone, as in Go's own profile. */
 static struct unsampled alloc_value(const struct heap_build *b, const struct heapsnap_record *r)
 {
 	struct unsampled now, before;
