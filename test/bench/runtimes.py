@@ -313,7 +313,7 @@ class Costs:
     def __init__(self, pid):
         self.at_s = time.monotonic()
         self.cpu_s = workloads.family_cpu_s(pid)
-        _, self.bpf_ns, _ = workloads.bpf_of(pid)
+        self.bpf_ns, _ = workloads.bpf_of(pid)
 
 
 class Turns:
@@ -399,14 +399,10 @@ def main():
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    profilers = {"podprof": podprof_command()}
-    for peer in options.peer:
-        name, command = peer.split("=", 1)
-        profilers[name] = command.split()
+    profilers = {"podprof": podprof_command(), **workloads.commands_of(options.peer)}
     at = prepare(options.python)
     made = servers(options, at)
-    print(f"{workloads.CPUS} CPUs, {os.uname().release}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}, "
-          f"load {os.getloadavg()[0]:.1f}, {options.rate} Hz, {options.rounds} turns of {options.seconds} s each")
+    print(f"{workloads.conditions(options.rate)}, {options.rounds} turns of {options.seconds} s each")
     rows = []
     with contextlib.ExitStack() as stack:
         to = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="podprof-bench-"))

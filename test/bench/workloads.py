@@ -410,6 +410,16 @@ def measure_all(workload, profilers, to, options):
     return rows
 
 
+def commands_of(named):
+    """Other profilers' commands, of the options NAME=COMMAND."""
+    return {name: command.split() for name, command in (each.split("=", 1) for each in named)}
+
+
+def conditions(rate):
+    return (f"{CPUS} CPUs, {os.uname().release}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}, "
+            f"load {os.getloadavg()[0]:.1f}, {rate} Hz")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -422,12 +432,8 @@ def main():
     parser.add_argument("--profiler", action="append", default=[], metavar="NAME=COMMAND")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    profilers = {"podprof": agent_command()}
-    for other in options.profiler:
-        name, command = other.split("=", 1)
-        profilers[name] = command.split()
-    print(f"{CPUS} CPUs, {os.uname().release}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}, "
-          f"load {os.getloadavg()[0]:.1f}, {options.rate} Hz, {options.seconds} s each")
+    profilers = {"podprof": agent_command(), **commands_of(options.profiler)}
+    print(f"{conditions(options.rate)}, {options.seconds} s each")
     print("| " + " | ".join(Row.COLUMNS) + " |\n|" + "---|" * len(Row.COLUMNS))
     with tempfile.TemporaryDirectory(prefix="podprof-bench-") as to, bpf_statistics():
         made = workloads(to)
