@@ -165,6 +165,13 @@ static bool is_file_of(const struct root *proc, int path_fd, const struct stat *
 	return mapped_open(path_fd, &fd) == 0 && is_shown_as(proc, fd, entry);
 }
 
+static int check_regular(int fd, struct stat *ret)
+{
+	if (fstat(fd, ret) < 0)
+		return outcome_of_errno(errno);
+	return S_ISREG(ret->st_mode) ? 0 : MAPPED_NOT_FILE;
+}
+
 int mapped_find_below(const struct root *proc, uint64_t pid, const struct maps_entry *entry,
 		      int *ret_fd)
 {
@@ -172,12 +179,10 @@ int mapped_find_below(const struct root *proc, uint64_t pid, const struct maps_e
 	struct stat st;
 	int r = find_path(proc, pid, entry, &fd);
 
+	if (!r)
+		r = check_regular(fd, &st);
 	if (r)
 		return r;
-	if (fstat(fd, &st) < 0)
-		return outcome_of_errno(errno);
-	if (!S_ISREG(st.st_mode))
-		return MAPPED_NOT_FILE;
 	if (!is_file_of(proc, fd, &st, entry))
 		return MAPPED_GONE;
 	*ret_fd = take_fd(fd);
@@ -198,16 +203,15 @@ int mapped_find(const struct root *proc, uint64_t pid, const struct maps_entry *
 		snprintf(name, sizeof(name), "%" PRIu64 "/exe", pid);
 		r = find_link(proc, name, entry, &fd);
 	}
-	if (r > 0)
-		r = mapped_find_below(proc, pid, entry, &fd);
-	if (r)
-		return r > 0 && first == MAPPED_DENIED ? first : r;
-	if (fstat(fd, &st) < 0)
-		return outcome_of_errno(errno);
-	if (!S_ISREG(st.st_mode))
-		return MAPPED_NOT_FILE;
-	*ret_fd = take_fd(fd);
-	return 0;
+	if (r > 0) {
+		r = mapped_find_below(proc, pid, entry, ret_fd);
+		return r == MAPPED_GONE && first == MAPPED_DENIED ? first : r;
+	}
+	if (!r)
+		r = check_regular(fd, &st);
+	if (!r)
+		*ret_fd = take_fd(fd);
+	return r;
 }
 
 int mapped_open(int path_fd, int *ret_fd)
