@@ -29,6 +29,7 @@
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "base/cleanup.h"
 #include "base/metric.h"
@@ -302,13 +303,9 @@ static void make_due(struct loop_source *source)
 
 static void within_remove(struct loop_source *timer)
 {
-	struct loop_source **at = &timer->loop->within;
-
 	if (!timer->is_within)
 		return;
-	while (*at != timer)
-		at = &(*at)->next_within;
-	*at = timer->next_within;
+	LL_DELETE2(timer->loop->within, timer, next_within);
 	timer->is_within = false;
 }
 
@@ -349,18 +346,17 @@ int loop_arm_within(struct loop_source *timer, uint64_t delay_ns, uint64_t slack
 		return r;
 	timer->from_ns = nsec_monotonic() + delay_ns;
 	timer->until_ns = timer->from_ns + slack_ns;
-	timer->next_within = loop->within;
-	loop->within = timer;
+	LL_PREPEND2(loop->within, timer, next_within);
 	timer->is_within = true;
 	return 0;
 }
 
 size_t loop_n_within(const struct loop *loop)
 {
-	size_t n = 0;
+	const struct loop_source *s;
+	size_t n;
 
-	for (const struct loop_source *s = loop->within; s; s = s->next_within)
-		n++;
+	LL_COUNT2(loop->within, s, n, next_within);
 	return n;
 }
 
