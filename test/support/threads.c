@@ -3,7 +3,11 @@
 #include "support/test.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+#include "base/cleanup.h"
 
 static size_t n_threads(void)
 {
@@ -21,4 +25,16 @@ void threads_wait(void)
 {
 	while (n_threads() > 1)
 		usleep(1000);
+}
+
+pid_t threads_child(void)
+{
+	char path[64], text[32] = "";
+	_cleanup_(close_fdp) int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)gettid());
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (read(fd, text, sizeof(text) - 1) <= 0)
+		return 0;
+	return (pid_t)strtol(text, NULL, 10);
 }

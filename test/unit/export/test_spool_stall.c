@@ -142,6 +142,18 @@ static void assert_all_arrive(struct fixture *f, struct sink *sink)
 	assert_int_equal(n, f->want);
 }
 
+/* The next run begins while the disk stalls at @operation, and gets three profiles. */
+static void start_stalled(struct fixture *f, const char *operation)
+{
+	spooling_stop(&f->s);
+	stalldir_stall(f->disk, operation);
+	f->s.open_wait_ns = 1;
+	f->n_ticks = 0;
+	assert_int_equal(spooling_start(&f->s), 0);
+	spooling_submit(&f->s, 3, 1000, nsec_wall());
+	loop_until(f->s.loop, is_held, f);
+}
+
 /* The run begins without the disk, and has the profiles of the earlier run when the disk is back.
  */
 static void test_start(void **state)
@@ -154,13 +166,7 @@ static void test_start(void **state)
 
 		row_begin(rows[i]);
 		make_backlog(f, sink);
-		spooling_stop(&f->s);
-		stalldir_stall(f->disk, rows[i]);
-		f->s.open_wait_ns = 1;
-		f->n_ticks = 0;
-		assert_int_equal(spooling_start(&f->s), 0);
-		spooling_submit(&f->s, 3, 1000, nsec_wall());
-		loop_until(f->s.loop, is_held, f);
+		start_stalled(f, rows[i]);
 		f->want = 3;
 		loop_until(f->s.loop, sent, f); /* from memory, once the disk is blocked */
 		assert_int_equal(spooling_metric(&f->s, PROFILES, "blocked"), 3);
@@ -191,15 +197,9 @@ static void test_end(void **state)
 	f->s.urls[0] = "http://127.0.0.1:1";
 	f->s.open_wait_ns = UNTIL_SECONDS * NSEC_PER_SEC;
 	assert_int_equal(spooling_start(&f->s), 0);
-	f->s.open_wait_ns = 1;
 	for (size_t i = 0; i < array_size(rows); i++) {
 		row_begin(rows[i]);
-		spooling_stop(&f->s);
-		stalldir_stall(f->disk, rows[i]);
-		f->n_ticks = 0;
-		assert_int_equal(spooling_start(&f->s), 0);
-		spooling_submit(&f->s, 3, 1000, nsec_wall());
-		loop_until(f->s.loop, is_held, f);
+		start_stalled(f, rows[i]);
 		loop_until(f->s.loop, all_blocked, f); /* so that the end does not wait */
 		spooling_stop(&f->s);
 		assert_true(stalldir_n_held(f->disk) > 0);
@@ -226,14 +226,8 @@ static void test_start_fails(void **state)
 
 		row_begin(rows[i]);
 		make_backlog(f, sink);
-		spooling_stop(&f->s);
-		stalldir_stall(f->disk, rows[i]);
-		f->s.open_wait_ns = 1;
 		f->s.blocked_ns = NSEC_PER_SEC;
-		f->n_ticks = 0;
-		assert_int_equal(spooling_start(&f->s), 0);
-		spooling_submit(&f->s, 3, 1000, nsec_wall());
-		loop_until(f->s.loop, is_held, f);
+		start_stalled(f, rows[i]);
 		stalldir_answer(f->disk, EIO);
 		f->want = 3;
 		loop_until(f->s.loop, sent, f);

@@ -23,6 +23,7 @@
 #include "support/allocfail.h"
 #include "support/elfmake.h"
 #include "support/fixture.h"
+#include "support/threads.h"
 #include "symbolize/debugfile.h"
 #include "symbolize/demangle.h"
 #include "symbolize/dwarfchild.h"
@@ -278,19 +279,6 @@ static void check(struct symbolizer *s, struct image *image, uint64_t vaddr, boo
 	assert_int_equal(symbol.lines[symbol.n_lines - 1].line > 0, lines);
 }
 
-/* The only child process. */
-static pid_t child(void)
-{
-	char path[64], text[32] = "";
-	_cleanup_(close_fdp) int fd = -1;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)gettid());
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (read(fd, text, sizeof(text) - 1) <= 0)
-		return 0;
-	return (pid_t)strtol(text, NULL, 10);
-}
-
 /* ---------------------------------------------------------------- split DWARF */
 
 /* Functions, files and lines of addresses, as text. */
@@ -440,11 +428,11 @@ static void test_late(void **state)
 		symbolizer_release(s);
 		assert_int_equal(symbolizer_find(s, &(struct frame){image, vaddr}, &symbol), 0);
 	}
-	assert_int_equal(kill(child(), SIGSTOP), 0);
+	assert_int_equal(kill(threads_child(), SIGSTOP), 0);
 	symbolizer_release(s);
 	check(s, other, vaddr, false);
 	check(s, other, vaddr, false);
-	assert_int_equal(kill(child(), SIGCONT), 0);
+	assert_int_equal(kill(threads_child(), SIGCONT), 0);
 	for (symbol.lines[0].line = 0; !symbol.lines[0].line;) {
 		symbolizer_release(s);
 		assert_int_equal(symbolizer_find(s, &(struct frame){other, vaddr}, &symbol), 0);
@@ -462,14 +450,14 @@ static void test_killed(void **state)
 	struct symbolizer *s = new_symbolizer(NULL, 0, DEADLINE);
 	struct image *image = fixture_image("inline-gcc4"), *other = fixture_image("inline-gcc5");
 	uint64_t vaddr = some_vaddr(s, image);
-	pid_t first = child();
+	pid_t first = threads_child();
 	siginfo_t info;
 
 	(void)state;
 	assert_int_equal(kill(first, SIGKILL), 0);
 	assert_int_equal(waitid(P_PID, (id_t)first, &info, WEXITED | WNOWAIT), 0);
 	check(s, other, vaddr, true);
-	assert_true(child() != first);
+	assert_true(threads_child() != first);
 	assert_int_equal(count(s, DWARFREADER_CRASHED), 0);
 	symbolizer_free(s);
 	image_unref(image);

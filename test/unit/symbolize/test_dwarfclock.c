@@ -18,6 +18,7 @@
 #include "base/nsec.h"
 #include "base/sandbox.h"
 #include "support/fixture.h"
+#include "support/threads.h"
 #include "symbolize/dwarfchild.h"
 #include "symbolize/dwarfreader.h"
 #include "symbolize/symbolizer.h"
@@ -50,19 +51,6 @@ int sandbox_enter(const struct sandbox_opts *opts)
 {
 	(void)opts;
 	return 0;
-}
-
-/* The only child process, or 0. */
-static pid_t child(void)
-{
-	char path[64], text[32] = "";
-	_cleanup_(close_fdp) int fd = -1;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)gettid());
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (read(fd, text, sizeof(text) - 1) <= 0)
-		return 0;
-	return (pid_t)strtol(text, NULL, 10);
 }
 
 /* ---------------------------------------------------------------- symbolizers */
@@ -176,7 +164,7 @@ static void await_lines(struct symbolizer *s, struct image *image, uint64_t vadd
 /* Until the killed process has ended. */
 static void await_end(struct symbolizer *s)
 {
-	while (child())
+	while (threads_child())
 		symbolizer_release(s);
 }
 
@@ -191,8 +179,8 @@ static void test_hang(void **state)
 
 	(void)state;
 	await_lines(s, image, vaddr);
-	assert_true(child() > 0);
-	assert_int_equal(kill(child(), SIGSTOP), 0);
+	assert_true(threads_child() > 0);
+	assert_int_equal(kill(threads_child(), SIGSTOP), 0);
 	assert_true(has_lines(s, image, vaddr)); /* known */
 	symbolizer_release(s);
 	assert_false(has_lines(s, again, vaddr));
@@ -206,7 +194,7 @@ static void test_hang(void **state)
 	await_end(s);
 	assert_false(has_lines(s, again, vaddr));
 	await_lines(s, other, work_vaddr(other));
-	assert_true(child() > 0);
+	assert_true(threads_child() > 0);
 	assert_false(has_lines(s, again, vaddr + 1)); /* refused for a while */
 	offset_ns += 30 * 60 * NSEC_PER_SEC;
 	await_lines(s, later, vaddr);
