@@ -15,143 +15,47 @@
  * the frames and their names, once an earlier process has shown that the program has the runtime
  * (bpf/shared/stack_dump.h). The loop takes the functions out of an excerpt: the excerpt's size is
  * the ceiling of this work.
+ *
+ * runtime_process.c keeps processes and functions, runtime_images.c the files, and runtime_job.c is
+ * the thread's part.
  */
 #include "runtimes/runtime_reader.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include "base/cleanup.h"
-#include "base/hash.h"
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
-#include "base/root.h"
 #include "base/watchdog.h"
 #include "base/worker.h"
 #include "procmap/address_space.h"
-#include "procmap/memory.h"
 #include "procmap/share.h"
 #include "runtimes/excerpt.h"
 #include "runtimes/runtime_files.h"
+#include "runtimes/runtime_hung.h"
+#include "runtimes/runtime_images.h"
+#include "runtimes/runtime_job.h"
+#include "runtimes/runtime_process.h"
 
-/* Processes of a runtime to probe or with the runtime, 3 KB each. An owner has a share of the free
- * ones (procmap/share.h). Reached: a further process has native frames only;
- * `podprof_runtime_processes_refused_total`. */
-#define READER_PROCESSES_MAX  8192
-/* Bytes of functions of a runtime: names and line tables. Reached: all are read again. */
-#define READER_NAMES_BYTES    ((size_t)32 << 20)
-/* Processes that are known by excerpts alone, 3 KB each and 1 KB for each function. Reached: the
- * one that is known the longest is forgotten. */
-#define READER_COPIED_MAX     512
-/* Files with the runtime, some hundred bytes each. Reached: all are forgotten, and probed again. */
-#define READER_IMAGES_MAX     1024
 /* Functions of one job: some milliseconds. Reached: the next job reads the others. */
-#define READER_BATCH_MAX      256
-/* Nanoseconds of one job: a process can make each read slow, and others wait behind it. Reached:
- * the next job reads the others. */
-#define READER_BATCH_NS	      NSEC_PER_SEC
+#define READER_BATCH_MAX    256
 /* Functions of a process that wait for the thread. Reached: a frame is "[RUNTIME: gone]". */
-#define READER_WANTED_MAX     8192
+#define READER_WANTED_MAX   8192
 /* Jobs that wait for the thread. Reached: tried again within a second. */
-#define READER_JOBS_MAX	      256
+#define READER_JOBS_MAX	    256
 /* Attempts on a process that does not run the runtime yet, in 1, 2, 4 ... 64 seconds. Reached: the
  * process has native frames until its mappings change;
  * `podprof_runtime_processes{state="not_ready"}` and others. */
-#define READER_ATTEMPTS_MAX   7
+#define READER_ATTEMPTS_MAX 7
 /* Nanoseconds without progress before the thread is abandoned: samples wait five seconds at most.
  */
-#define READER_STUCK_NS	      (2 * NSEC_PER_SEC)
-/* Abandoned threads of a runtime, 2 MB each. Reached: the runtime reads nothing until one returns.
- */
-#define READER_HUNG_MAX	      16
-/* Abandoned threads for processes of one owner. Reached: the owner's other processes are not read
- * until a thread returns; `podprof_runtime_processes{state="slow"}`. */
-#define READER_HUNG_OWNER_MAX 2
+#define READER_STUCK_NS	    (2 * NSEC_PER_SEC)
 
 _Static_assert(FRAME_RUNTIME_MAX <= 32, "a bit for each in struct image");
-
-struct process_key {
-	uint64_t pid;
-	uint64_t start_ns;
-	uint64_t exec_id;
-};
-
-/* A process with its successive programs, each a struct process. Exists as long as one of these. */
-struct life {
-	struct {
-		uint64_t pid;
-		uint64_t start_ns;
-	} key;
-	uint64_t newest; /* exec_id */
-	size_t n_processes;
-	UT_hash_handle hh;
-};
-
-/* The data of abandoned threads, with the owner of each. A thread that returns frees its slot,
- * perhaps after the end of the reader and of the reader's host. */
-struct hung {
-	_Atomic unsigned int n_refs;
-	struct root proc;
-	_Atomic uint64_t owners[READER_HUNG_MAX]; /* 0: free; else the id + 1 */
-};
-
-/* A frame's words; without the place, unless functions are read by place. */
-struct function_key {
-	uint64_t words[2];
-};
-
-/* A function; without a name if the function is gone. */
-struct function {
-	struct function_key key;
-	void *value;	/* owned; NULL: not read, or gone */
-	bool is_wanted; /* not read yet: in the process's @wanted */
-	bool is_gone;
-	TAILQ_ENTRY(function) in_wanted;
-	UT_hash_handle hh;
-};
-
-TAILQ_HEAD(function_queue, function);
-
-struct process {
-	struct process_key key;
-	struct life *life;
-	struct pid_id pid;
-	void *target;	  /* owned; NULL: not probed yet */
-	int outcome;	  /* of @target */
-	uint64_t version; /* of the probed mappings */
-	unsigned int n_attempts;
-	uint64_t retry_ns; /* monotonic; 0: no attempt is due */
-	bool is_probing;
-	bool is_naming;
-	bool is_hung;
-	bool is_full;
-	bool is_over; /* since the last sweep */
-	struct function *functions;
-	struct function_queue wanted;
-	size_t n_wanted;
-	struct share_holder *owner;  /* of the process */
-	struct share_holder *walked; /* ... and of its record; NULL: no record */
-	bool is_queued;		     /* in the reader's @unread */
-	TAILQ_ENTRY(process) in_unread;
-	bool is_copied; /* known by excerpts alone: in the reader's @copied */
-	TAILQ_ENTRY(process) in_copied;
-	UT_hash_handle hh;
-};
-
-TAILQ_HEAD(process_queue, process);
-
-/* A file with the runtime. */
-struct known_image {
-	struct file_id id;
-	void *image; /* owned: the probe's result */
-	void *exe;   /* owned: the walker's value for programs with it; NULL: not enough is known */
-	UT_hash_handle hh;
-};
 
 struct runtime_reader {
 	const struct runtime_reader_kind *kind;
@@ -160,385 +64,18 @@ struct runtime_reader {
 	struct watchdog *watchdog;
 	struct loop_source *retry;
 	struct loop_source *sweep;
-	struct process_key swept_next;
+	struct runtime_process_key swept_next;
 	struct runtime_files *files; /* of the thread */
-	struct runtime_files *next;
-	struct process *processes;
-	struct life *lives;
-	struct hung *hung;
-	struct process_queue unread; /* functions are wanted, and no job reads them */
-	struct process_queue copied; /* the oldest first */
-	size_t n_copied;
-	struct known_image *images;
-	struct share_holder *owners;  /* of @processes */
-	struct share_holder *walkers; /* of @n_records */
-	uint64_t n_refused;
-	size_t n_records;
-	size_t name_bytes;
+	struct runtime_files *next;  /* of the next thread */
+	struct runtime_hung *hung;
+	struct runtime_processes processes;
+	struct runtime_images images;
 	bool ends;
 };
 
-struct named {
-	struct function_key key;
-	int outcome;
-	void *value; /* owned, or NULL */
-};
-
-/* One task of the thread: probing a process, or reading @n functions. */
-struct job {
-	struct work work;
-	struct runtime_reader *reader;
-	const struct runtime_reader_kind *kind;
-	struct runtime_files
-		*searched; /* the thread's while the job runs; the job's if abandoned */
-	struct process_key key;
-	struct pid_id pid;
-	uint64_t owner;
-	struct hung *hung; /* a reference */
-	size_t hung_slot;  /* of an abandoned job */
-	int outcome;
-	bool is_refused; /* not run: the owner has too many abandoned threads */
-
-	uint64_t version;
-	struct image **files; /* @n_files references; the first @n_lacking lack the runtime */
-	size_t n_files;
-	size_t n_lacking;
-	bool is_all;	      /* no file but these can have the runtime */
-	void *target;	      /* owned */
-	struct file_id found; /* the file with the runtime */
-	void *image;	      /* owned: the probe's result for @found; NULL: none */
-
-	struct named *functions; /* @n */
-	size_t n;
-	size_t n_read; /* of these, from the first on */
-};
-
-static void value_free(const struct runtime_reader_kind *kind, void *value)
-{
-	if (value)
-		kind->function_deinit(value);
-	free(value);
-}
-
-/* ---------------------------------------------------------------- abandoned threads */
-
-static void hung_unref(struct hung *h)
-{
-	if (!h || atomic_fetch_sub(&h->n_refs, 1) != 1)
-		return;
-	root_deinit(&h->proc);
-	free(h);
-}
-
-static int hung_new(const struct root *proc, struct hung **ret)
-{
-	struct hung *h = calloc(1, sizeof(*h));
-	int r = h ? root_dup(proc, &h->proc) : -ENOMEM;
-
-	if (r) {
-		free(h);
-		return r;
-	}
-	h->n_refs = 1;
-	*ret = h;
-	return 0;
-}
-
-/* Whether the owner's processes are left alone. On any thread. */
-static bool is_hung_up(const struct hung *h, uint64_t owner)
-{
-	unsigned int n = 0;
-
-	for (size_t i = 0; i < READER_HUNG_MAX; i++)
-		n += atomic_load(&h->owners[i]) == owner + 1;
-	return n >= READER_HUNG_OWNER_MAX;
-}
-
-/* The slot that the owner takes. The watchdog has no more threads than slots. */
-static size_t hung_take(struct hung *h, uint64_t owner)
-{
-	size_t i = 0;
-
-	while (i < READER_HUNG_MAX - 1 && atomic_load(&h->owners[i]))
-		i++;
-	atomic_store(&h->owners[i], owner + 1);
-	return i;
-}
-
-/* ---------------------------------------------------------------- jobs */
-
-static void job_free(struct job *job)
-{
-	for (size_t i = 0; i < job->n_files; i++)
-		image_unref(job->files[i]);
-	for (size_t i = 0; i < job->n; i++)
-		value_free(job->kind, job->functions[i].value);
-	free(job->files);
-	free(job->functions);
-	free(job->target);
-	free(job->image);
-	hung_unref(job->hung);
-	free(job);
-}
-
-static void job_drop(struct work *work)
-{
-	struct job *job = container_of(work, struct job, work);
-
-	atomic_store(&job->hung->owners[job->hung_slot], 0);
-	runtime_files_free(job->searched);
-	job_free(job);
-}
-
-/* ---------------------------------------------------------------- processes */
-
-static struct process_key key_of(const struct address_space_who *who)
-{
-	return (struct process_key){who->pid.pid, who->start_ns, who->exec_id};
-}
-
-static struct process *process_find(const struct runtime_reader *r, const struct process_key *key)
-{
-	struct process *p;
-
-	HASH_FIND(hh, r->processes, key, sizeof(*key), p);
-	return p;
-}
-
-/* One more of @max for an owner. NULL: above its share, or no memory. */
-static struct share_holder *hold(struct share_holder **holders, uint64_t owner, size_t max,
-				 size_t total)
-{
-	struct share_holder *h = share_holder_get(holders, owner);
-
-	if (!h)
-		return NULL;
-	if (!share_allows(max, total, h->held)) {
-		share_holder_put(holders, h);
-		return NULL;
-	}
-	h->held++;
-	return h;
-}
-
-static void release(struct share_holder **holders, struct share_holder *h)
-{
-	if (!h)
-		return;
-	h->held--;
-	share_holder_put(holders, h);
-}
-
-static struct life *life_find(const struct runtime_reader *r, const struct process_key *key)
-{
-	struct life *life, sought = {.key = {key->pid, key->start_ns}};
-
-	HASH_FIND(hh, r->lives, &sought.key, sizeof(sought.key), life);
-	return life;
-}
-
-static void life_put(struct runtime_reader *r, struct life *life)
-{
-	if (!life || --life->n_processes)
-		return;
-	HASH_DEL(r->lives, life);
-	free(life);
-}
-
-/* One more process of a life. NULL without memory. */
-static struct life *life_get(struct runtime_reader *r, const struct process_key *key)
-{
-	struct life *life = life_find(r, key);
-	bool hash_oom = false;
-
-	if (!life) {
-		life = calloc(1, sizeof(*life));
-		if (!life)
-			return NULL;
-		life->key.pid = key->pid;
-		life->key.start_ns = key->start_ns;
-		HASH_ADD(hh, r->lives, key, sizeof(life->key), life);
-		if (hash_oom) {
-			free(life);
-			return NULL;
-		}
-	}
-	if (life->newest < key->exec_id)
-		life->newest = key->exec_id;
-	life->n_processes++;
-	return life;
-}
-
-static struct process *process_new(struct runtime_reader *r, const struct address_space_who *who,
-				   uint64_t owner)
-{
-	struct share_holder *h =
-		hold(&r->owners, owner, READER_PROCESSES_MAX, HASH_COUNT(r->processes));
-	struct process *p = h ? calloc(1, sizeof(*p)) : NULL;
-	bool hash_oom = false;
-
-	r->n_refused += !h;
-	if (!p) {
-		release(&r->owners, h);
-		return NULL;
-	}
-	p->key = key_of(who);
-	p->life = life_get(r, &p->key);
-	p->pid = who->pid;
-	p->outcome = r->kind->unreadable;
-	p->owner = h;
-	TAILQ_INIT(&p->wanted);
-	if (p->life)
-		HASH_ADD(hh, r->processes, key, sizeof(p->key), p);
-	if (!p->life || hash_oom) {
-		life_put(r, p->life);
-		release(&r->owners, h);
-		free(p);
-		return NULL;
-	}
-	return p;
-}
-
-static void queue(struct runtime_reader *r, struct process *p)
-{
-	if (!p->is_queued)
-		TAILQ_INSERT_TAIL(&r->unread, p, in_unread);
-	p->is_queued = true;
-}
-
-static void unqueue(struct runtime_reader *r, struct process *p)
-{
-	if (p->is_queued)
-		TAILQ_REMOVE(&r->unread, p, in_unread);
-	p->is_queued = false;
-}
-
-static void function_settle(struct process *p, struct function *f)
-{
-	if (!f->is_wanted)
-		return;
-	TAILQ_REMOVE(&p->wanted, f, in_wanted);
-	p->n_wanted--;
-	f->is_wanted = false;
-}
-
-static size_t bytes_of(const struct runtime_reader *r, const struct function *f)
-{
-	return sizeof(*f) +
-	       (f->value ? r->kind->function_bytes + r->kind->function_size(f->value) : 0);
-}
-
-static void function_drop(struct runtime_reader *r, struct process *p, struct function *f)
-{
-	HASH_DEL(p->functions, f);
-	r->name_bytes -= bytes_of(r, f);
-	function_settle(p, f);
-	value_free(r->kind, f->value);
-	free(f);
-}
-
-static void set_copied(struct runtime_reader *r, struct process *p, bool is)
-{
-	if (is == p->is_copied)
-		return;
-	if (is)
-		TAILQ_INSERT_TAIL(&r->copied, p, in_copied);
-	else
-		TAILQ_REMOVE(&r->copied, p, in_copied);
-	r->n_copied += is ? 1 : -1ull;
-	p->is_copied = is;
-}
-
-static bool has_record(const struct process *p)
-{
-	return p->walked;
-}
-
-static void drop_record(struct runtime_reader *r, struct process *p)
-{
-	r->n_records -= has_record(p);
-	release(&r->walkers, p->walked);
-	p->walked = NULL;
-}
-
-static void process_drop(struct runtime_reader *r, struct process *p)
-{
-	struct function *f, *next;
-
-	HASH_ITER(hh, p->functions, f, next)
-		function_drop(r, p, f);
-	unqueue(r, p);
-	set_copied(r, p, false);
-	drop_record(r, p);
-	release(&r->owners, p->owner);
-	life_put(r, p->life);
-	HASH_DEL(r->processes, p);
-	free(p->target);
-	free(p);
-}
-
 /* ---------------------------------------------------------------- probing */
 
-/* Puts the files that were looked into, in vain, first. Not all of a process's: the search has
- * ceilings, files cannot always be opened, and a mapping may be gone by now. */
-static void find_lacking(struct job *job)
-{
-	for (size_t i = 0; i < job->n_files; i++) {
-		struct image *file = job->files[i];
-
-		if (!runtime_files_lack(job->searched, &file->id))
-			continue;
-		job->files[i] = job->files[job->n_lacking];
-		job->files[job->n_lacking++] = file;
-	}
-}
-
-/* Copies what is known of the first file with the runtime. */
-static void find_image(struct job *job)
-{
-	for (size_t i = 0; i < job->n_files && !job->image; i++) {
-		const void *image = runtime_files_image(job->searched, &job->files[i]->id);
-
-		if (!image)
-			continue;
-		job->found = job->files[i]->id;
-		job->image = malloc(job->kind->probe->bytes);
-		if (job->image)
-			memcpy(job->image, image, job->kind->probe->bytes);
-	}
-}
-
-static void probe_run(struct work *work)
-{
-	struct job *job = container_of(work, struct job, work);
-
-	job->is_refused = is_hung_up(job->hung, job->owner);
-	if (job->is_refused)
-		return;
-	job->searched = job->reader->files;
-	if (!job->searched) {
-		job->outcome = job->kind->probe->gone; /* at the end */
-		return;
-	}
-	/* most processes have no runtime, and a browser has 100 files: 10 ms to open them again */
-	if (job->is_all && runtime_files_examine(job->searched, job->files, job->n_files)) {
-		job->outcome = RUNTIME_FILES_ABSENT;
-		find_lacking(job);
-		return;
-	}
-	/* in all that is mapped: some files of the process may not have been open when the job was
-	 * made */
-	job->outcome = job->kind->find(job->searched, &job->hung->proc, &job->pid, job->target);
-	if (job->outcome == job->kind->probe->gone &&
-	    runtime_files_examine(job->searched, job->files, job->n_files))
-		job->outcome = RUNTIME_FILES_ABSENT;
-	if (job->outcome == RUNTIME_FILES_ABSENT)
-		find_lacking(job);
-	else if (job->kind->exe)
-		find_image(job);
-}
-
-static void retry_later(struct runtime_reader *r, struct process *p)
+static void retry_later(struct runtime_reader *r, struct runtime_process *p)
 {
 	if (p->n_attempts >= READER_ATTEMPTS_MAX)
 		return;
@@ -547,32 +84,32 @@ static void retry_later(struct runtime_reader *r, struct process *p)
 }
 
 /* The thread did not try: that is no attempt. */
-static void retry_soon(struct runtime_reader *r, struct process *p)
+static void retry_soon(struct runtime_reader *r, struct runtime_process *p)
 {
 	p->retry_ns = nsec_monotonic() + NSEC_PER_SEC;
 	(void)loop_arm(r->retry, NSEC_PER_SEC, NSEC_PER_SEC);
 }
 
-static void keep_target(struct runtime_reader *r, struct process *p, struct job *job)
+static void keep_target(struct runtime_reader *r, struct runtime_process *p,
+			struct runtime_job *job)
 {
-	drop_record(r, p); /* of the mappings before */
+	runtime_process_drop_record(&r->processes, p); /* of the mappings before */
 	p->outcome = job->outcome < 0 ? r->kind->unreadable : job->outcome;
 	free(p->target);
 	p->target = take_ptr(job->target);
 	if (!p->outcome)
-		p->walked = hold(&r->walkers, p->owner->id, r->kind->records, r->n_records);
-	p->is_full = !p->outcome && !p->walked;
-	r->n_records += has_record(p);
+		runtime_process_take_record(&r->processes, p);
 }
 
 /* Marks the images that lack the runtime. With others, the process stays, so that they are not
  * looked for again before its mappings change. */
-static void take_absence(struct runtime_reader *r, struct process *p, const struct job *job)
+static void take_absence(struct runtime_reader *r, struct runtime_process *p,
+			 const struct runtime_job *job)
 {
 	for (size_t i = 0; i < job->n_lacking; i++)
 		job->files[i]->no_runtimes |= 1u << r->kind->runtime;
 	if (job->n_lacking == job->n_files) {
-		process_drop(r, p);
+		runtime_process_drop(&r->processes, p);
 		return;
 	}
 	free(p->target);
@@ -580,137 +117,83 @@ static void take_absence(struct runtime_reader *r, struct process *p, const stru
 	p->outcome = job->outcome;
 }
 
-static void images_forget(struct runtime_reader *r)
-{
-	struct known_image *k, *next;
-
-	HASH_ITER(hh, r->images, k, next) {
-		HASH_DEL(r->images, k);
-		free(k->image);
-		free(k->exe);
-		free(k);
-	}
-}
-
-static struct known_image *image_find(const struct runtime_reader *r, const struct file_id *id)
-{
-	struct known_image *k;
-
-	HASH_FIND(hh, r->images, id, sizeof(*id), k);
-	return k;
-}
-
-/* Takes @image. NULL without memory. */
-static struct known_image *image_add(struct runtime_reader *r, const struct file_id *id,
-				     void *image)
-{
-	struct known_image *k;
-	bool hash_oom = false;
-
-	if (HASH_COUNT(r->images) >= READER_IMAGES_MAX)
-		images_forget(r);
-	k = calloc(1, sizeof(*k));
-	if (k) {
-		k->id = *id;
-		k->image = image;
-		HASH_ADD(hh, r->images, id, sizeof(k->id), k);
-	}
-	if (!k || hash_oom) {
-		free(k);
-		free(image);
-		return NULL;
-	}
-	return k;
-}
-
 /* Keeps what the job knows of the file with the runtime; @target: of a process with it, or NULL. */
-static void take_image(struct runtime_reader *r, struct job *job, const void *target)
+static void take_image(struct runtime_reader *r, struct runtime_job *job, const void *target)
 {
-	struct known_image *k;
-	void *exe;
-
-	if (!job->image)
+	if (!job->probed)
 		return;
-	k = image_find(r, &job->found);
-	if (!k)
-		k = image_add(r, &job->found, take_ptr(job->image));
-	for (size_t i = 0; k && i < job->n_files; i++)
+	runtime_images_add(&r->images, &job->found, take_ptr(job->probed), target);
+	for (size_t i = 0; i < job->n_files; i++)
 		if (memcmp(&job->files[i]->id, &job->found, sizeof(job->found)) == 0)
 			job->files[i]->has_runtimes |= 1u << r->kind->runtime;
-	if (!k || (k->exe && !target))
-		return;
-	exe = calloc(1, r->kind->exe_bytes);
-	if (!exe || !r->kind->exe(k->image, target, exe)) {
-		free(exe);
+}
+
+static void take_probe(struct runtime_reader *r, struct runtime_process *p, struct runtime_job *job)
+{
+	p->is_probing = false;
+	p->version = job->version;
+	if (job->is_refused) {
+		retry_soon(r, p);
 		return;
 	}
-	free(k->exe);
-	k->exe = exe;
+	take_image(r, job, job->outcome ? NULL : job->target);
+	if (job->outcome == RUNTIME_FILES_ABSENT) {
+		take_absence(r, p, job);
+		return;
+	}
+	if (job->outcome == r->kind->probe->gone) {
+		if (!p->is_copied)
+			runtime_process_drop(&r->processes, p);
+		return;
+	}
+	if (job->outcome && p->is_copied) {
+		retry_later(r, p); /* the target is better than none */
+		return;
+	}
+	runtime_process_set_copied(&r->processes, p, false);
+	keep_target(r, p, job);
+	if (job->outcome < 0 || r->kind->may_change(job->outcome))
+		retry_later(r, p);
+	if (runtime_process_has_record(p))
+		r->host.found(r->host.ctx, r->kind->runtime,
+			      &(struct address_space_who){
+				      .pid = p->pid,
+				      .start_ns = p->key.start_ns,
+				      .exec_id = p->key.exec_id,
+				      .owner = p->owner->id,
+			      });
 }
 
 static void probe_done(struct work *work)
 {
-	struct job *job = container_of(work, struct job, work);
+	struct runtime_job *job = container_of(work, struct runtime_job, work);
 	struct runtime_reader *r = job->reader;
-	struct process *p = process_find(r, &job->key);
+	struct runtime_process *p = runtime_process_find(&r->processes, &job->key);
 
-	if (!work->cancelled && !r->ends && p && job->is_refused) {
-		p->is_probing = false;
-		p->version = job->version;
-		retry_soon(r, p);
-	} else if (!work->cancelled && !r->ends && p) {
-		p->is_probing = false;
-		p->version = job->version;
-		take_image(r, job, job->outcome ? NULL : job->target);
-		if (job->outcome == RUNTIME_FILES_ABSENT) {
-			take_absence(r, p, job);
-		} else if (job->outcome == r->kind->probe->gone) {
-			if (!p->is_copied)
-				process_drop(r, p);
-		} else if (job->outcome && p->is_copied) {
-			retry_later(r, p); /* the target is better than none */
-		} else {
-			set_copied(r, p, false);
-			keep_target(r, p, job);
-			if (job->outcome < 0 || r->kind->may_change(job->outcome))
-				retry_later(r, p);
-			if (has_record(p))
-				r->host.found(r->host.ctx, r->kind->runtime,
-					      &(struct address_space_who){
-						      .pid = p->pid,
-						      .start_ns = p->key.start_ns,
-						      .exec_id = p->key.exec_id,
-						      .owner = p->owner->id,
-					      });
-		}
-	}
-	job_free(job);
+	if (!work->cancelled && !r->ends && p)
+		take_probe(r, p, job);
+	runtime_job_free(job);
 }
 
-static struct job *job_new(struct runtime_reader *r, const struct process *p)
+static struct runtime_job *job_new(struct runtime_reader *r, const struct runtime_process *p)
 {
-	struct job *job = calloc(1, sizeof(*job));
+	struct runtime_job *job = runtime_job_new(r->kind, r->hung, p);
 
 	if (!job)
 		return NULL;
 	job->reader = r;
-	job->kind = r->kind;
-	job->key = p->key;
-	job->pid = p->pid;
-	job->owner = p->owner->id;
-	job->hung = r->hung;
-	atomic_fetch_add(&job->hung->n_refs, 1);
+	job->files_now = &r->files;
 	return job;
 }
 
 /* Borrows @files until the return. @is_all: the process has no others. */
-static void probe(struct runtime_reader *r, struct process *p, struct image *const *files, size_t n,
-		  bool is_all, uint64_t version)
+static void probe(struct runtime_reader *r, struct runtime_process *p, struct image *const *files,
+		  size_t n, bool is_all, uint64_t version)
 {
-	struct job *job;
+	struct runtime_job *job;
 
 	p->retry_ns = 0;
-	if (is_hung_up(r->hung, p->owner->id)) {
+	if (runtime_hung_refuses(r->hung, p->owner->id)) {
 		p->version = version;
 		retry_soon(r, p);
 		return;
@@ -722,16 +205,16 @@ static void probe(struct runtime_reader *r, struct process *p, struct image *con
 		job->target = calloc(1, r->kind->target_bytes);
 	if (!job || !job->files || !job->target) {
 		if (job)
-			job_free(job);
+			runtime_job_free(job);
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
 		job->files[job->n_files++] = image_ref(files[i]);
 	job->is_all = is_all;
 	job->version = version;
-	job->work = (struct work){.run = probe_run, .done = probe_done};
+	job->work = (struct work){.run = runtime_job_probe, .done = probe_done};
 	if (worker_submit(r->worker, &job->work)) {
-		job_free(job);
+		runtime_job_free(job);
 		retry_soon(r, p);
 		return;
 	}
@@ -741,11 +224,11 @@ static void probe(struct runtime_reader *r, struct process *p, struct image *con
 static void on_retry(void *ctx)
 {
 	const uint64_t now_ns = nsec_monotonic();
-	struct process *p, *next;
+	struct runtime_process *p, *next;
 	struct runtime_reader *r = ctx;
 	bool more = false;
 
-	HASH_ITER(hh, r->processes, p, next) {
+	HASH_ITER(hh, r->processes.items, p, next) {
 		if (p->retry_ns && p->retry_ns <= now_ns && !p->is_probing)
 			probe(r, p, NULL, 0, false, p->version);
 		more = more || p->retry_ns;
@@ -774,8 +257,8 @@ static void look_at(struct runtime_reader *r, const struct address_space_who *wh
 {
 	const struct address_space_mapping *items;
 	_cleanup_(freep) struct image **files = NULL;
-	const struct process_key key = key_of(who);
-	struct process *p = process_find(r, &key);
+	const struct runtime_process_key key = runtime_process_key_of(who);
+	struct runtime_process *p = runtime_process_find(&r->processes, &key);
 	size_t n, n_files = 0;
 	bool is_all = true;
 
@@ -793,7 +276,7 @@ static void look_at(struct runtime_reader *r, const struct address_space_who *wh
 	if (!n_files)
 		return;
 	if (!p)
-		p = process_new(r, who, address_space_owner(space));
+		p = runtime_process_new(&r->processes, who, address_space_owner(space));
 	if (!p)
 		return;
 	p->n_attempts = 0;
@@ -803,11 +286,11 @@ static void look_at(struct runtime_reader *r, const struct address_space_who *wh
 bool runtime_reader_runs(void *reader, const struct address_space_who *who,
 			 const struct address_space *space)
 {
-	const struct process_key key = key_of(who);
+	const struct runtime_process_key key = runtime_process_key_of(who);
 	struct runtime_reader *r = reader;
-	const struct process *p = process_find(r, &key);
+	const struct runtime_process *p = runtime_process_find(&r->processes, &key);
 
-	if (p && has_record(p))
+	if (p && runtime_process_has_record(p))
 		return true;
 	look_at(r, who, space);
 	return false;
@@ -815,155 +298,51 @@ bool runtime_reader_runs(void *reader, const struct address_space_who *who,
 
 const void *runtime_reader_record(void *reader, const struct address_space_who *who)
 {
-	const struct process_key key = key_of(who);
+	const struct runtime_process_key key = runtime_process_key_of(who);
 	const struct runtime_reader *r = reader;
-	const struct process *p = process_find(r, &key);
+	const struct runtime_process *p = runtime_process_find(&r->processes, &key);
 
-	return p && has_record(p) ? r->kind->record(p->target) : NULL;
+	return p && runtime_process_has_record(p) ? r->kind->record(p->target) : NULL;
 }
 
 /* ---------------------------------------------------------------- names */
 
-static struct function_key function_key_of(const struct runtime_reader *r,
-					   const struct frame_record *frame)
+static void take_function(struct runtime_reader *r, struct runtime_process *p,
+			  struct runtime_named *named, bool is_gone)
 {
-	struct function_key key = {{frame->words[0], frame->words[1]}};
+	struct runtime_function *f;
 
-	if (!r->kind->is_by_place || !r->kind->is_by_place(key.words))
-		key.words[1] &= ~(uint64_t)UINT32_MAX;
-	return key;
+	f = runtime_function_find_key(p, &named->key);
+	if (f)
+		runtime_function_set(&r->processes, p, f,
+				     is_gone || named->outcome ? NULL : take_ptr(named->value));
 }
 
-static struct function *function_find(const struct runtime_reader *r, const struct process *p,
-				      const struct frame_record *frame)
-{
-	const struct function_key key = function_key_of(r, frame);
-	struct function *f;
-
-	HASH_FIND(hh, p->functions, &key, sizeof(key), f);
-	return f;
-}
-
-static int function_new(struct runtime_reader *r, struct process *p,
-			const struct frame_record *frame)
-{
-	struct function *f = calloc(1, sizeof(*f));
-	bool hash_oom = false;
-
-	if (!f)
-		return -ENOMEM;
-	f->key = function_key_of(r, frame);
-	f->is_wanted = true;
-	HASH_ADD(hh, p->functions, key, sizeof(f->key), f);
-	if (hash_oom) {
-		free(f);
-		return -ENOMEM;
-	}
-	r->name_bytes += bytes_of(r, f);
-	TAILQ_INSERT_TAIL(&p->wanted, f, in_wanted);
-	p->n_wanted++;
-	queue(r, p);
-	return 0;
-}
-
-/* Drops the functions that are read. */
-static void forget_functions(struct runtime_reader *r)
-{
-	struct process *p, *next;
-
-	HASH_ITER(hh, r->processes, p, next) {
-		struct function *f, *next_function;
-
-		HASH_ITER(hh, p->functions, f, next_function)
-			if (!f->is_wanted)
-				function_drop(r, p, f);
-	}
-}
-
-/* An outcome of the reading, with the function in *@ret. */
-static int read_one(const struct job *job, struct memory *m, const struct function_key *key,
-		    void **ret)
-{
-	_cleanup_(freep) void *value = calloc(1, job->kind->function_bytes);
-	int result;
-
-	if (!value)
-		return -ENOMEM;
-	result = job->kind->read(m, job->target, key->words, value);
-	if (!result)
-		*ret = take_ptr(value);
-	return result;
-}
-
-static void names_run(struct work *work)
-{
-	struct job *job = container_of(work, struct job, work);
-	const uint64_t end_ns = nsec_monotonic() + READER_BATCH_NS;
-	struct process_memory memory = {.fd = -1};
-
-	job->is_refused = is_hung_up(job->hung, job->owner);
-	if (job->is_refused)
-		return;
-	job->searched = job->reader->files;
-	job->outcome = process_memory_init(&memory, &job->hung->proc, &job->pid);
-	while (job->n_read < job->n && (!job->n_read || nsec_monotonic() < end_ns)) {
-		struct named *f = &job->functions[job->n_read++];
-
-		f->outcome = job->outcome ? job->kind->probe->gone
-					  : read_one(job, &memory.memory, &f->key, &f->value);
-		work_alive(work);
-	}
-	if (!job->outcome)
-		job->outcome = memory_check(&memory.memory);
-	process_memory_deinit(&memory);
-}
-
-static void take_function(struct runtime_reader *r, struct process *p, struct named *named,
-			  bool is_gone)
-{
-	struct function *f;
-
-	HASH_FIND(hh, p->functions, &named->key, sizeof(named->key), f);
-	if (!f)
-		return;
-	function_settle(p, f);
-	is_gone = is_gone || named->outcome;
-	if (is_gone && f->value)
-		return; /* an excerpt has it */
-	f->is_gone = is_gone;
-	if (f->is_gone)
-		return;
-	r->name_bytes -= bytes_of(r, f);
-	value_free(r->kind, f->value);
-	f->value = take_ptr(named->value);
-	r->name_bytes += bytes_of(r, f);
-}
-
-static void read_names(struct runtime_reader *r, struct process *p);
+static void read_names(struct runtime_reader *r, struct runtime_process *p);
 
 static void names_done(struct work *work)
 {
-	struct job *job = container_of(work, struct job, work);
+	struct runtime_job *job = container_of(work, struct runtime_job, work);
 	struct runtime_reader *r = job->reader;
-	struct process *p = process_find(r, &job->key);
+	struct runtime_process *p = runtime_process_find(&r->processes, &job->key);
 
 	if (!work->cancelled && !r->ends && p) {
 		p->is_naming = false;
-		if (r->name_bytes > READER_NAMES_BYTES)
-			forget_functions(r); /* not the functions that samples wait for */
+		runtime_functions_bound(&r->processes);
 		for (size_t i = 0; i < job->n_read; i++)
 			take_function(r, p, &job->functions[i], job->outcome);
 		read_names(r, p);
 		r->host.named(r->host.ctx, p->pid.pid);
 	}
-	job_free(job);
+	runtime_job_free(job);
 }
 
 /* The task for the next batch of @p's wanted functions; NULL without memory. */
-static struct job *names_job(struct runtime_reader *r, const struct process *p, size_t most)
+static struct runtime_job *names_job(struct runtime_reader *r, const struct runtime_process *p,
+				     size_t most)
 {
-	const struct function *f;
-	struct job *job = job_new(r, p);
+	const struct runtime_function *f;
+	struct runtime_job *job = job_new(r, p);
 
 	if (job) {
 		job->functions = calloc(most, sizeof(*job->functions));
@@ -971,7 +350,7 @@ static struct job *names_job(struct runtime_reader *r, const struct process *p, 
 	}
 	if (!job || !job->functions || !job->target) {
 		if (job)
-			job_free(job);
+			runtime_job_free(job);
 		return NULL;
 	}
 	memcpy(job->target, p->target, r->kind->target_bytes);
@@ -981,52 +360,53 @@ static struct job *names_job(struct runtime_reader *r, const struct process *p, 
 			break;
 		job->functions[job->n++].key = f->key;
 	}
-	job->work = (struct work){.run = names_run, .done = names_done};
+	job->work = (struct work){.run = runtime_job_read, .done = names_done};
 	return job;
 }
 
 /* Gives the thread the next batch of wanted functions. */
-static void read_names(struct runtime_reader *r, struct process *p)
+static void read_names(struct runtime_reader *r, struct runtime_process *p)
 {
 	const size_t most = p->n_wanted < READER_BATCH_MAX ? p->n_wanted : READER_BATCH_MAX;
-	struct job *job;
+	struct runtime_job *job;
 
-	unqueue(r, p);
+	runtime_process_unqueue(&r->processes, p);
 	if (!most || p->is_naming || p->is_hung)
 		return;
-	job = is_hung_up(r->hung, p->owner->id) ? NULL : names_job(r, p, most);
+	job = runtime_hung_refuses(r->hung, p->owner->id) ? NULL : names_job(r, p, most);
 	p->is_naming = job && !worker_submit(r->worker, &job->work);
 	if (p->is_naming)
 		return;
 	if (job)
-		job_free(job);
-	queue(r, p); /* the next flush tries again */
+		runtime_job_free(job);
+	runtime_process_queue(&r->processes, p); /* the next flush tries again */
 }
 
 bool runtime_reader_wants(void *reader, const struct address_space_who *who,
 			  const struct frame_record *frame)
 {
-	const struct process_key key = key_of(who);
-	const struct runtime_reader *r = reader;
-	struct process *p = process_find(reader, &key);
-	const struct function *f;
+	const struct runtime_process_key key = runtime_process_key_of(who);
+	struct runtime_reader *r = reader;
+	struct runtime_process *p = runtime_process_find(&r->processes, &key);
+	const struct runtime_function *f;
 
-	if (!p || !p->target || p->is_hung || is_hung_up(r->hung, p->owner->id))
+	if (!p || !p->target || p->is_hung || runtime_hung_refuses(r->hung, p->owner->id))
 		return false;
-	f = function_find(reader, p, frame);
+	f = runtime_function_find(&r->processes, p, frame);
 	if (f)
 		return f->is_wanted;
-	return p->n_wanted < READER_WANTED_MAX && !function_new(reader, p, frame);
+	return p->n_wanted < READER_WANTED_MAX && runtime_function_new(&r->processes, p, frame);
 }
 
 void runtime_reader_flush(void *reader)
 {
 	struct runtime_reader *r = reader;
-	const struct process *last = TAILQ_LAST(&r->unread, process_queue);
-	struct process *p;
+	const struct runtime_process *last =
+		TAILQ_LAST(&r->processes.unread, runtime_process_queue);
+	struct runtime_process *p;
 
 	/* a process that is refused comes after the last again */
-	while ((p = TAILQ_FIRST(&r->unread))) {
+	while ((p = TAILQ_FIRST(&r->processes.unread))) {
 		read_names(r, p);
 		if (p == last)
 			break;
@@ -1035,93 +415,68 @@ void runtime_reader_flush(void *reader)
 
 /* ---------------------------------------------------------------- excerpts */
 
-/* The first mapping of a file with the runtime; NULL: none is known. */
-static const struct known_image *find_mapped(const struct runtime_reader *r,
-					     const struct address_space *space, uint64_t *ret_bias)
-{
-	const struct address_space_mapping *items;
-	size_t n;
-
-	items = address_space_mappings(space, &n);
-	for (size_t i = 0; i < n; i++) {
-		const struct image *image = image_to_unwind(items[i].image);
-		const struct known_image *k;
-
-		if (!image || !(image->has_runtimes >> r->kind->runtime & 1))
-			continue;
-		k = image_find(r, &image->id);
-		if (k && image_bias(image, items[i].start, items[i].limit - items[i].start,
-				    items[i].offset, ret_bias))
-			return k;
-	}
-	return NULL;
-}
-
 const void *runtime_reader_exe(void *reader, const struct address_space *space, size_t *ret_n)
 {
 	const struct runtime_reader *r = reader;
-	const struct known_image *k;
+	const struct runtime_image *k;
 	uint64_t bias;
 
 	if (!r->kind->exe)
 		return NULL;
-	k = find_mapped(r, space, &bias);
+	k = runtime_images_mapped(&r->images, space, &bias);
 	*ret_n = r->kind->exe_bytes;
-	return k ? k->exe : NULL;
+	return k ? runtime_image_exe(k) : NULL;
 }
 
 /* The process of an excerpt. NULL: it is not known, and cannot be. */
-static struct process *copied_process(struct runtime_reader *r, const struct address_space_who *who,
-				      const struct address_space *space, const uint8_t *bytes,
-				      size_t n)
+static struct runtime_process *copied_process(struct runtime_reader *r,
+					      const struct address_space_who *who,
+					      const struct address_space *space,
+					      const uint8_t *bytes, size_t n)
 {
-	const struct process_key key = key_of(who);
-	struct process *p = process_find(r, &key);
+	const struct runtime_process_key key = runtime_process_key_of(who);
+	struct runtime_process *p = runtime_process_find(&r->processes, &key);
 	_cleanup_(freep) void *target = NULL;
-	const struct known_image *k;
+	const struct runtime_image *k;
 	uint64_t bias;
 
 	if (p && p->target && !p->outcome)
 		return p;
-	k = find_mapped(r, space, &bias);
+	k = runtime_images_mapped(&r->images, space, &bias);
 	target = k ? calloc(1, r->kind->target_bytes) : NULL;
-	if (!target || !r->kind->excerpt_target(k->image, bias, bytes, n, target))
+	if (!target || !r->kind->excerpt_target(runtime_image_probed(k), bias, bytes, n, target))
 		return NULL;
-	while (!p && r->n_copied >= READER_COPIED_MAX)
-		process_drop(r, TAILQ_FIRST(&r->copied));
-	if (!p)
-		p = process_new(r, who, address_space_owner(space));
+	if (!p) {
+		runtime_processes_make_room(&r->processes);
+		p = runtime_process_new(&r->processes, who, address_space_owner(space));
+	}
 	if (!p)
 		return NULL;
 	free(p->target);
 	p->target = take_ptr(target);
 	p->outcome = 0;
-	set_copied(r, p, true);
+	runtime_process_set_copied(&r->processes, p, true);
 	return p;
 }
 
 /* Reads a function out of an excerpt. A failure leaves it to the thread, if the process lives. */
-static void copy_function(struct runtime_reader *r, struct process *p, struct excerpt *e,
+static void copy_function(struct runtime_reader *r, struct runtime_process *p, struct excerpt *e,
 			  const uint64_t words[2])
 {
 	const struct frame_record frame = {.words = {words[0], words[1]}};
-	struct function *f = function_find(r, p, &frame);
+	struct runtime_function *f = runtime_function_find(&r->processes, p, &frame);
 	void *value;
 
 	if (f && f->value)
 		return;
 	value = calloc(1, r->kind->function_bytes);
-	if (!value || r->kind->read(&e->memory, p->target, words, value) ||
-	    (!f && function_new(r, p, &frame))) {
-		free(value);
-		return;
+	if (value && !r->kind->read(&e->memory, p->target, words, value)) {
+		if (!f)
+			f = runtime_function_new(&r->processes, p, &frame);
+		if (f)
+			runtime_function_set(&r->processes, p, f, take_ptr(value));
 	}
-	f = function_find(r, p, &frame);
-	r->name_bytes -= bytes_of(r, f);
-	function_settle(p, f);
-	f->is_gone = false;
-	f->value = value;
-	r->name_bytes += bytes_of(r, f);
+	free(value);
 }
 
 const void *runtime_reader_excerpt(void *reader, const struct address_space_who *who,
@@ -1130,7 +485,7 @@ const void *runtime_reader_excerpt(void *reader, const struct address_space_who 
 {
 	struct runtime_reader *r = reader;
 	uint64_t words[2], at = 0;
-	struct process *p;
+	struct runtime_process *p;
 	struct excerpt e;
 	size_t n_wanted;
 
@@ -1139,14 +494,13 @@ const void *runtime_reader_excerpt(void *reader, const struct address_space_who 
 	p = copied_process(r, who, space, bytes, n);
 	if (!p || p->is_hung || p->outcome)
 		return NULL;
-	if (r->name_bytes > READER_NAMES_BYTES)
-		forget_functions(r);
+	runtime_functions_bound(&r->processes);
 	excerpt_init(&e, bytes, n, r->kind->excerpt_memory);
 	n_wanted = p->n_wanted;
 	while (r->kind->excerpt_next(p->target, bytes, n, &at, words))
 		copy_function(r, p, &e, words);
 	if (!p->n_wanted)
-		unqueue(r, p);
+		runtime_process_unqueue(&r->processes, p);
 	if (p->n_wanted < n_wanted)
 		r->host.named(r->host.ctx, p->pid.pid);
 	return r->kind->record(p->target);
@@ -1155,10 +509,11 @@ const void *runtime_reader_excerpt(void *reader, const struct address_space_who 
 int runtime_reader_frame_name(void *reader, const struct address_space_who *who,
 			      const struct frame_record *frame, struct runtime_place *ret)
 {
-	const struct process_key key = key_of(who);
+	const struct runtime_process_key key = runtime_process_key_of(who);
 	const struct runtime_reader *r = reader;
-	const struct process *p = process_find(r, &key);
-	const struct function *f = p ? function_find(r, p, frame) : NULL;
+	const struct runtime_process *p = runtime_process_find(&r->processes, &key);
+	const struct runtime_function *f =
+		p ? runtime_function_find(&r->processes, p, frame) : NULL;
 
 	if (!f || !f->value)
 		return RUNTIME_GONE;
@@ -1170,11 +525,10 @@ int runtime_reader_frame_name(void *reader, const struct address_space_who *who,
 
 void runtime_reader_saw(void *reader, const struct address_space_who *who)
 {
-	const struct process_key key = key_of(who);
-	struct life *life = life_find(reader, &key);
+	const struct runtime_process_key key = runtime_process_key_of(who);
+	struct runtime_reader *r = reader;
 
-	if (life && life->newest < key.exec_id)
-		life->newest = key.exec_id;
+	runtime_process_saw(&r->processes, &key);
 }
 
 size_t runtime_reader_pending(void *reader)
@@ -1193,20 +547,16 @@ void runtime_reader_wait(void *reader, uint64_t timeout_ns)
 
 /* The last samples of an ended program can still be in the kernel, so its functions stay until the
  * next sweep. */
-static void process_sweep(struct runtime_reader *r, struct process *p)
+static void process_sweep(struct runtime_reader *r, struct runtime_process *p)
 {
-	struct function *f, *next;
-
-	if (p->key.exec_id < p->life->newest || pid_check(r->host.proc, &p->pid) == PID_GONE) {
+	if (runtime_process_is_past(p) || pid_check(r->host.proc, &p->pid) == PID_GONE) {
 		if (p->is_over)
-			process_drop(r, p);
+			runtime_process_drop(&r->processes, p);
 		else
 			p->is_over = true;
 		return;
 	}
-	HASH_ITER(hh, p->functions, f, next)
-		if (f->is_gone)
-			function_drop(r, p, f);
+	runtime_functions_drop_gone(&r->processes, p);
 }
 
 /* A read of /proc for each process is too long for one turn of the loop. If a process leaves just
@@ -1214,12 +564,12 @@ static void process_sweep(struct runtime_reader *r, struct process *p)
 static bool sweep_one(void *ctx)
 {
 	struct runtime_reader *r = ctx;
-	struct process *p = process_find(r, &r->swept_next), *next;
+	struct runtime_process *p = runtime_process_find(&r->processes, &r->swept_next), *next;
 
 	if (!p)
 		return false;
 	next = p->hh.next;
-	r->swept_next = next ? next->key : (struct process_key){0};
+	r->swept_next = next ? next->key : (struct runtime_process_key){0};
 	process_sweep(r, p);
 	return next;
 }
@@ -1228,10 +578,10 @@ void runtime_reader_sweep(void *reader)
 {
 	struct runtime_reader *r = reader;
 
-	if (!r->processes)
+	if (!r->processes.items)
 		return;
-	if (!process_find(r, &r->swept_next))
-		r->swept_next = r->processes->key;
+	if (!runtime_process_find(&r->processes, &r->swept_next))
+		r->swept_next = r->processes.items->key;
 	(void)loop_arm(r->sweep, 1, 0);
 }
 
@@ -1264,8 +614,8 @@ static struct count *count_of(struct counts *counts, const char *version)
 
 static void count_all(const struct runtime_reader *r, int hung, int full, struct counts *ret)
 {
-	for (const struct process *p = r->processes; p; p = p->hh.next) {
-		const bool is_slow = p->is_hung || is_hung_up(r->hung, p->owner->id);
+	for (const struct runtime_process *p = r->processes.items; p; p = p->hh.next) {
+		const bool is_slow = p->is_hung || runtime_hung_refuses(r->hung, p->owner->id);
 		char version[RUNTIME_VERSION_BYTES] = "";
 
 		if (!p->target && !is_slow)
@@ -1309,7 +659,9 @@ void runtime_reader_collect(void *reader, enum runtime_family family, struct met
 	if (family == RUNTIME_FAMILY_PROCESSES)
 		collect_processes(r, sink);
 	else
-		metric_u64(sink, family == RUNTIME_FAMILY_REFUSED ? r->n_refused : r->name_bytes,
+		metric_u64(sink,
+			   family == RUNTIME_FAMILY_REFUSED ? r->processes.n_refused
+							    : r->processes.name_bytes,
 			   &label, 1);
 }
 
@@ -1332,11 +684,11 @@ static void drop_next(void *ctx)
 /* The process is left alone from now on. */
 static void on_abandoned(void *ctx, struct work *work)
 {
-	struct job *job = container_of(work, struct job, work);
+	struct runtime_job *job = container_of(work, struct runtime_job, work);
 	struct runtime_reader *r = ctx;
-	struct process *p = process_find(r, &job->key);
+	struct runtime_process *p = runtime_process_find(&r->processes, &job->key);
 
-	job->hung_slot = hung_take(r->hung, job->owner);
+	job->hung_slot = runtime_hung_take(r->hung, job->owner);
 	r->files = take_ptr(r->next);
 	if (!p || r->ends)
 		return;
@@ -1347,7 +699,6 @@ static void on_abandoned(void *ctx, struct work *work)
 
 void runtime_reader_free(void *reader)
 {
-	struct process *p, *next;
 	struct runtime_reader *r = reader;
 
 	if (!r)
@@ -1357,11 +708,10 @@ void runtime_reader_free(void *reader)
 	worker_free(r->worker);
 	loop_remove(r->retry);
 	loop_remove(r->sweep);
-	HASH_ITER(hh, r->processes, p, next)
-		process_drop(r, p);
-	images_forget(r);
+	runtime_processes_deinit(&r->processes);
+	runtime_images_deinit(&r->images);
 	runtime_files_free(r->files);
-	hung_unref(r->hung);
+	runtime_hung_unref(r->hung);
 	free(r);
 }
 
@@ -1372,11 +722,11 @@ int runtime_reader_new(const struct runtime_reader_kind *kind, const struct runt
 	struct watchdog_opts watchdog = {
 		.loop = host->loop,
 		.blocked_ns = READER_STUCK_NS,
-		.threads_max = READER_HUNG_MAX,
+		.threads_max = RUNTIME_HUNG_MAX,
 		.prepare = make_next,
 		.abandoned = on_abandoned,
 		.kept = drop_next,
-		.drop = job_drop,
+		.drop = runtime_job_drop,
 		.ctx = r,
 	};
 	int result;
@@ -1385,9 +735,9 @@ int runtime_reader_new(const struct runtime_reader_kind *kind, const struct runt
 		return -ENOMEM;
 	r->kind = kind;
 	r->host = *host;
-	TAILQ_INIT(&r->unread);
-	TAILQ_INIT(&r->copied);
-	result = hung_new(host->proc, &r->hung);
+	runtime_processes_init(&r->processes, kind);
+	r->images.kind = kind;
+	result = runtime_hung_new(host->proc, &r->hung);
 	if (!result)
 		result = runtime_files_new(kind->probe, &r->files);
 	if (!result)

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtimes/runtime_process.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "procmap/address_space.h"
+#include "procmap/share.h"
+#include "runtimes/runtime_reader.h"
+
+/* Processes of a runtime to probe or with the runtime, 3 KB each. An owner has a share of the free
+ * ones (procmap/share.h). Reached: a further process has native frames only;
+ * `podprof_runtime_processes_refused_total`. */
+#define RUNTIME_PROCESSES_MAX 8192
+/* Bytes of functions of a runtime: names and line tables. Reached: all are read again. */
+#define RUNTIME_NAMES_BYTES   ((size_t)32 << 20)
+/* Processes that are known by excerpts alone, 3 KB each and 1 KB for each function. Reached: the
+ * one that is known the longest is forgotten. */
+#define RUNTIME_COPIED_MAX    512
+
+/* A process with its successive programs, each a struct runtime_process. Exists as long as one of
+ * these. */
+struct runtime_life {
+	struct {
+		uint64_t pid;
+		uint64_t start_ns;
+	} key;
+	uint64_t newest; /* exec_id */
+	size_t n_processes;
+	UT_hash_handle hh;
+};
+
+void runtime_processes_init(struct runtime_processes *m, const struct runtime_reader_kind *kind)
+{
+	*m = (struct runtime_processes){.kind = kind};
+	TAILQ_INIT(&m->unread);
+	TAILQ_INIT(&m->copied);
+}
+
+void runtime_processes_deinit(struct runtime_processes *m)
+{
+	struct runtime_process *p, *next;
+
+	HASH_ITER(hh, m->items, p, next)
+		runtime_process_drop(m, p);
+}
+
+/* One more of @max for an owner. NULL: above its share, or no memory. */
+static struct share_holder *hold(struct share_holder **holders, uint64_t owner, size_t max,
+				 size_t total)
+{
+	struct share_holder *h = share_holder_get(holders, owner);
+
+	if (!h)
+		return NULL;
+	if (!share_allows(max, total, h->held)) {
+		share_holder_put(holders, h);
+		return NULL;
+	}
+	h->held++;
+	return h;
+}
+
+static void release(struct share_holder **holders, struct share_holder *h)
+{
+	if (!h)
+		return;
+	h->held--;
+	share_holder_put(holders, h);
+}
+
+/* ---------------------------------------------------------------- life */
+
+static struct runtime_life *life_find(const struct runtime_processes *m,
+				      const struct runtime_process_key *key)
+{
+	struct runtime_life *life, sought = {.key = {key->pid, key->start_ns}};
+
+	HASH_FIND(hh, m->lives, &sought.key, sizeof(sought.key), life);
+	return life;
+}
+
+static void life_put(struct runtime_processes *m, struct runtime_life *life)
+{
+	if (!life || --life->n_processes)
+		return;
+	HASH_DEL(m->lives, life);
+	free(life);
+}
+
+/* One more process of a life. NULL without memory. */
+static struct runtime_life *life_get(struct runtime_processes *m,
+				     const struct runtime_process_key *key)
+{
+	struct runtime_life *life = life_find(m, key);
+	bool hash_oom = false;
+
+	if (!life) {
+		life = calloc(1, sizeof(*life));
+		if (!life)
+			return NULL;
+		life->key.pid = key->pid;
+		life->key.start_ns = key->start_ns;
+		HASH_ADD(hh, m->lives, key, sizeof(life->key), life);
+		if (hash_oom) {
+			free(life);
+			return NULL;
+		}
+	}
+	if (life->newest < key->exec_id)
+		life->newest = key->exec_id;
+	life->n_processes++;
+	return life;
+}
+
+void runtime_process_saw(struct runtime_processes *m, const struct runtime_process_key *key)
+{
+	struct runtime_life *life = life_find(m, key);
+
+	if (life && life->newest < key->exec_id)
+		life->newest = key->exec_id;
+}
+
+bool runtime_process_is_past(const struct runtime_process *p)
+{
+	return p->key.exec_id < p->life->newest;
+}
+
+/* ---------------------------------------------------------------- processes */
+
+struct runtime_process_key runtime_process_key_of(const struct address_space_who *who)
+{
+	return (struct runtime_process_key){who->pid.pid, who->start_ns, who->exec_id};
+}
+
+struct runtime_process *runtime_process_find(const struct runtime_processes *m,
+					     const struct runtime_process_key *key)
+{
+	struct runtime_process *p;
+
+	HASH_FIND(hh, m->items, key, sizeof(*key), p);
+	return p;
+}
+
+struct runtime_process *runtime_process_new(struct runtime_processes *m,
+					    const struct address_space_who *who, uint64_t owner)
+{
+	struct share_holder *h =
+		hold(&m->owners, owner, RUNTIME_PROCESSES_MAX, HASH_COUNT(m->items));
+	struct runtime_process *p = h ? calloc(1, sizeof(*p)) : NULL;
+	bool hash_oom = false;
+
+	m->n_refused += !h;
+	if (!p) {
+		release(&m->owners, h);
+		return NULL;
+	}
+	p->key = runtime_process_key_of(who);
+	p->life = life_get(m, &p->key);
+	p->pid = who->pid;
+	p->outcome = m->kind->unreadable;
+	p->owner = h;
+	TAILQ_INIT(&p->wanted);
+	if (p->life)
+		HASH_ADD(hh, m->items, key, sizeof(p->key), p);
+	if (!p->life || hash_oom) {
+		life_put(m, p->life);
+		release(&m->owners, h);
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+void runtime_process_queue(struct runtime_processes *m, struct runtime_process *p)
+{
+	if (!p->is_queued)
+		TAILQ_INSERT_TAIL(&m->unread, p, in_unread);
+	p->is_queued = true;
+}
+
+void runtime_process_unqueue(struct runtime_processes *m, struct runtime_process *p)
+{
+	if (p->is_queued)
+		TAILQ_REMOVE(&m->unread, p, in_unread);
+	p->is_queued = false;
+}
+
+void runtime_process_set_copied(struct runtime_processes *m, struct runtime_process *p, bool is)
+{
+	if (is == p->is_copied)
+		return;
+	if (is)
+		TAILQ_INSERT_TAIL(&m->copied, p, in_copied);
+	else
+		TAILQ_REMOVE(&m->copied, p, in_copied);
+	m->n_copied += is ? 1 : -1ull;
+	p->is_copied = is;
+}
+
+void runtime_processes_make_room(struct runtime_processes *m)
+{
+	while (m->n_copied >= RUNTIME_COPIED_MAX)
+		runtime_process_drop(m, TAILQ_FIRST(&m->copied));
+}
+
+bool runtime_process_has_record(const struct runtime_process *p)
+{
+	return p->walked;
+}
+
+void runtime_process_take_record(struct runtime_processes *m, struct runtime_process *p)
+{
+	p->walked = hold(&m->walkers, p->owner->id, m->kind->records, m->n_records);
+	p->is_full = !p->walked;
+	m->n_records += runtime_process_has_record(p);
+}
+
+void runtime_process_drop_record(struct runtime_processes *m, struct runtime_process *p)
+{
+	m->n_records -= runtime_process_has_record(p);
+	release(&m->walkers, p->walked);
+	p->walked = NULL;
+	p->is_full = false;
+}
+
+/* ---------------------------------------------------------------- functions */
+
+void runtime_value_free(const struct runtime_reader_kind *kind, void *value)
+{
+	if (value)
+		kind->function_deinit(value);
+	free(value);
+}
+
+static size_t bytes_of(const struct runtime_processes *m, const struct runtime_function *f)
+{
+	return sizeof(*f) +
+	       (f->value ? m->kind->function_bytes + m->kind->function_size(f->value) : 0);
+}
+
+/* The function no longer waits. */
+static void settle(struct runtime_process *p, struct runtime_function *f)
+{
+	if (!f->is_wanted)
+		return;
+	TAILQ_REMOVE(&p->wanted, f, in_wanted);
+	p->n_wanted--;
+	f->is_wanted = false;
+}
+
+static void function_drop(struct runtime_processes *m, struct runtime_process *p,
+			  struct runtime_function *f)
+{
+	HASH_DEL(p->functions, f);
+	m->name_bytes -= bytes_of(m, f);
+	settle(p, f);
+	runtime_value_free(m->kind, f->value);
+	free(f);
+}
+
+static struct runtime_function_key key_of(const struct runtime_processes *m,
+					  const struct frame_record *frame)
+{
+	struct runtime_function_key key = {{frame->words[0], frame->words[1]}};
+
+	if (!m->kind->is_by_place || !m->kind->is_by_place(key.words))
+		key.words[1] &= ~(uint64_t)UINT32_MAX;
+	return key;
+}
+
+struct runtime_function *runtime_function_find_key(const struct runtime_process *p,
+						   const struct runtime_function_key *key)
+{
+	struct runtime_function *f;
+
+	HASH_FIND(hh, p->functions, key, sizeof(*key), f);
+	return f;
+}
+
+struct runtime_function *runtime_function_find(const struct runtime_processes *m,
+					       const struct runtime_process *p,
+					       const struct frame_record *frame)
+{
+	const struct runtime_function_key key = key_of(m, frame);
+
+	return runtime_function_find_key(p, &key);
+}
+
+struct runtime_function *runtime_function_new(struct runtime_processes *m,
+					      struct runtime_process *p,
+					      const struct frame_record *frame)
+{
+	struct runtime_function *f = calloc(1, sizeof(*f));
+	bool hash_oom = false;
+
+	if (!f)
+		return NULL;
+	f->key = key_of(m, frame);
+	f->is_wanted = true;
+	HASH_ADD(hh, p->functions, key, sizeof(f->key), f);
+	if (hash_oom) {
+		free(f);
+		return NULL;
+	}
+	m->name_bytes += bytes_of(m, f);
+	TAILQ_INSERT_TAIL(&p->wanted, f, in_wanted);
+	p->n_wanted++;
+	runtime_process_queue(m, p);
+	return f;
+}
+
+void runtime_function_set(struct runtime_processes *m, struct runtime_process *p,
+			  struct runtime_function *f, void *value)
+{
+	settle(p, f);
+	if (!value && f->value)
+		return; /* an excerpt has it */
+	f->is_gone = !value;
+	if (!value)
+		return;
+	m->name_bytes -= bytes_of(m, f);
+	runtime_value_free(m->kind, f->value);
+	f->value = value;
+	m->name_bytes += bytes_of(m, f);
+}
+
+void runtime_functions_drop_gone(struct runtime_processes *m, struct runtime_process *p)
+{
+	struct runtime_function *f, *next;
+
+	HASH_ITER(hh, p->functions, f, next)
+		if (f->is_gone)
+			function_drop(m, p, f);
+}
+
+void runtime_functions_bound(struct runtime_processes *m)
+{
+	struct runtime_process *p, *next;
+
+	if (m->name_bytes <= RUNTIME_NAMES_BYTES)
+		return;
+	HASH_ITER(hh, m->items, p, next) {
+		struct runtime_function *f, *next_function;
+
+		HASH_ITER(hh, p->functions, f, next_function)
+			if (!f->is_wanted)
+				function_drop(m, p, f);
+	}
+}
+
+void runtime_process_drop(struct runtime_processes *m, struct runtime_process *p)
+{
+	struct runtime_function *f, *next;
+
+	HASH_ITER(hh, p->functions, f, next)
+		function_drop(m, p, f);
+	runtime_process_unqueue(m, p);
+	runtime_process_set_copied(m, p, false);
+	runtime_process_drop_record(m, p);
+	release(&m->owners, p->owner);
+	life_put(m, p->life);
+	HASH_DEL(m->items, p);
+	free(p->target);
+	free(p);
+}
