@@ -30,7 +30,7 @@ enum destination_verdict {
 	DESTINATION_DENIED,	   /* dropped: the credentials */
 	DESTINATION_REFUSED,	   /* dropped: the same request is refused again */
 	DESTINATION_REFUSED_PART,  /* a profile of the batch is refused; the reply names none */
-	DESTINATION_REFUSED_MAYBE, /* the same, but a part may be stored: dropped, not searched */
+	DESTINATION_REFUSED_MAYBE, /* the same, but a part may be stored: ended, not searched */
 };
 
 /* What a failed request left of one profile of the batch. */
@@ -47,6 +47,8 @@ enum destination_fate {
  * @profiles:    number in one request; each profile is one series
  * @request:     bytes of compressed pprof in one request; a single profile may have more; 0: the
  *               sender's own limit
+ * @raw:         bytes of pprof before compression in all requests under way; a single profile may
+ *               have more; 0: no limit
  * @labels:      number of labels of one profile, without the kind's own labels; at least LABELS_MAX
  * @label_bytes: bytes of one label's value; at least LABELS_VALUE_MAX
  * @age_ns:      largest age of a profile at the arrival, from the profile's start
@@ -56,6 +58,7 @@ struct destination_limits {
 	struct profile_limits profile;
 	size_t profiles;
 	uint64_t request;
+	uint64_t raw;
 	size_t labels;
 	size_t label_bytes;
 	uint64_t age_ns;

@@ -19,11 +19,15 @@
 #include "export/destination.h"
 #include "export/profile.h"
 
+/* Header and trailer of a gzip member. */
+#define GZIP_BYTES_MIN 18
+
 const char *export_outcome_name(enum export_outcome outcome)
 {
 	static const char *const names[EXPORT_OUTCOME_MAX] = {
 		[EXPORT_SENT] = "sent",
 		[EXPORT_RETRIED] = "retried",
+		[EXPORT_UNKNOWN] = "unknown",
 		[EXPORT_DROPPED_FULL] = "dropped_queue_full",
 		[EXPORT_DROPPED_OLD] = "dropped_too_old",
 		[EXPORT_DROPPED_DENIED] = "dropped_unauthorized",
@@ -192,6 +196,27 @@ const void *outbox_payload(const struct outbox *box, const struct profile *profi
 	return profile->pprof;
 }
 
+/* The bytes before compression, from the end of the gzip member (RFC 1952 section 2.3.1); of other
+ * bytes their number. */
+static uint64_t profile_raw(const struct outbox *box, const struct profile *profile)
+{
+	size_t len;
+	const unsigned char *p = outbox_payload(box, profile, &len), *end = p + len;
+
+	if (len < GZIP_BYTES_MIN || p[0] != 0x1f || p[1] != 0x8b)
+		return len;
+	return end[-4] | (uint64_t)end[-3] << 8 | (uint64_t)end[-2] << 16 | (uint64_t)end[-1] << 24;
+}
+
+static uint64_t list_raw(const struct outbox *box, const struct outbox_list *list)
+{
+	uint64_t raw = 0;
+
+	for (const struct outbox_item *item = list->first; item; item = item->next)
+		raw += profile_raw(box, item->queued->profile);
+	return raw;
+}
+
 void outbox_count(struct outbox *box, const struct profile *profile, enum export_outcome outcome)
 {
 	size_t len;
@@ -344,6 +369,7 @@ static void list_fly(struct outbox *box, const struct outbox_list *taken)
 		*chain = item;
 	}
 	box->on_the_way += taken->bytes;
+	box->raw_on_the_way += list_raw(box, taken);
 }
 
 /* They are no longer. */
@@ -357,6 +383,7 @@ static void list_land(struct outbox *box, const struct outbox_list *taken)
 		*at = item->next_flying;
 	}
 	box->on_the_way -= taken->bytes;
+	box->raw_on_the_way -= list_raw(box, taken);
 }
 
 static uint64_t *quarantine_find(struct outbox *box, uint64_t series)
@@ -384,12 +411,15 @@ void outbox_release(struct outbox *box, uint64_t series)
 void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_t wall_ns,
 		 struct outbox_list *ret)
 {
+	const uint64_t max_raw = box->kind->limits.raw ? box->kind->limits.raw : UINT64_MAX;
 	bool is_only = box->on_the_way == 0, alone = false;
-	uint64_t payload = 0;
+	uint64_t payload = 0, raw = box->raw_on_the_way;
 	size_t len;
 
 	*ret = (struct outbox_list){0};
 	while (!alone) {
+		const struct profile *profile;
+
 		outbox_expire(box, wall_ns);
 		if (!box->waiting.first || ret->n >= max_n ||
 		    series_is_flying(box, box->waiting.first))
@@ -397,10 +427,12 @@ void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_
 		alone = quarantine_find(box, box->waiting.first->series);
 		if (alone && ret->n)
 			break;
-		(void)outbox_payload(box, box->waiting.first->queued->profile, &len);
-		if ((ret->n > 0 || !is_only) && payload + len > max_payload)
-			break;
+		profile = box->waiting.first->queued->profile;
+		(void)outbox_payload(box, profile, &len);
 		payload += len;
+		raw += profile_raw(box, profile);
+		if ((ret->n > 0 || !is_only) && (payload > max_payload || raw > max_raw))
+			break;
 		list_append(ret, list_pop(&box->waiting));
 	}
 	list_fly(box, ret);

@@ -20,9 +20,10 @@ struct destination_profile;
 enum export_outcome {
 	EXPORT_SENT,
 	EXPORT_RETRIED,
-	EXPORT_DROPPED_FULL,	  /* above the ceiling: the oldest profiles are dropped first */
-	EXPORT_DROPPED_OLD,	  /* too old for the destination */
-	EXPORT_DROPPED_DENIED,	  /* 401, 403 */
+	EXPORT_UNKNOWN,	       /* of a batch that is stored in part; the reply names no profile */
+	EXPORT_DROPPED_FULL,   /* above the ceiling: the oldest profiles are dropped first */
+	EXPORT_DROPPED_OLD,    /* too old for the destination */
+	EXPORT_DROPPED_DENIED, /* 401, 403 */
 	EXPORT_DROPPED_TOO_LARGE, /* 413, for a request with this profile alone */
 	EXPORT_DROPPED_REFUSED,	  /* any other permanent refusal */
 	EXPORT_DROPPED_MEMORY,
@@ -123,6 +124,7 @@ struct outbox_list {
  * @waiting:  profiles to send
  * @n_on_disk: further profiles of this destination in the spool; set by the spool
  * @on_the_way: bytes of taken profiles that have neither ended nor been put back
+ * @raw_on_the_way: the same, as bytes of pprof before compression
  * @flying:   the taken profiles, by series
  * @quarantine: a ring of outbox_item.series, 0 for none; @n_quarantined: entries ever made
  * @profiles: ended profiles, by enum export_outcome
@@ -136,6 +138,7 @@ struct outbox {
 	struct outbox_list waiting;
 	uint64_t n_on_disk;
 	uint64_t on_the_way;
+	uint64_t raw_on_the_way;
 	struct outbox_item *flying[OUTBOX_FLYING_CHAINS];
 	uint64_t quarantine[OUTBOX_QUARANTINE_MAX];
 	size_t n_quarantined;
@@ -168,7 +171,7 @@ const void *outbox_payload(const struct outbox *box, const struct profile *profi
  * outbox_take() - take the oldest profiles for one request
  * @max_n:       maximum number
  * @max_payload: maximum bytes of pprof; a single profile may have more if no other profile of the
- *               outbox is on the way
+ *               outbox is on the way. The same is true of the kind's limits.raw
  * @ret:         may be empty; given back by outbox_end() or outbox_put_back()
  *
  * Drops expired profiles. If an earlier call has taken a profile of a series and this profile is

@@ -15,13 +15,17 @@
  * The message consists of arrays from one allocation each and borrows names, values and profiles:
  * only the encoded body is a copy.
  *
- * A 400 (content) and a 429 (rate of a tenant) concern one profile of a batch. Pyroscope 1.15 and
- * later store the other profiles, and the reply does not name the profile. Older releases store
- * nothing, and always refuse a batch above the tenant's burst (2 MiB before compression by
- * default). A profile that arrives again has the same id. The first storage (1.21.1) counts it
- * once; the second (v2) counts each copy until a compaction, minutes later. So a batch is not
- * searched after a 400: each copy of the search would count. After a 429 it is sent again, in
- * smaller requests.
+ * A 400 (content), a 429 (rate of a tenant) and a 5xx concern one profile of a batch. Since release
+ * 1.15 Pyroscope stores the other profiles. It names each failure by index and id, but the name is
+ * lost on the way to the client: the reply has the code and the reason of the first failure alone,
+ * and does not tell whether there are more (connect-go, newConnectWireError()). Older releases
+ * store nothing. So it is unknown whether a profile of the batch is stored.
+ *
+ * A profile that arrives again has the same id. The first storage (1.21.1) counts it once; the
+ * second (v2) counts each copy until a compaction, minutes later. So a batch is not searched after
+ * a 400: each copy of the search would count. After a 429 or a 5xx it is sent again, in smaller
+ * requests after a 429: otherwise the refused profiles would be lost. A batch above the tenant's
+ * burst always has a profile that is refused, so PYROSCOPE_RAW_MAX is half of it.
  *
  * The limits are Pyroscope's defaults (grafana/pyroscope, pkg/validation/limits.go).
  */
@@ -44,6 +48,9 @@
 /* Bytes of one profile before compression: a tenant may send 2 MiB at once, labels included.
  * Reached: as PROFILE_SAMPLES_MAX. */
 #define PYROSCOPE_PPROF_MAX	  (31u << 16)
+/* Bytes of pprof before compression in all pushes under way: half of the 2 MiB that a tenant may
+ * send at once. Reached: a later push. */
+#define PYROSCOPE_RAW_MAX	  (1u << 20)
 /* Label names of a series; Pyroscope's default. Reached: - (LABELS_MAX is lower). */
 #define PYROSCOPE_LABELS_MAX	  30
 /* Bytes of a label's value; Pyroscope's default. Reached: - (LABELS_VALUE_MAX is not higher). */
@@ -173,6 +180,7 @@ const struct destination_kind destination_pyroscope = {
 	.deltas = true,
 	.limits = {.profile = {PYROSCOPE_SAMPLES_MAX, PYROSCOPE_PPROF_MAX},
 		   .profiles = PYROSCOPE_SERIES_MAX,
+		   .raw = PYROSCOPE_RAW_MAX,
 		   .labels = PYROSCOPE_LABELS_MAX - OWN_LABELS,
 		   .label_bytes = PYROSCOPE_LABEL_BYTES_MAX,
 		   .age_ns = PYROSCOPE_AGE_NS,

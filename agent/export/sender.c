@@ -26,10 +26,10 @@
  * series of the refused profile is in quarantine until the destination accepts a profile of it:
  * the profiles of the next windows go alone, without a search.
  *
- * A batch that is refused although a part of it may be stored is dropped, because a second request
- * would store the part twice. All its series go to quarantine, so in the next window the refused
- * profile costs itself alone. If the reply names the profiles that are not stored, only these are
- * dropped or sent again.
+ * A batch that is refused although a part of it may be stored is not sent again, because a second
+ * request would store the part twice. Its profiles end as "unknown". All its series go to
+ * quarantine, so in the next window the refused profile costs itself alone. If the reply names the
+ * profiles that are not stored, only these are dropped or sent again.
  *
  * After a 413 the ceiling of a request's bytes is lowered for good.
  *
@@ -330,8 +330,10 @@ static void flight_sent(struct flight *f, const struct http_reply *reply)
 	flight_next(f);
 }
 
-static enum export_outcome verdict_outcome(enum destination_verdict verdict)
+static enum export_outcome refusal_outcome(const struct flight *f, enum destination_verdict verdict)
 {
+	if (verdict == DESTINATION_REFUSED_MAYBE && f->batch.n > 1)
+		return EXPORT_UNKNOWN;
 	if (verdict == DESTINATION_DENIED)
 		return EXPORT_DROPPED_DENIED;
 	if (verdict == DESTINATION_SPLIT)
@@ -349,7 +351,7 @@ static void flight_refused(struct flight *f, enum destination_verdict verdict,
 	if (verdict == DESTINATION_REFUSED_PART || verdict == DESTINATION_REFUSED_MAYBE)
 		for (const struct outbox_item *item = f->batch.first; item; item = item->next)
 			outbox_quarantine(s->opts.box, item->series);
-	outbox_end(s->opts.box, &f->batch, verdict_outcome(verdict));
+	outbox_end(s->opts.box, &f->batch, refusal_outcome(f, verdict));
 	f->suspects = 0;
 	if (flight_is_fresh(f))
 		backoff_reset(&s->backoff);
@@ -411,11 +413,11 @@ static void flight_may_pass(struct flight *f, enum destination_verdict verdict,
 		     reply->status ? message : reply->error, reply->retry_after_ns);
 }
 
-/* Whether all profiles have the same fate and none is stored: then the verdict is enough. */
-static bool fates_are_one(const enum destination_fate *fates, size_t n)
+/* Whether all profiles may be sent again: then the verdict is enough. */
+static bool fates_all_wait(const enum destination_fate *fates, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (fates[i] == DESTINATION_FATE_STORED || fates[i] != fates[0])
+		if (fates[i] != DESTINATION_FATE_NOT_STORED)
 			return false;
 	return true;
 }
@@ -446,7 +448,7 @@ static bool flight_stored_in_part(struct flight *f, const struct http_reply *rep
 	uint64_t rejected;
 
 	if (!fates || !kind->fates(reply, &f->request, f->batch.n, fates, &rejected) ||
-	    fates_are_one(fates, f->batch.n))
+	    fates_all_wait(fates, f->batch.n))
 		return false;
 	flight_sort(f, fates);
 	s->opts.box->rejected += rejected;

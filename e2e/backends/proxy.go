@@ -3,16 +3,20 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log"
 	"math/rand"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	collector "go.opentelemetry.io/proto/slim/otlp/collector/profiles/v1development"
@@ -23,7 +27,8 @@ import (
 // A proxy before each server has the fault in DIR/NAME.fault at the time of the request, and appends a line with the
 // fault to DIR/NAME.requests. DIR/NAME.address has the proxy's address. Each request has a name in a header, which the
 // servers of the test store. DIR/lost has a line with the name of each request whose answer got lost: by a fault, or
-// because the sender had waited long enough. The body of such a request is also kept, in DIR/NAME.lost/: the collector
+// because the sender had waited long enough: it closed the connection before it read all of the answer, and the kernel
+// reset the connection. The body of such a request is also kept, in DIR/NAME.lost/: the collector
 // does not store the header.
 //
 //	none      the server's answer
@@ -69,6 +74,62 @@ const smallRequest = 512 << 10
 
 // answers of the servers are short; a client may stop reading earlier
 const hugeAnswer = 1 << 30
+
+// connection is of a sender.
+type connection struct {
+	net.Conn
+
+	mu     sync.Mutex
+	unread func() // after an answer, until the next request: the answer was not read
+}
+
+type connectionKey struct{}
+
+// isReset is true if the other side closed the connection with bytes left to read, or before they came. On loopback the
+// kernel knows as soon as the bytes are written.
+func (c *connection) isReset() bool {
+	const closed = 7 // TCP_CLOSE; without a reset it is TCP_CLOSE_WAIT
+	state := closed
+	raw, err := c.Conn.(*net.TCPConn).SyscallConn()
+	if err == nil {
+		raw.Control(func(fd uintptr) {
+			var info int // the first bytes of struct tcp_info
+			if info, err = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_INFO); err == nil {
+				state = info & 0xff
+			}
+		})
+	}
+	return state == closed
+}
+
+func (c *connection) Read(bytes []byte) (int, error) {
+	n, err := c.Conn.Read(bytes)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n > 0 {
+		c.unread = nil
+	} else if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && c.unread != nil && (errors.Is(err, syscall.ECONNRESET) || c.isReset()) {
+		c.unread()
+		c.unread = nil
+	}
+	return n, err
+}
+
+func (c *connection) answering(unread func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unread = unread
+}
+
+type connections struct{ net.Listener }
+
+func (l connections) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &connection{Conn: c}, nil
+}
 
 func (p *proxy) path(what string) string { return filepath.Join(p.dir, p.name+"."+what) }
 
@@ -289,9 +350,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			lose(fault, w, answer, text)
 			return
 		}
+		sender := r.Context().Value(connectionKey{}).(*connection)
+		sender.answering(func() { p.noteLost(name, body) })
 		copyAnswer(w, answer, text)
 		// The sender had left before its request was read; a busy machine sees that late.
-		if http.NewResponseController(w).Flush() != nil || r.Context().Err() != nil {
+		if http.NewResponseController(w).Flush() != nil || r.Context().Err() != nil || sender.isReset() {
 			p.noteLost(name, body)
 		}
 	}
@@ -308,7 +371,10 @@ func proxyMain(args []string) {
 		}
 		p := &proxy{dir: *dir, name: name, url: url}
 		listener := listenAt("127.0.0.1:0", p.path("address"))
-		go func() { log.Fatal(http.Serve(listener, p)) }()
+		server := http.Server{Handler: p, ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, c)
+		}}
+		go func() { log.Fatal(server.Serve(connections{listener})) }()
 	}
 	select {}
 }

@@ -153,6 +153,69 @@ static void test_put_last(void **state)
 	assert_int_equal(budget.used_bytes, 0);
 }
 
+/* A profile of 30 bytes that says it has @raw bytes before compression. */
+static void submit_gzip(struct outbox_budget *budget, size_t n, uint32_t raw)
+{
+	struct profile *profile = profile_make(PROFILE_CPU, "svc", NOW_NS, 'x', n);
+	struct queued_profile *p;
+
+	profile->pprof[0] = '\x1f';
+	profile->pprof[1] = '\x8b';
+	for (size_t i = 0; i < sizeof(raw); i++)
+		profile->pprof[n - sizeof(raw) + i] = (char)(raw >> 8 * i);
+	assert_int_equal(queued_profile_new(budget, profile, &p), 0);
+	outbox_push(budget->boxes, p, NOW_NS);
+	queued_profile_unref(p);
+}
+
+struct raw_row {
+	const char *name;
+	size_t len;
+	uint32_t raw[5]; /* of the profiles; 0 ends */
+	size_t first;
+};
+
+/* With 1000 bytes on the way at most. */
+static const struct raw_row raw_rows[] = {
+	{"exactly", 30, {400, 600, 1}, 2},
+	{"one more", 30, {400, 601, 1}, 1},
+	{"room for one more", 30, {400, 599, 1, 1}, 3},
+	{"one that is larger goes alone", 30, {4000000000, 1}, 1},
+	{"the shortest gzip", 18, {400, 600, 1}, 2},
+	{"too short for gzip", 17, {400, 601, 1}, 3},
+};
+
+/* Bytes before compression: of all profiles on the way. */
+static void test_raw(void **state)
+{
+	static const struct destination_kind kind = {
+		.name = "r", .limits.age_ns = HOUR_NS, .limits.raw = 1000};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(raw_rows); i++) {
+		const struct raw_row *row = &raw_rows[i];
+		struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+		struct outbox_list first, second;
+		struct outbox box;
+
+		row_begin(row->name);
+		outbox_init(&box, &budget, &kind);
+		for (size_t n = 0; row->raw[n]; n++)
+			submit_gzip(&budget, row->len, row->raw[n]);
+		outbox_take(&box, MAX_N, ANY_SIZE, NOW_NS, &first);
+		assert_int_equal(first.n, row->first);
+		outbox_take(&box, MAX_N, ANY_SIZE, NOW_NS, &second);
+		assert_int_equal(second.n, 0);
+		outbox_put_back(&box, &first);
+		assert_int_equal(box.raw_on_the_way, 0);
+		outbox_take(&box, MAX_N, ANY_SIZE, NOW_NS, &first);
+		assert_int_equal(first.n, row->first);
+		outbox_end(&box, &first, EXPORT_SENT);
+		assert_int_equal(box.raw_on_the_way, 0);
+		outbox_deinit(&box);
+	}
+}
+
 /* Series a and b, two windows. */
 static void test_flying(void **state)
 {
@@ -441,13 +504,13 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_take),   cmocka_unit_test(test_put_back_before_others),
-		cmocka_unit_test(test_age),    cmocka_unit_test(test_full),
-		cmocka_unit_test(test_shared), cmocka_unit_test(test_payload),
-		cmocka_unit_test(test_ids),    cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_names),  cmocka_unit_test(test_put_last),
-		cmocka_unit_test(test_flying), cmocka_unit_test(test_quarantine),
-		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_take),	   cmocka_unit_test(test_put_back_before_others),
+		cmocka_unit_test(test_age),	   cmocka_unit_test(test_full),
+		cmocka_unit_test(test_shared),	   cmocka_unit_test(test_payload),
+		cmocka_unit_test(test_ids),	   cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_names),	   cmocka_unit_test(test_put_last),
+		cmocka_unit_test(test_raw),	   cmocka_unit_test(test_flying),
+		cmocka_unit_test(test_quarantine), cmocka_unit_test(test_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

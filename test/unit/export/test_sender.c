@@ -440,21 +440,36 @@ struct part_row {
 	size_t n;
 	struct sink_answer script[2];
 	size_t sizes[4];
-	uint64_t sent, refused, rejected;
+	uint64_t sent, refused, rejected, unknown;
 };
 
 static const struct part_row part_rows[] = {
-	{"one is lost", 4, {{.status = 400, .body = "SSLS"}}, {4}, 3, 1, 0},
-	{"one is lost, whatever the status", 4, {{.status = 503, .body = "SSLS"}}, {4}, 3, 1, 0},
-	{"two wait", 4, {{.status = 429, .body = "SNSN"}, {.status = 200}}, {4, 1, 1}, 4, 0, 0},
-	{"all fates", 3, {{.status = 429, .body = "SNL"}, {.status = 200}}, {3, 1}, 2, 1, 0},
-	{"none is stored", 2, {{.status = 429, .body = "NL"}, {.status = 200}}, {2, 1}, 1, 1, 0},
-	{"all wait", 4, {{.status = 429, .body = "NNNN"}, {.status = 200}}, {4, 2, 2}, 4, 0, 0},
-	{"all are lost", 4, {{.status = 500, .body = "LLLL"}, {.status = 200}}, {4}, 0, 4, 0},
-	{"parts are missing", 2, {{.status = 429, .body = "SS3"}, {.status = 200}}, {2}, 2, 0, 3},
-	{"parts of one", 1, {{.status = 429, .body = "S2"}, {.status = 200}}, {1}, 1, 0, 2},
-	{"one waits", 1, {{.status = 429, .body = "N"}, {.status = 200}}, {1, 1}, 1, 0, 0},
-	{"none named", 4, {{.status = 500, .body = "x"}, {.status = 200}}, {4}, 0, 4, 0},
+	{"one is lost", 4, {{.status = 400, .body = "SSLS"}}, {4}, 3, 1, 0, 0},
+	{"one is lost, whatever the status", 4, {{.status = 503, .body = "SSLS"}}, {4}, 3, 1, 0, 0},
+	{"two wait", 4, {{.status = 429, .body = "SNSN"}, {.status = 200}}, {4, 1, 1}, 4, 0, 0, 0},
+	{"all fates", 3, {{.status = 429, .body = "SNL"}, {.status = 200}}, {3, 1}, 2, 1, 0, 0},
+	{"none is stored", 2, {{.status = 429, .body = "NL"}, {.status = 200}}, {2, 1}, 1, 1, 0, 0},
+	{"all wait", 4, {{.status = 429, .body = "NNNN"}, {.status = 200}}, {4, 2, 2}, 4, 0, 0, 0},
+	{"all are lost", 4, {{.status = 500, .body = "LLLL"}, {.status = 200}}, {4}, 0, 4, 0, 0},
+	{"parts are missing",
+	 2,
+	 {{.status = 429, .body = "SS3"}, {.status = 200}},
+	 {2},
+	 2,
+	 0,
+	 3,
+	 0},
+	{"parts of one", 1, {{.status = 429, .body = "S2"}, {.status = 200}}, {1}, 1, 0, 2, 0},
+	{"one waits", 1, {{.status = 429, .body = "N"}, {.status = 200}}, {1, 1}, 1, 0, 0, 0},
+	{"none named", 4, {{.status = 500, .body = "x"}, {.status = 200}}, {4}, 0, 0, 0, 4},
+	{"none named, one alone",
+	 1,
+	 {{.status = 500, .body = "x"}, {.status = 200}},
+	 {1},
+	 0,
+	 1,
+	 0,
+	 0},
 };
 
 /* Only profiles that are certainly not stored are sent again. */
@@ -476,12 +491,13 @@ static void test_stored_in_part(void **state)
 		assert_int_equal(f.box.profiles[EXPORT_SENT], row->sent);
 		assert_int_equal(f.box.profiles[EXPORT_DROPPED_REFUSED], row->refused);
 		assert_int_equal(f.box.rejected, row->rejected);
+		assert_int_equal(f.box.profiles[EXPORT_UNKNOWN], row->unknown);
 		fixture_deinit(&f);
 	}
 }
 
-/* A refusal of a batch that may be stored in part costs this batch; from the next window on the
- * refused profile costs itself alone. */
+/* A refusal of a batch that may be stored in part: it is unknown what is stored of this batch; from
+ * the next window on the refused profile costs itself alone. */
 static void test_refused_maybe(void **state)
 {
 	static const struct sink_answer script[] = {{.status = 500, .only = "wrong"}};
@@ -500,7 +516,8 @@ static void test_refused_maybe(void **state)
 		n += n_requests[window];
 		assert_int_equal(sink_n_requests(f.sink), n);
 	}
-	assert_int_equal(f.box.profiles[EXPORT_DROPPED_REFUSED], 8 + 3);
+	assert_int_equal(f.box.profiles[EXPORT_UNKNOWN], 8);
+	assert_int_equal(f.box.profiles[EXPORT_DROPPED_REFUSED], 3);
 	assert_int_equal(assert_stored_once(&f), 3 * 7);
 	fixture_deinit(&f);
 }
