@@ -27,6 +27,7 @@
 /* ---------------------------------------------------------------- looking */
 
 struct attempt {
+	const struct config *config;
 	const struct root *proc;
 	uint64_t own;
 	struct reading *reading;
@@ -42,16 +43,23 @@ static const struct maps_entry *find_code(const struct maps *maps)
 	return NULL;
 }
 
-static bool file_refused(const struct root *proc, const struct maps *maps,
-			 const struct maps_entry *entry)
+/* 0 or -ENOMEM. */
+static int try_file(const struct attempt *a, const struct pid_id *id, const struct maps *maps,
+		    const struct maps_entry *entry, bool *ret_refused)
 {
 	_cleanup_(close_fdp) int path_fd = -1;
-	_cleanup_(close_fdp) int fd = -1;
-	int r = mapped_find(proc, maps->via_pid, entry, &path_fd);
+	int fd, r = mapped_find(a->proc, maps->via_pid, entry, &path_fd);
 
 	if (!r)
 		r = mapped_open(path_fd, &fd);
-	return r == MAPPED_DENIED;
+	*ret_refused = r == MAPPED_DENIED;
+	if (r)
+		return 0;
+	if (!a->config->cpu_rate) {
+		close(fd);
+		return 0;
+	}
+	return stripped_add(&a->reading->stripped, a->proc, id, entry, fd);
 }
 
 static bool memory_refused(const struct root *proc, const struct pid_id *id,
@@ -103,14 +111,17 @@ static int try_process(void *ctx, pid_t pid)
 	if (!code) /* a kernel thread, or an ended process */
 		return 0;
 	refused[READING_MAPPINGS] = false;
-	refused[READING_FILES] = file_refused(a->proc, &maps, code);
+	r = try_file(a, &id, &maps, code, &refused[READING_FILES]);
+	if (r)
+		return r;
 	refused[READING_MEMORY] = memory_refused(a->proc, &id, code);
 	return note(a, &id, refused);
 }
 
 int reading_look(const struct config *config, const struct root *proc, struct reading *ret)
 {
-	struct attempt attempt = {.proc = proc, .own = pid_self(proc), .reading = ret};
+	struct attempt attempt = {
+		.config = config, .proc = proc, .own = pid_self(proc), .reading = ret};
 	struct ksyms *ksyms;
 	int r;
 
@@ -227,5 +238,6 @@ static void check_kernel(const struct probe_results *results, struct findings *r
 void reading_check(const struct probe_results *results, struct findings *ret)
 {
 	check_processes(results, ret);
+	stripped_check(results, ret);
 	check_kernel(results, ret);
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "discovery/pid.h"
+#include "doctor/stripped.h"
 
 struct config;
 struct findings;
@@ -29,6 +30,7 @@ enum reading_what {
  * @n:       tried processes: with a program, not ours, alive during the trial
  * @refused: of these, by the kind of access; refused mappings imply refusals of the others
  * @example: the first refused process: its number and name
+ * @stripped: the programs with readable files, if CPU profiles are on
  * @ksyms:   an enum ksyms_outcome, or -errno
  * @n_ksyms: the kernel's functions
  * @text_start: the first address of the kernel's code; 0: unknown
@@ -40,6 +42,7 @@ struct reading {
 		uint64_t pid;
 		char comm[PID_COMM_MAX];
 	} example;
+	struct stripped stripped;
 	int ksyms;
 	size_t n_ksyms;
 	uint64_t text_start;

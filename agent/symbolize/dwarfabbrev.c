@@ -9,6 +9,10 @@
 
 #define VARIABLE UINT32_MAX
 
+/* Room at first: a usual table has 100 declarations with 500 attributes. */
+#define ITEMS_FIRST 64
+#define ATTRS_FIRST 256
+
 bool dwarfabbrev_attr_step(struct dwarfabbrev_attr *attr, const struct dwarfabbrev_sizes *sizes)
 {
 	attr->step = DWARFABBREV_SKIP;
@@ -128,6 +132,17 @@ static void set_read(const struct dwarfabbrev *item, uint16_t name, uint16_t *st
 	}
 }
 
+/* Room for one more in a table of @n items. 0, DWARFABBREV_UNSUPPORTED, -ENOMEM. */
+static inline int grow(void *items, size_t *cap, size_t n, size_t first, size_t size, size_t max)
+{
+	int r;
+
+	if (n < *cap)
+		return 0;
+	r = vec_grow(items, cap, n < first ? first : n + 1, size, max);
+	return r > 0 ? DWARFABBREV_UNSUPPORTED : r;
+}
+
 /* Neighbouring fixed sizes become one step. */
 static int add_op(struct dwarfabbrevs *a, struct dwarfabbrev *item, struct dwarfabbrev_op op)
 {
@@ -141,9 +156,10 @@ static int add_op(struct dwarfabbrevs *a, struct dwarfabbrev *item, struct dwarf
 		last->n = (uint16_t)(last->n + op.n);
 		return 0;
 	}
-	r = vec_grow(&a->ops, &a->cap_ops, a->n_ops + 1, sizeof(*a->ops), DWARFABBREV_ATTRS_MAX);
+	r = grow(&a->ops, &a->cap_ops, a->n_ops, ATTRS_FIRST, sizeof(*a->ops),
+		 DWARFABBREV_ATTRS_MAX);
 	if (r)
-		return r < 0 ? r : DWARFABBREV_UNSUPPORTED;
+		return r;
 	a->ops[a->n_ops++] = op;
 	item->n_ops++;
 	return 0;
@@ -157,10 +173,10 @@ static int add_attr(struct dwarfabbrevs *a, const struct dwarfabbrev_sizes *size
 
 	if (!dwarfabbrev_attr_step(attr, sizes))
 		return DWARFABBREV_UNSUPPORTED;
-	r = vec_grow(&a->attrs, &a->cap_attrs, a->n_attrs + 1, sizeof(*a->attrs),
-		     DWARFABBREV_ATTRS_MAX);
+	r = grow(&a->attrs, &a->cap_attrs, a->n_attrs, ATTRS_FIRST, sizeof(*a->attrs),
+		 DWARFABBREV_ATTRS_MAX);
 	if (r)
-		return r < 0 ? r : DWARFABBREV_UNSUPPORTED;
+		return r;
 	op = (struct dwarfabbrev_op){attr->step, attr->n, (uint32_t)a->n_attrs};
 	a->attrs[a->n_attrs++] = *attr;
 	item->n_attrs++;
@@ -200,13 +216,39 @@ static int read_attrs(struct cursor *c, const struct dwarfabbrev_sizes *sizes,
 
 static int add_item(struct dwarfabbrevs *a, const struct dwarfabbrev *item)
 {
-	int r = vec_grow(&a->items, &a->cap, a->n + 1, sizeof(*a->items), DWARFABBREV_MAX);
+	int r = grow(&a->items, &a->cap, a->n, ITEMS_FIRST, sizeof(*a->items), DWARFABBREV_MAX);
 
 	if (r)
-		return r < 0 ? r : DWARFABBREV_UNSUPPORTED;
+		return r;
 	a->items[a->n++] = *item;
 	a->is_dense = a->is_dense && item->code == a->n;
 	return 0;
+}
+
+/* Moves to the declaration of @code, over others. False if there is none. */
+static bool seek(struct cursor *c, uint64_t code)
+{
+	struct cursor begin;
+	uint64_t found, name, form;
+	int64_t unused;
+	uint8_t children;
+
+	for (;;) {
+		begin = *c;
+		if (!cursor_uleb(c, &found) || !found)
+			return false;
+		if (found == code)
+			break;
+		if (!cursor_uleb(c, &name) || !cursor_u8(c, &children))
+			return false;
+		do {
+			if (!cursor_uleb(c, &name) || !cursor_uleb(c, &form) ||
+			    (form == DW_FORM_implicit_const && !cursor_sleb(c, &unused)))
+				return false;
+		} while (name || form);
+	}
+	*c = begin;
+	return true;
 }
 
 static int by_code(const void *a, const void *b)
@@ -219,11 +261,11 @@ static int by_code(const void *a, const void *b)
 static int read_items(struct cursor *c, const struct dwarfabbrev_sizes *sizes, uint64_t only,
 		      struct dwarfabbrevs *a)
 {
-	struct dwarfabbrev item;
 	uint64_t tag;
 	uint8_t children;
 
 	do {
+		struct dwarfabbrev item;
 		int r;
 
 		item = (struct dwarfabbrev){.first_attr = (uint32_t)a->n_attrs,
@@ -242,7 +284,7 @@ static int read_items(struct cursor *c, const struct dwarfabbrev_sizes *sizes, u
 			r = add_item(a, &item);
 		if (r)
 			return r;
-	} while (item.code != only);
+	} while (!only);
 	return 0;
 }
 
@@ -251,7 +293,10 @@ int dwarfabbrevs_read(struct cursor *c, const struct dwarfabbrev_sizes *sizes, u
 {
 	int r;
 
+	ret->n = ret->n_attrs = ret->n_ops = 0;
 	ret->is_dense = true;
+	if (only && !seek(c, only))
+		return DWARFABBREV_MALFORMED;
 	r = read_items(c, sizes, only, ret);
 	if (!ret->is_dense)
 		qsort(ret->items, ret->n, sizeof(*ret->items), by_code);

@@ -93,8 +93,9 @@ enum dwarfabbrev_outcome {
 /* Sets the step of the attribute's form. False if the form is unknown. */
 bool dwarfabbrev_attr_step(struct dwarfabbrev_attr *attr, const struct dwarfabbrev_sizes *sizes);
 
-/* Reads the table at @c up to its end, or up to the declaration @only if @only is not 0. @ret is
- * zeroed. 0, an outcome, -ENOMEM; @ret needs dwarfabbrevs_deinit() in any case. */
+/* Reads the table at @c, or the declaration @only alone if @only is not 0. @ret is zeroed, or has
+ * another table, whose memory is used again. 0, an outcome, -ENOMEM; @ret needs
+ * dwarfabbrevs_deinit() in any case. */
 int dwarfabbrevs_read(struct cursor *c, const struct dwarfabbrev_sizes *sizes, uint64_t only,
 		      struct dwarfabbrevs *ret);
 void dwarfabbrevs_deinit(struct dwarfabbrevs *a);

@@ -43,6 +43,9 @@
  * memory. */
 #define LOOK			 16
 
+/* Strings of an answer found last. */
+#define RECENT 256
+
 struct file {
 	uint64_t number; /* 0: none */
 	uint64_t used;
@@ -64,6 +67,7 @@ struct child {
 	uint64_t tick;
 	struct arena memory; /* of an answer's strings */
 	struct string *strings;
+	struct string *recent[RECENT]; /* by hash_ends() */
 	uint32_t n_strings;
 	struct buf string_bytes;
 	struct buf line_bytes;
@@ -293,6 +297,7 @@ static void must(int r)
 static void begin_answer(struct child *c)
 {
 	HASH_CLEAR(hh, c->strings);
+	memset(c->recent, 0, sizeof(c->recent));
 	arena_deinit(&c->memory);
 	arena_init(&c->memory, DWARFCHILD_DATA_MAX);
 	buf_reset(&c->string_bytes);
@@ -304,22 +309,29 @@ static void begin_answer(struct child *c)
 static uint32_t string_id(struct child *c, const char *text)
 {
 	size_t n = strlen(text);
-	struct string *s;
+	struct string *s, **recent;
 	bool hash_oom = false;
 	uint16_t length;
 	char *copy;
 
 	if (n > DWARFWIRE_STRING_MAX)
 		n = 0;
-	HASH_FIND(hh, c->strings, text, n, s);
-	if (s)
+	recent = &c->recent[hash_ends(text, n) % RECENT];
+	s = *recent;
+	if (s && s->hh.keylen == n && memcmp(s->hh.key, text, n) == 0)
 		return s->id;
+	HASH_FIND(hh, c->strings, text, n, s);
+	if (s) {
+		*recent = s;
+		return s->id;
+	}
 	must(arena_alloc(&c->memory, sizeof(*s) + n + 1, &s));
 	copy = (char *)(s + 1);
 	memcpy(copy, text, n);
 	s->id = c->n_strings++;
 	HASH_ADD_KEYPTR(hh, c->strings, copy, n, s);
 	must(hash_oom);
+	*recent = s;
 	length = (uint16_t)n;
 	must(buf_append(&c->string_bytes, &length, sizeof(length)));
 	must(buf_append(&c->string_bytes, copy, n));

@@ -15,6 +15,7 @@
 #include "symbolize/dwarfentry.h"
 #include "symbolize/dwarffile.h"
 #include "symbolize/dwarfrows.h"
+#include "symbolize/dwarfscopes.h"
 #include "symbolize/symbolizer.h"
 
 /* References from an entry to the ones that describe it. Reached: no name. */
@@ -33,13 +34,22 @@ struct function_name {
 	uint32_t line;
 };
 
+/**
+ * struct dwarfcode
+ * @last:   offset of the last function's entry; 0: none
+ * @scopes: of the last function, from its second address on
+ * @paths:  of the last answer
+ */
 struct dwarfcode {
 	struct dwarffile *file;
 	struct dwarffile *alternate;
+	uint64_t last;
+	struct dwarfscopes scopes;
+	enum { SCOPES_UNREAD, SCOPES_READ, SCOPES_UNUSABLE } scopes_state;
 	size_t n_read;
 	size_t n_paths;
 	struct function_name names[NAMES_KEPT];
-	char paths[PATHS_MAX]; /* of the last answer */
+	char paths[PATHS_MAX];
 };
 
 /* How far the functions of a unit are known. */
@@ -170,20 +180,11 @@ static bool holds(struct dwarffile *f, const struct dwarfunit *unit, const struc
 	return false;
 }
 
-/* A block without addresses of its own has those of the code around it. */
 static bool may_hold(struct dwarffile *f, const struct dwarfunit *unit,
 		     const struct dwarfentry *entry, uint64_t vaddr)
 {
-	switch (entry->abbrev->tag) {
-	case DW_TAG_inlined_subroutine:
-		return holds(f, unit, entry, vaddr);
-	case DW_TAG_lexical_block:
-	case DW_TAG_try_block:
-	case DW_TAG_catch_block:
-		return (!entry->low_pc.form && !entry->ranges.form) || holds(f, unit, entry, vaddr);
-	default:
-		return false;
-	}
+	return dwarfscope_is_one(entry) &&
+	       (dwarfscope_is_open(entry) || holds(f, unit, entry, vaddr));
 }
 
 /* From the function's entry down. Below an inlined function that holds @vaddr, only its children
@@ -213,6 +214,34 @@ static void descend(struct dwarffile *f, const struct dwarfunit *unit, uint64_t 
 			level += entry.abbrev->has_children;
 		}
 	}
+}
+
+/* The functions inlined at @vaddr. For the first address of a function its entries are read, for
+ * the second its scopes are kept. 0 or -ENOMEM. */
+static int find_inlined(struct dwarfcode *code, const struct dwarfunit *unit, uint64_t vaddr,
+			struct chain *chain)
+{
+	const uint64_t function = chain->items[0];
+	int r;
+
+	if (code->last != function) {
+		code->last = function;
+		code->scopes_state = SCOPES_UNREAD;
+		descend(code->file, unit, vaddr, chain);
+		return 0;
+	}
+	if (code->scopes_state == SCOPES_UNREAD) {
+		r = dwarfscopes_read(&code->scopes, code->file, unit, function);
+		if (r < 0)
+			return r;
+		code->scopes_state = r ? SCOPES_UNUSABLE : SCOPES_READ;
+	}
+	if (code->scopes_state == SCOPES_READ)
+		chain->n += dwarfscopes_find(&code->scopes, code->file, vaddr, chain->items + 1,
+					     SYMBOL_LINES_MAX - 1);
+	else
+		descend(code->file, unit, vaddr, chain);
+	return 0;
 }
 
 /* ---------------------------------------------------------------- names */
@@ -434,8 +463,8 @@ int dwarfcode_find(struct dwarfcode *code, uint64_t vaddr, struct symbol_line *r
 	name_place(code, unit, vaddr, &ret[0]);
 	if (function) {
 		chain.items[0] = function->index;
-		descend(code->file, unit, vaddr, &chain);
-		return name_chain(code, unit, &chain, ret);
+		r = find_inlined(code, unit, vaddr, &chain);
+		return r ? r : name_chain(code, unit, &chain, ret);
 	}
 	ret[0].function = ret[0].system_name = "";
 	return ret[0].line ? 1 : 0;
@@ -471,6 +500,7 @@ void dwarfcode_free(struct dwarfcode *code)
 		return;
 	free_units(code->file);
 	free_units(code->alternate);
+	dwarfscopes_deinit(&code->scopes);
 	free(code);
 }
 

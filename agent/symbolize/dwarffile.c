@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * All units are listed when the file is opened: the header of each, and its first entry, which has
- * the unit's addresses. The abbreviation of the first entry is the first of its table or near, so
- * the tables are not read then.
+ * the unit's addresses. Of the unit's abbreviations only that of the first entry is read then; gcc
+ * puts it anywhere in the table.
  */
 #include "symbolize/dwarffile.h"
 
@@ -106,7 +106,7 @@ static void keep_first(struct first *first, uint16_t name, const struct dwarfval
 static int read_first(struct dwarffile *f, const struct dwarfunit *unit, struct first *ret)
 {
 	const struct dwarfabbrev_sizes sizes = dwarffile_sizes(unit);
-	struct dwarfabbrevs abbrevs = {.n = 0};
+	struct dwarfabbrevs *abbrevs = &f->first;
 	const struct dwarfabbrev *abbrev = NULL;
 	struct cursor c = dwarfentry_cursor(f, unit, unit->first);
 	struct cursor table = dwarfsections_at(f->sections, DWARFSECTION_ABBREV, unit->abbrevs_at);
@@ -114,20 +114,21 @@ static int read_first(struct dwarffile *f, const struct dwarfunit *unit, struct 
 	uint64_t code;
 	int r = 0;
 
-	if (cursor_uleb(&c, &code) && code) {
-		r = dwarfabbrevs_read(&table, &sizes, code, &abbrevs);
-		if (!r && dwarffile_spend(f, n_table - cursor_left(&table)))
-			abbrev = dwarfabbrevs_get(&abbrevs, code);
+	if (f->work && cursor_uleb(&c, &code) && code) {
+		r = dwarfabbrevs_read(&table, &sizes, code, abbrevs);
+		if (!dwarffile_spend(f, n_table - cursor_left(&table)))
+			f->work = 0; /* many units may share a table without their declaration */
+		else if (!r)
+			abbrev = dwarfabbrevs_get(abbrevs, code);
 	}
 	for (uint32_t i = 0; abbrev && i < abbrev->n_attrs; i++) {
-		const struct dwarfabbrev_attr *attr = &abbrevs.attrs[abbrev->first_attr + i];
+		const struct dwarfabbrev_attr *attr = &abbrevs->attrs[abbrev->first_attr + i];
 		struct dwarfvalue value;
 
 		if (!dwarfvalue_read(&c, attr, &value))
 			break;
 		keep_first(ret, attr->name, &value);
 	}
-	dwarfabbrevs_deinit(&abbrevs);
 	return r < 0					       ? r
 	       : r == DWARFABBREV_UNSUPPORTED || ret->is_split ? DWARFFILE_UNSUPPORTED
 							       : 0;
@@ -265,6 +266,7 @@ void dwarffile_free(struct dwarffile *f)
 		return;
 	for (size_t i = 0; i < f->n_units; i++)
 		free_abbrevs(f->units[i].abbrevs);
+	dwarfabbrevs_deinit(&f->first);
 	free(f->units);
 	free(f->ranges.items);
 	dwarfsections_free(f->sections);

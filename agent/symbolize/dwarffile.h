@@ -63,8 +63,9 @@ struct dwarffile {
 	size_t cap_units;
 	struct dwarfranges ranges; /* of the units, sorted */
 	struct dwarffile *alternate;
-	uint64_t work;	       /* left */
-	size_t n_list_entries; /* of ranges, read in this pass (dwarfranges.c) */
+	struct dwarfabbrevs first; /* of the last unit's first entry */
+	uint64_t work;		   /* left */
+	size_t n_list_entries;	   /* of ranges, read in this pass (dwarfranges.c) */
 };
 
 enum dwarffile_outcome {

@@ -73,6 +73,11 @@ static bool spend(struct dwarfrange_reader *r)
 	       dwarffile_spend(r->file, 1);
 }
 
+bool dwarfranges_exhausted(const struct dwarffile *f)
+{
+	return f->n_list_entries >= DWARFRANGES_ENTRIES_MAX;
+}
+
 /* DWARF 2 to 4. */
 static bool next_old(struct dwarfrange_reader *r, uint64_t *ret_start, uint64_t *ret_end)
 {

@@ -43,6 +43,8 @@ void dwarfrange_begin(struct dwarfrange_reader *r, struct dwarffile *f,
 		      const struct dwarfunit *unit, const struct dwarfentry *entry);
 /* False at the end. */
 bool dwarfrange_next(struct dwarfrange_reader *r, uint64_t *ret_start, uint64_t *ret_end);
+/* Whether a pass over the entries of @f has met the ceiling of entries of lists. */
+bool dwarfranges_exhausted(const struct dwarffile *f);
 /* Adds a range; removed code, at 0 or 1, is left out. 0, 1 without room, -ENOMEM. */
 int dwarfranges_put(struct dwarfranges *ranges, uint64_t start, uint64_t end, uint64_t index);
 /* Adds all ranges of the entry, as @index. 0 or -ENOMEM. */

@@ -51,6 +51,7 @@ struct dwarfrows {
 	struct sequence *sequences;
 	size_t n_sequences;
 	size_t cap_sequences;
+	size_t first; /* row of the last sequence */
 	struct names files;
 	struct names directories;
 	uint16_t version;
@@ -199,12 +200,15 @@ static int begin_sequence(struct dwarfrows *rows, struct machine *m)
 	if (r)
 		return r < 0 ? r : MALFORMED;
 	m->is_begun = true;
+	rows->first = rows->n;
 	rows->sequences[rows->n_sequences++] =
 		(struct sequence){.vaddr = m->vaddr, .first = rows->n};
 	return 0;
 }
 
-static int add_row(struct dwarfrows *rows, struct machine *m, bool is_end)
+/* Most rows are neither the first nor the last of a sequence. */
+static inline __attribute__((always_inline)) int add_row(struct dwarfrows *rows, struct machine *m,
+							 bool is_end)
 {
 	const struct dwarfrow row = {
 		.vaddr = m->vaddr,
@@ -219,7 +223,7 @@ static int add_row(struct dwarfrows *rows, struct machine *m, bool is_end)
 
 	if (r)
 		return r;
-	if (rows->n > rows->sequences[rows->n_sequences - 1].first) {
+	if (rows->n > rows->first) {
 		last = &rows->items[rows->n - 1];
 		if (last->vaddr == row.vaddr && !is_end) {
 			*last = row;
@@ -239,7 +243,8 @@ static int add_row(struct dwarfrows *rows, struct machine *m, bool is_end)
 	return is_end ? end_sequence(rows) : 0;
 }
 
-static int run_extended(struct dwarfrows *rows, struct machine *m, struct cursor *c)
+static __attribute__((noinline)) int run_extended(struct dwarfrows *rows, struct machine *m,
+						  struct cursor *c)
 {
 	struct cursor arguments;
 	const char *name;
@@ -268,8 +273,10 @@ static int run_extended(struct dwarfrows *rows, struct machine *m, struct cursor
 	}
 }
 
-static int run_standard(struct dwarfrows *rows, const struct header *h, struct machine *m,
-			struct cursor *c, uint8_t opcode)
+static inline __attribute__((always_inline)) int run_standard(struct dwarfrows *rows,
+							      const struct header *h,
+							      struct machine *m, struct cursor *c,
+							      uint8_t opcode)
 {
 	uint64_t number;
 	int64_t signed_number;
@@ -308,8 +315,8 @@ static int run_standard(struct dwarfrows *rows, const struct header *h, struct m
 	}
 }
 
-static int run_special(struct dwarfrows *rows, const struct header *h, struct machine *m,
-		       uint8_t opcode)
+static inline __attribute__((always_inline)) int
+run_special(struct dwarfrows *rows, const struct header *h, struct machine *m, uint8_t opcode)
 {
 	const unsigned int adjusted = opcode - h->opcode_base;
 	const unsigned int advance = adjusted / h->line_range; /* the only division */

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "elf/elffile.h"
 #include "symbolize/debugfile.h"
 #include "symbolize/demangle.h"
@@ -32,6 +34,11 @@
 /* Bytes as which an open file of split DWARF counts, so that the ceiling of all names is one of
  * these descriptors, too. */
 #define DWARFSOURCE_SPLIT_COST	 (16u << 10)
+
+/* Names of an answer that are kept in readable form while the answer is read. */
+#define READABLES_KEPT	    256
+/* Their bytes. Reached: shown as in the file. */
+#define READABLES_BYTES_MAX (16u << 20)
 
 /**
  * struct dwarfsource - a file with DWARF
@@ -145,23 +152,49 @@ static int dwarfsource_open(const struct source_file *file, void **ret)
 
 /* ---------------------------------------------------------------- answers */
 
-/* Readable names, so that each is made once. */
-static int keep_lines(struct dwarfsource *s, uint64_t vaddr, struct symbol_line *lines, size_t n)
+/* The readable form of a name of an answer; NULL: the name itself. */
+struct readable {
+	const char *name; /* of the answer: each of its strings is there once; NULL: none */
+	const char *text;
+};
+
+/* Names made readable last. */
+struct readables {
+	struct readable items[READABLES_KEPT];
+	struct arena memory;
+};
+
+/* Most lines have a name of the lines before. *@ret is @name without room. 0 or -ENOMEM. */
+static int make_readable(struct readables *readables, const char *name, const char **ret)
 {
-	struct symbol_line readable[SYMBOL_LINES_MAX];
-	char(*names)[DEMANGLE_NAME_MAX] = n ? malloc(n * sizeof(*names)) : NULL;
+	struct readable *kept = &readables->items[hash_words((uintptr_t)name, 0) % READABLES_KEPT];
+	char text[DEMANGLE_NAME_MAX], *copy;
+	size_t n;
 	int r;
 
-	if (n && !names)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		readable[i] = lines[i];
-		if (demangle(lines[i].system_name, names[i]))
-			readable[i].function = names[i];
+	if (kept->name != name) {
+		*kept = (struct readable){.name = name};
+		if (demangle(name, text)) {
+			n = strlen(text) + 1;
+			r = arena_alloc(&readables->memory, n, &copy);
+			if (r < 0)
+				return r;
+			if (!r)
+				kept->text = memcpy(copy, text, n);
+		}
 	}
-	r = linecache_add(&s->cache, vaddr, readable, n);
-	free(names);
-	return r;
+	*ret = kept->text ? kept->text : name;
+	return 0;
+}
+
+static int keep_lines(struct dwarfsource *s, struct readables *readables, uint64_t vaddr,
+		      struct symbol_line *lines, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++)
+		r = make_readable(readables, lines[i].system_name, &lines[i].function);
+	return r ? r : linecache_add(&s->cache, vaddr, lines, n);
 }
 
 static int open_package(struct dwarfsource *s)
@@ -258,23 +291,26 @@ static int open_splits(struct dwarfsource *s, const void *bytes, size_t n_bytes,
 static int keep_answer(struct dwarfsource *s, const uint64_t *vaddrs, size_t n, const void *bytes,
 		       size_t n_bytes)
 {
+	struct readables readables = {.items = {{0}}};
 	struct symbol_line lines[SYMBOL_LINES_MAX];
 	struct dwarfwire_reader reader;
 	int r = dwarfwire_reader_init(&reader, bytes, n_bytes);
 
 	if (r)
 		return r;
+	arena_init(&readables.memory, READABLES_BYTES_MAX);
 	for (size_t i = 0; i < n && !r; i++) {
 		size_t n_lines = 0;
 
 		r = dwarfwire_next(&reader, lines, &n_lines);
 		if (!r) {
-			r = keep_lines(s, vaddrs[i], lines, n_lines);
+			r = keep_lines(s, &readables, vaddrs[i], lines, n_lines);
 		} else if (r == DWARFWIRE_NOT_ASKED && i) {
 			s->is_partial = true;
 			r = 0;
 		}
 	}
+	arena_deinit(&readables.memory);
 	dwarfwire_reader_deinit(&reader);
 	return r;
 }
@@ -354,8 +390,7 @@ static int dwarfsource_find(void *opened, uint64_t vaddr, struct symbol_lines *l
 
 	if (!linecache_get(&s->cache, vaddr, &found, &n) || !n)
 		return SOURCE_NONE;
-	for (size_t i = 0; i < n && !r; i++)
-		r = symbol_lines_add(lines, &found[i]);
+	r = symbol_lines_borrow(lines, found, n);
 	if (!r)
 		symbol_lines_rename(lines);
 	return r;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
 #include "symbolize/symbolizer.h"
 
 /* Bytes of the strings in memory, with NULs and pointers. A longer answer is malformed:
@@ -16,7 +17,7 @@ static int outcome_of(int r)
 	return r > 0 ? DWARFWIRE_MALFORMED : r;
 }
 
-static int read_string(struct dwarfwire_reader *reader, const char **ret)
+static int read_string(struct dwarfwire_reader *reader, char **ret)
 {
 	const void *bytes;
 	uint16_t n;
@@ -36,6 +37,7 @@ static int read_string(struct dwarfwire_reader *reader, const char **ret)
 
 static int read_strings(struct dwarfwire_reader *reader)
 {
+	char *string;
 	uint32_t n;
 	int r;
 
@@ -43,8 +45,13 @@ static int read_strings(struct dwarfwire_reader *reader)
 	    n > cursor_left(&reader->left) / sizeof(uint16_t))
 		return DWARFWIRE_MALFORMED;
 	r = arena_array(&reader->memory, n, sizeof(*reader->strings), &reader->strings);
-	for (reader->n_strings = 0; !r && reader->n_strings < n; reader->n_strings++)
-		r = read_string(reader, &reader->strings[reader->n_strings]);
+	for (reader->n_strings = 0; !r && reader->n_strings < n; reader->n_strings++) {
+		r = read_string(reader, &string);
+		if (r)
+			break;
+		utf8_repair(string, strlen(string));
+		reader->strings[reader->n_strings] = string;
+	}
 	if (!r && reader->strings[0][0])
 		r = DWARFWIRE_MALFORMED;
 	return outcome_of(r);
@@ -113,6 +120,11 @@ int dwarfwire_next(struct dwarfwire_reader *reader, struct symbol_line *ret, siz
 
 bool dwarfwire_wanted(struct dwarfwire_reader *reader, struct dwarfwire_wanted *ret)
 {
-	return cursor_u32(&reader->left, &ret->unit) && cursor_u64(&reader->left, &ret->id) &&
-	       read_string(reader, &ret->path) == 0 && (!ret->path[0] || ret->path[0] == '/');
+	char *path;
+
+	if (!cursor_u32(&reader->left, &ret->unit) || !cursor_u64(&reader->left, &ret->id) ||
+	    read_string(reader, &path) != 0 || (path[0] && path[0] != '/'))
+		return false;
+	ret->path = path;
+	return true;
 }

@@ -96,7 +96,7 @@ enum dwarfwire_outcome {
 int dwarfwire_reader_init(struct dwarfwire_reader *reader, const void *bytes, size_t n);
 void dwarfwire_reader_deinit(struct dwarfwire_reader *reader);
 /* The lines of the next address, innermost first, none empty, and in *@ret_n the number;
- * their strings live as long as the reader. @ret has SYMBOL_LINES_MAX items. 0,
+ * their strings, valid UTF-8, live as long as the reader. @ret has SYMBOL_LINES_MAX items. 0,
  * DWARFWIRE_NOT_ASKED, DWARFWIRE_MALFORMED. */
 int dwarfwire_next(struct dwarfwire_reader *reader, struct symbol_line *ret, size_t *ret_n);
 

@@ -60,11 +60,16 @@ size_t linecache_bytes(const struct linecache *cache)
 /* 0, ARENA_FULL, -ENOMEM. */
 static int intern(struct linecache_generation *g, const char *text, const char **ret)
 {
-	size_t n = strlen(text);
-	struct linecache_string *s;
+	const size_t n = strlen(text);
+	struct linecache_string **recent = &g->recent[hash_ends(text, n) % LINECACHE_RECENT];
+	struct linecache_string *s = *recent;
 	bool hash_oom = false;
 	int r;
 
+	if (s && s->hh.keylen == n && memcmp(s->text, text, n) == 0) {
+		*ret = s->text;
+		return 0;
+	}
 	HASH_FIND(hh, g->strings, text, n, s);
 	if (!s) {
 		r = arena_alloc(&g->memory, sizeof(*s) + n + 1, &s);
@@ -75,6 +80,7 @@ static int intern(struct linecache_generation *g, const char *text, const char *
 		if (hash_oom)
 			return -ENOMEM;
 	}
+	*recent = s;
 	*ret = s->text;
 	return 0;
 }

@@ -35,10 +35,14 @@ enum linecache_outcome {
 	LINECACHE_FULL, /* not kept */
 };
 
+/* Strings found last: most lines have the names of the lines before. */
+#define LINECACHE_RECENT 64
+
 struct linecache_generation {
 	struct arena memory;
 	struct linecache_entry *entries;
 	struct linecache_string *strings;
+	struct linecache_string *recent[LINECACHE_RECENT]; /* by hash_ends() */
 };
 
 /* Two generations. A hit in the old one copies the entry into the young one. When the young one is

@@ -376,6 +376,25 @@ int symbol_lines_add(struct symbol_lines *lines, const struct symbol_line *line)
 	return r < 0 ? r : 0;
 }
 
+int symbol_lines_borrow(struct symbol_lines *lines, const struct symbol_line *from, size_t n)
+{
+	struct symbol_line *items;
+	int r = 0;
+
+	if (lines->n) { /* a name for the function of a source before */
+		for (size_t i = 0; i < n && !r; i++)
+			r = symbol_lines_add(lines, &from[i]);
+		return r;
+	}
+	r = arena_array(lines->memory, n, sizeof(*items), &items);
+	if (r)
+		return r < 0 ? r : 0;
+	memcpy(items, from, n * sizeof(*items));
+	lines->items = items;
+	lines->n = lines->cap = n;
+	return 0;
+}
+
 void symbol_lines_rename(struct symbol_lines *lines)
 {
 	lines->rename = lines->n > 0 && lines->n < SYMBOL_LINES_MAX;
@@ -420,8 +439,11 @@ void lookup_free(struct lookup *l)
 	free(l);
 }
 
+/* A file whose addresses take too much work loses its sources: a table may be large. */
 struct file_names *lookup_take_names(struct lookup *l)
 {
+	if (l->is_over)
+		close_sources(l->names);
 	return take_ptr(l->names);
 }
 
@@ -568,7 +590,6 @@ static int keep_answers(struct lookup *l)
 	return r < 0 ? r : 0;
 }
 
-/* A file whose addresses take too much work loses all names: the table may be large. */
 static void find_all(struct lookup *l)
 {
 	struct file_names *names = l->names;
@@ -597,10 +618,8 @@ static void find_all(struct lookup *l)
 	drop_nameless(l);
 	if (!names->work.end && !l->result)
 		l->result = keep_answers(l);
-	if (!names->work.end || names->work.end == WORK_STOPPED)
-		return;
-	l->spent = true;
-	close_sources(names);
+	if (names->work.end && names->work.end != WORK_STOPPED)
+		l->spent = l->is_over = true;
 }
 
 /* Whether the file lacks the symbols of functions that it does not export. */

@@ -71,7 +71,7 @@ int file_names_sources(const struct file_names *names, symbolizer_source_fn fn, 
 
 /* The functions at an address; @n is 0 without a name. Then @start is the function's start, if
  * @has_start. @rename: symbol_lines_rename() was called, and no later source had a name so far.
- * @is_kept: the answer of an earlier lookup; struct file_names owns the strings. @may_change: the
+ * @is_kept: the answer of an earlier lookup. @may_change: the
  * answer of a source is not final (is_final()). */
 struct symbol_lines {
 	struct arena *memory;
@@ -88,10 +88,11 @@ struct symbol_lines {
 /**
  * struct lookup - a batch
  * @names:   owned; lookup_take_names() gives the names back
- * @answers: an entry for each address; the strings, valid UTF-8, live until lookup_free(), or until
- *           @names has another lookup
+ * @answers: an entry for each address; the strings, valid UTF-8, live until lookup_take_names() or
+ *           lookup_free()
  * @stop:    set by another thread: the lookup ends with the answers so far
  * @spent:   the file is over the work budget: no further read for a while
+ * @is_over: so are its addresses
  * @missing: why addresses without an answer have none
  * @cpu_ns:  CPU time
  * @result:  0 or -ENOMEM
@@ -106,6 +107,7 @@ struct lookup {
 	struct symbol_lines *answers;
 	atomic_bool stop;
 	bool spent;
+	bool is_over;
 	enum symbol_missing missing;
 	uint64_t cpu_ns;
 	int result;
@@ -114,6 +116,7 @@ struct lookup {
 /* Takes @names, on a failure too, and copies @vaddrs. 0 or -ENOMEM. */
 int lookup_new(struct file_names *names, const uint64_t *vaddrs, size_t n, struct lookup **ret);
 void lookup_free(struct lookup *lookup);
+/* Ends the answers. */
 struct file_names *lookup_take_names(struct lookup *lookup);
 
 enum lookup_outcome {

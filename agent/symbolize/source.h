@@ -99,6 +99,10 @@ struct symbol_source {
 /* Copies the line's strings. Above a ceiling the line is left out. 0 or -ENOMEM. */
 int symbol_lines_add(struct symbol_lines *lines, const struct symbol_line *line);
 
+/* The answer is the @n functions of @from, whose strings, valid UTF-8, the source keeps until its
+ * next prepare() or free(). Above a ceiling there is no answer. 0 or -ENOMEM. */
+int symbol_lines_borrow(struct symbol_lines *lines, const struct symbol_line *from, size_t n);
+
 /* The outermost function of the answer gets the name of the next source with a name for the
  * address. Symbol tables have the names of clones, and of code without DWARF. */
 void symbol_lines_rename(struct symbol_lines *lines);

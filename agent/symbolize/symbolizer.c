@@ -51,6 +51,8 @@
 /* With so many abandoned reads, only files that were read before are read. Reached:
  * `podprof_symbolized_addresses_total{found="no"}`. */
 #define SYMBOLIZER_BLOCKED_NEW (LOOKUP_BLOCKED_MAX / 2)
+/* Strings found last: most frames have the names of frames before. */
+#define SYMBOLIZER_RECENT      256
 /* Strings are allocated in blocks of this. */
 #define SYMBOLIZER_BLOCK       (64u << 10)
 
@@ -119,6 +121,7 @@ struct symbolizer {
 	bool kernel_hidden;
 	uint64_t kernel_next_ns; /* earliest time of the next read */
 	struct interned *strings;
+	struct interned *recent[SYMBOLIZER_RECENT]; /* by hash_ends() */
 	struct block *blocks;
 	size_t blocks_bytes;
 };
@@ -150,22 +153,30 @@ static void *allocate(struct symbolizer *s, size_t n)
 
 static const char *intern(struct symbolizer *s, const char *string)
 {
-	size_t n = strlen(string);
-	struct interned *in;
+	const size_t n = strlen(string);
+	struct interned **recent = &s->recent[hash_ends(string, n) % SYMBOLIZER_RECENT];
+	struct interned *in = *recent;
 	bool hash_oom = false;
 
+	if (in && in->n == n && memcmp(in->s, string, n) == 0)
+		return in->s;
 	if (n >= SYMBOLIZER_BLOCK / 2)
 		return TOO_MANY_NAMES;
 	HASH_FIND(hh, s->strings, string, n, in);
-	if (in)
+	if (in) {
+		*recent = in;
 		return in->s;
+	}
 	in = allocate(s, sizeof(*in) + n + 1);
 	if (!in)
 		return TOO_MANY_NAMES;
 	in->n = n;
 	memcpy(in->s, string, n + 1);
 	HASH_ADD_KEYPTR(hh, s->strings, in->s, n, in);
-	return hash_oom ? TOO_MANY_NAMES : in->s;
+	if (hash_oom)
+		return TOO_MANY_NAMES;
+	*recent = in;
+	return in->s;
 }
 
 /* The same for foreign bytes. @string is changed. */
@@ -180,6 +191,7 @@ static void release_strings(struct symbolizer *s)
 	struct block *next;
 
 	HASH_CLEAR(hh, s->strings);
+	memset(s->recent, 0, sizeof(s->recent));
 	for (struct block *b = s->blocks; b; b = next) {
 		next = b->next;
 		free(b);

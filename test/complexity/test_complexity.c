@@ -932,6 +932,7 @@ static void put_leb(struct buf *to, uint64_t number)
 #define DWARF_CODE 0x1000u
 
 struct dwarf {
+	struct buf abbrevs; /* empty: dwarf_abbrev */
 	struct buf info;
 	struct buf lines;
 	struct buf ranges;
@@ -990,15 +991,22 @@ static uint64_t run_dwarf(struct dwarf *d, uint64_t vaddr)
 	uint64_t before;
 
 	cursor_init(&sections[DWARFSECTION_INFO], d->info.data, d->info.len);
-	cursor_init(&sections[DWARFSECTION_ABBREV], dwarf_abbrev, sizeof(dwarf_abbrev));
+	if (d->abbrevs.len)
+		cursor_init(&sections[DWARFSECTION_ABBREV], d->abbrevs.data, d->abbrevs.len);
+	else
+		cursor_init(&sections[DWARFSECTION_ABBREV], dwarf_abbrev, sizeof(dwarf_abbrev));
 	cursor_init(&sections[DWARFSECTION_LINE], d->lines.data, d->lines.len);
 	cursor_init(&sections[DWARFSECTION_RANGES], d->ranges.data, d->ranges.len);
 	assert_int_equal(dwarfsections_open_memory(sections, &opened), 0);
 	before = count_now();
 	assert_int_equal(dwarfcode_open_sections(opened, &code), 0);
-	assert_true(dwarfcode_find(code, vaddr, lines) > 0);
+	dwarfcode_renew(code);
+	/* for the second address of a function, all functions inlined there are read */
+	for (size_t i = 0; i < 3; i++)
+		assert_true(dwarfcode_find(code, vaddr, lines) > 0);
 	before = count_now() - before;
 	dwarfcode_free(code);
+	buf_deinit(&d->abbrevs);
 	buf_deinit(&d->info);
 	buf_deinit(&d->lines);
 	buf_deinit(&d->ranges);
@@ -1007,7 +1015,10 @@ static uint64_t run_dwarf(struct dwarf *d, uint64_t vaddr)
 
 static struct dwarf dwarf_new(void)
 {
-	return (struct dwarf){BUF_INIT(64u << 20), BUF_INIT(64u << 20), BUF_INIT(64u << 20)};
+	return (struct dwarf){.abbrevs = BUF_INIT(64u << 20),
+			      .info = BUF_INIT(64u << 20),
+			      .lines = BUF_INIT(64u << 20),
+			      .ranges = BUF_INIT(64u << 20)};
 }
 
 /* In the reverse order. */
@@ -1020,6 +1031,34 @@ static uint64_t dwarf_units(size_t n)
 		begin_unit(&d.info, DWARF_CODE + 16 * i, 16, &at);
 		put_code(&d.info, 2, DWARF_CODE + 16 * i, 16);
 		put_number(&d.info, 0, 1);
+		end_unit(&d.info, at);
+	}
+	return run_dwarf(&d, DWARF_CODE);
+}
+
+/* @n units share a table of @n declarations, of which none is theirs. */
+static uint64_t dwarf_undeclared(size_t n)
+{
+	const uint32_t table = sizeof(dwarf_abbrev);
+	struct dwarf d = dwarf_new();
+	size_t at;
+
+	for (size_t i = 0; i < table; i++)
+		put_number(&d.abbrevs, dwarf_abbrev[i], 1);
+	for (size_t i = 0; i < n; i++) {
+		put_number(&d.abbrevs, 9, 1);
+		put_number(&d.abbrevs, 0x34, 1);
+		put_number(&d.abbrevs, 0, 3);
+	}
+	put_number(&d.abbrevs, 0, 1);
+	begin_unit(&d.info, DWARF_CODE, 16, &at);
+	put_code(&d.info, 2, DWARF_CODE, 16);
+	put_number(&d.info, 0, 1);
+	end_unit(&d.info, at);
+	for (size_t i = 0; i < n; i++) {
+		put_header(&d.info, &at);
+		memcpy(d.info.data + at + 6, &table, sizeof(table));
+		put_number(&d.info, 8, 1);
 		end_unit(&d.info, at);
 	}
 	return run_dwarf(&d, DWARF_CODE);
@@ -1430,6 +1469,7 @@ static uint64_t javascript_ways(size_t n)
 
 static const struct input inputs[] = {
 	{"dwarfcode: units", dwarf_units, 4096},
+	{"dwarfcode: units without their declaration", dwarf_undeclared, 65536},
 	{"dwarfcode: blocks inside of blocks", dwarf_blocks, 4096},
 	{"dwarfcode: inlined functions", dwarf_inlined, 4096},
 	{"dwarfcode: functions inside of functions", dwarf_functions, 4096},
