@@ -93,7 +93,7 @@ struct symbol_lines {
  * @stop:    set by another thread: the lookup ends with the answers so far
  * @spent:   the file is over the work budget: no further read for a while
  * @missing: why addresses without an answer have none
- * @cpu_ns:  CPU time
+ * @cpu_ns:  CPU time; 0 if all answers were kept: then the thread did not work
  * @result:  0 or -ENOMEM
  */
 struct lookup {
