@@ -34,13 +34,15 @@ int atomic_file_write_all(int fd, const void *data, size_t n)
 
 int atomic_file_write(int dir_fd, const char *name, mode_t mode, const void *data, size_t n)
 {
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 	char hidden[NAME_MAX + 1];
 	int fd, r;
 
 	if ((size_t)snprintf(hidden, sizeof(hidden), HIDDEN_PREFIX "%s", name) >= sizeof(hidden))
 		return -ENAMETOOLONG;
-	(void)unlinkat(dir_fd, hidden, 0); /* left by an interrupted write */
-	fd = openat(dir_fd, hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	fd = openat(dir_fd, hidden, flags, mode);
+	if (fd < 0 && errno == EEXIST && !unlinkat(dir_fd, hidden, 0)) /* of an interrupted write */
+		fd = openat(dir_fd, hidden, flags, mode);
 	if (fd < 0)
 		return -errno;
 	r = atomic_file_write_all(fd, data, n);

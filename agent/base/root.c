@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -162,18 +163,37 @@ static int root_read_step(int fd, struct buf *b, size_t *ret)
 	return 0;
 }
 
-int root_read_fd(int fd, struct buf *b)
+/* @short_ends: a read of less than it could have is the last. */
+static int read_all(int fd, bool short_ends, struct buf *b)
 {
 	size_t old_len = b->len, n = 1;
+	bool ended = false;
 	int r = 0;
 
-	while (!r && n > 0)
+	while (!r && !ended) {
+		const size_t room = b->max - b->len;
+
 		r = root_read_step(fd, b, &n);
+		ended = !n || (short_ends && n < room && n < ROOT_READ_STEP);
+	}
 	if (r)
 		b->len = old_len;
 	if (b->data)
 		b->data[b->len] = '\0';
 	return r;
+}
+
+int root_read_fd(int fd, struct buf *b)
+{
+	return read_all(fd, false, b);
+}
+
+int root_read_whole(const struct root *root, const char *path, struct buf *b)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	int r = root_open_file(root, path, &fd);
+
+	return r ? r : read_all(fd, true, b);
 }
 
 int root_read(const struct root *root, const char *path, struct buf *b)

@@ -52,7 +52,10 @@ int root_open_dir_inside(const struct root *root, const char *path, int *ret_fd)
 
 /* Append a whole file to @b; the ceiling of @b is the limit. On failure @b keeps its old length. */
 int root_read(const struct root *root, const char *path, struct buf *b);
-/* The same, from an open descriptor's current position. */
+/* The same for a file of procfs whose text the kernel makes as a whole, such as /proc/PID/stat: a
+ * read of less than it could have is the last. */
+int root_read_whole(const struct root *root, const char *path, struct buf *b);
+/* As root_read(), from an open descriptor's current position. */
 int root_read_fd(int fd, struct buf *b);
 
 /* Append the target of a symbolic link. */

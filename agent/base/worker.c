@@ -334,11 +334,12 @@ static int submit(struct worker *w, struct work *work,
 	if (!full) {
 		push(&w->todo, work);
 		w->n_waiting++;
-		pthread_cond_signal(&w->wake);
 	}
 	pthread_mutex_unlock(&w->lock);
 	if (full)
 		return WORKER_FULL;
+	/* with the lock held, the woken thread would sleep again until the unlock */
+	pthread_cond_signal(&w->wake);
 	if (w->n_pending++ == 0 && w->busy)
 		w->busy(w->listener);
 	return 0;

@@ -61,7 +61,7 @@ bool pid_began_since(const struct pid_id *id, uint64_t wall_ns)
 	return nsec_wall() - (nsec_boot() - pid_ns_of_ticks(id->start_ticks)) >= wall_ns;
 }
 
-/* Translates the outcomes of root_read(). */
+/* Translates the outcomes of root_read_whole(). */
 static int pid_outcome(int r)
 {
 	switch (r) {
@@ -120,7 +120,7 @@ static int pid_read_stat(const struct root *proc, uint64_t pid, struct pid_id *r
 	int r;
 
 	snprintf(path, sizeof(path), "%llu/stat", (unsigned long long)pid);
-	r = root_read(proc, path, &stat);
+	r = root_read_whole(proc, path, &stat);
 	if (r)
 		return pid_outcome(r);
 	r = pid_parse_stat(stat.data ? stat.data : "", stat.len, &id, comm);
@@ -147,6 +147,19 @@ int pid_check(const struct root *proc, const struct pid_id *id)
 	char comm[PID_COMM_MAX];
 
 	return pid_read_comm(proc, id, comm);
+}
+
+/* @inode is older than the check. If another process had it, the number does not come again. */
+int pid_check_inode(const struct root *proc, const struct pid_id *id, uint64_t *inode)
+{
+	const uint64_t now = pid_inode(proc, (pid_t)id->pid);
+	int r;
+
+	if (now && now == *inode)
+		return 0;
+	r = pid_check(proc, id);
+	*inode = r ? 0 : now;
+	return r;
 }
 
 /* A procfs inode refers to the process (struct pid), not to the pid. After the process has ended,
@@ -206,7 +219,7 @@ int pid_read_user(const struct root *proc, const struct pid_id *id, struct pid_u
 	int r;
 
 	snprintf(path, sizeof(path), "%" PRIu64 "/status", id->pid);
-	r = root_read(proc, path, &status);
+	r = root_read_whole(proc, path, &status);
 	if (r)
 		return pid_outcome(r);
 	if (!status_line(&status, "NSpid:", &pids) || !status_line(&status, "Uid:", &uids) ||
@@ -293,7 +306,7 @@ int pid_read_cgroup(const struct root *proc, const struct pid_id *id, struct buf
 	int r;
 
 	snprintf(path, sizeof(path), "%llu/cgroup", (unsigned long long)id->pid);
-	r = root_read(proc, path, b);
+	r = root_read_whole(proc, path, b);
 	if (r)
 		return pid_outcome(r);
 	/* checked after the read: only then the text is certainly this process's */
@@ -320,7 +333,7 @@ int pid_read_parent(const struct root *proc, pid_t pid, pid_t *ret)
 	int r;
 
 	snprintf(path, sizeof(path), "%d/stat", (int)pid);
-	r = root_read(proc, path, &stat);
+	r = root_read_whole(proc, path, &stat);
 	if (r)
 		return pid_outcome(r);
 	/* "PID (any name) STATE PARENT ..." */

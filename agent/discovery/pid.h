@@ -50,6 +50,10 @@ int pid_read(const struct root *proc, pid_t pid, struct pid_id *ret);
 /* 0 if the process of @id still exists; else PID_GONE or another outcome. */
 int pid_check(const struct root *proc, const struct pid_id *id);
 
+/* The same in one system call while /proc/PID has *@inode, that of an earlier check with success;
+ * 0: of none. Sets *@inode. */
+int pid_check_inode(const struct root *proc, const struct pid_id *id, uint64_t *inode);
+
 /* The inode number of /proc/PID; 0 if there is no such process. The same inode means the same
  * process, because procfs makes a new inode for each process. A different inode may still mean the
  * same process. */

@@ -132,11 +132,13 @@ static int write_labels(int folder_fd, const struct labels *labels)
 static int folder_make(const struct store_disk *disk, const char *name, const struct labels *labels,
 		       int *ret_fd)
 {
-	int r;
+	int r = folder_open(&disk->root, name, ret_fd);
 
-	if (mkdirat(disk->root.fd, name, 0750) && errno != EEXIST)
-		return fs_outcome(errno);
-	r = folder_open(&disk->root, name, ret_fd);
+	if (r == -ENOENT) {
+		if (mkdirat(disk->root.fd, name, 0750) && errno != EEXIST)
+			return fs_outcome(errno);
+		r = folder_open(&disk->root, name, ret_fd);
+	}
 	if (r)
 		return fs_outcome(-r);
 	return write_labels(*ret_fd, labels);

@@ -478,9 +478,11 @@ static int via(struct images *t, uint64_t pid, const struct images_way *way,
 {
 	_cleanup_(close_fdp) int path_fd = -1;
 	int r = mapped_find(&t->proc, pid, entry, &path_fd);
+	uint64_t inode = way->inode;
 
 	/* by now another process may have the pid */
-	if (!r && pid == way->via_pid && way->pid.pid && pid_check(&t->proc, &way->pid))
+	if (!r && pid == way->via_pid && way->pid.pid &&
+	    pid_check_inode(&t->proc, &way->pid, &inode))
 		r = MAPPED_GONE;
 	return r ? r : of_found(t, path_fd, way, entry, ret);
 }

@@ -36,6 +36,7 @@ void images_leave_open(struct images *table);
  * @via_pid: number of the directory in /proc: the process, or a living thread of it (struct maps,
  *           via_pid); 0: the process has ended
  * @pid:     identity of the process, checked again after a file was found; {0}: unchecked
+ * @inode:   of its directory in /proc at an earlier check (pid_check_inode()), or 0
  * @parent:  a process with the same mappings: the parent, if it is older than all events; 0: none
  * @likely:  processes that probably have the same root directory, if they live; 0: no process
  * @owner:   the owner of the process, for the share of images (procmap/share.h); 0: no share
@@ -43,6 +44,7 @@ void images_leave_open(struct images *table);
 struct images_way {
 	uint64_t via_pid;
 	struct pid_id pid;
+	uint64_t inode;
 	uint64_t parent;
 	uint64_t likely[IMAGES_LIKELY_MAX];
 	uint64_t owner;

@@ -262,9 +262,9 @@ static int read_via_threads(const struct root *proc, uint64_t pid, struct maps *
 	return 0;
 }
 
-static int check_identity(const struct root *proc, const struct pid_id *id)
+static int check_identity(const struct root *proc, const struct pid_id *id, uint64_t *inode)
 {
-	int r = pid_check(proc, id);
+	int r = pid_check_inode(proc, id, inode);
 
 	if (r <= 0)
 		return r;
@@ -281,7 +281,7 @@ int maps_read(const struct root *proc, const struct pid_id *id, struct maps *ret
 	if (!r && !ret->n)
 		r = read_via_threads(proc, id->pid, ret);
 	if (!r)
-		r = check_identity(proc, id);
+		r = check_identity(proc, id, &ret->inode);
 	ret->cpu_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - begin_cpu_ns;
 	if (r)
 		maps_deinit(ret);

@@ -43,6 +43,8 @@ struct maps_entry {
 /**
  * struct maps - the entries of one process; {0} is empty
  * @only_prot: set before reading: keep only entries with one of these bits; 0 keeps all
+ * @inode:     of the process's directory in /proc, for pid_check_inode(); before reading that of an
+ *             earlier check, or 0
  * @begin_ns:  boot clock, before the read
  * @cpu_ns:    CPU time of the read
  * @via_pid:   the directory in /proc that was read: the process's own, or that of a living thread
@@ -50,6 +52,7 @@ struct maps_entry {
  */
 struct maps {
 	uint32_t only_prot;
+	uint64_t inode;
 	uint64_t begin_ns;
 	uint64_t cpu_ns;
 	uint64_t via_pid;

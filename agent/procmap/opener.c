@@ -252,7 +252,7 @@ static void open_memory(struct open_batch *b, const struct maps *maps)
 
 static void read_list(struct open_batch *b)
 {
-	struct maps maps = {.only_prot = b->list.maps.only_prot};
+	struct maps maps = {.only_prot = b->list.maps.only_prot, .inode = b->list.maps.inode};
 	int r;
 
 	(void)begin(b, 0, b->list.of.pid);

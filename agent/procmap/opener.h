@@ -92,7 +92,7 @@ struct open_request {
  * struct open_list - the mapping list of one process
  * @is_wanted: read it, instead of files
  * @of:        the process
- * @maps:      the result, owned. maps.only_prot is set by the caller
+ * @maps:      the result, owned. maps.only_prot and maps.inode are set by the caller
  * @memory:    @n_memory images of the process's anonymous code, with its perf map; references
  * @outcome:   of maps_read()
  * @done:      the list was read

@@ -452,9 +452,11 @@ static void replace_items(struct address_space_cache *c, struct address_space *s
 static void set_way(struct address_space *s, const struct images_way *way)
 {
 	uint64_t via_pid = way->via_pid ? way->via_pid : s->way.via_pid;
+	uint64_t inode = way->inode ? way->inode : s->way.inode;
 
 	s->way = *way;
 	s->way.via_pid = via_pid;
+	s->way.inode = inode;
 	s->way.pid = s->key.pid;
 	s->way.owner = s->owner->id;
 }

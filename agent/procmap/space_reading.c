@@ -203,7 +203,7 @@ static void take_unsure_list(struct address_space_cache *c, struct address_space
 			     const struct maps *maps)
 {
 	const struct history_record *record = space_record(c, s);
-	struct images_way way = {.via_pid = maps->via_pid};
+	struct images_way way = {.via_pid = maps->via_pid, .inode = maps->inode};
 
 	rest(s, maps->cpu_ns);
 	if (s->n && maps->n <= s->n && is_still_there(s, maps)) {
@@ -296,6 +296,7 @@ static int read_list(struct address_space_cache *c, struct address_space *s, uin
 		space_find_ancestors(c, record, &way);
 	way.likely[ADDRESS_SPACE_ANCESTORS + 1] = s->key.pid.pid;
 	way.via_pid = maps.via_pid;
+	way.inode = maps.inode;
 	rest(s, maps.cpu_ns);
 	return set_list(c, s, &way, &maps);
 }

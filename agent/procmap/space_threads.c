@@ -85,6 +85,8 @@ static bool submit_list(struct address_space_cache *c, struct space_owner *owner
 	batch->list.is_wanted = true;
 	batch->list.of = s->list_of;
 	batch->list.maps.only_prot = MAPS_X;
+	if (pid_id_equal(&s->list_of, &s->way.pid))
+		batch->list.maps.inode = s->way.inode;
 	if (opener_submit(c->lister, batch)) {
 		open_batch_free(batch);
 		return false;
@@ -133,6 +135,7 @@ int space_get_list(struct address_space_cache *c, struct address_space *s, const
 	if (c->lister)
 		return request_list(c, s, id);
 	ret->only_prot = MAPS_X;
+	ret->inode = pid_id_equal(id, &s->way.pid) ? s->way.inode : 0;
 	return maps_read(c->proc, id, ret);
 }
 

@@ -77,6 +77,7 @@ struct file_names {
 	struct elffile *file;	 /* owned; with this budget; NULL: the image has none */
 	struct debugfile debug;	 /* of @file */
 	struct linecache kept;	 /* answers that will not change */
+	enum symbol_missing why; /* an address without a kept name has none */
 	uint64_t perf_map_events[PERF_MAP_EVENT_MAX];
 	uint64_t jitdump_events[JITDUMP_EVENT_MAX];
 	size_t n;
@@ -569,6 +570,29 @@ static bool all_opened(const struct file_names *names)
 	return true;
 }
 
+/* Whether kept answers are those of the sources. */
+static bool is_settled(const struct file_names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (names->items[i].state == SOURCE_OPENED && names->items[i].source->refresh)
+			return false;
+	return all_opened(names);
+}
+
+/* A batch that was answered before needs neither the file nor another thread. */
+static bool answer_kept(struct lookup *l)
+{
+	bool all = is_settled(l->names) && !take_kept(l);
+
+	for (size_t i = 0; i < l->n && all; i++)
+		all = l->answers[i].is_kept;
+	if (all)
+		l->missing = l->names->why;
+	else
+		memset(l->answers, 0, l->n * sizeof(*l->answers));
+	return all;
+}
+
 static int keep_answers(struct lookup *l)
 {
 	int r = 0;
@@ -654,6 +678,8 @@ static void answer(struct lookup *l)
 	if (!l->result)
 		find_all(l);
 	l->missing = why_missing(l);
+	if (l->missing != SYMBOL_OVER_BUDGET)
+		l->names->why = l->missing;
 	l->cpu_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 }
 
@@ -755,6 +781,8 @@ int lookup_run(struct lookup_thread *t, struct lookup *l)
 
 	l->work = (struct work){.run = lookup_work, .done = lookup_done};
 	l->thread = t;
+	if (answer_kept(l))
+		return 0;
 	if (!t) {
 		answer(l);
 		return l->result;

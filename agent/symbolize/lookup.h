@@ -94,7 +94,7 @@ struct symbol_lines {
  * @spent:   the file is over the work budget: no further read for a while
  * @is_over: so are its addresses
  * @missing: why addresses without an answer have none
- * @cpu_ns:  CPU time
+ * @cpu_ns:  CPU time; 0 if all answers were kept: then the thread did not work
  * @result:  0 or -ENOMEM
  */
 struct lookup {

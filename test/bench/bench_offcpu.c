@@ -2,15 +2,16 @@
 /*
  * The cost of off-CPU sampling for a program that only waits: two processes on one CPU pass a byte
  * back and forth, two task switches a round trip. Measures their CPU time for a switch without the
- * programs, with a share so small that no switch is chosen, and with a share of 1 limited by the
- * budget. The cases alternate, so other load affects all of them. Finally as many pairs as CPUs, as
- * the worst case.
+ * programs, with an empty program at the same tracepoint, which is the floor, with a share so small
+ * that no switch is chosen, and with a share of 1 limited by the budget. The cases alternate, so
+ * other load affects all of them. Finally as many pairs as CPUs, as the worst case.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,17 +33,21 @@
 #define CPUS	      64
 #define LONG_ROUND_NS (4 * NSEC_PER_SEC)
 
-enum { WITHOUT, FEW, ALL, COMPARED, TWENTIETH = COMPARED, STORM, KINDS };
+enum { WITHOUT, EMPTY, FEW, ALL, COMPARED, TWENTIETH = COMPARED, STORM, KINDS };
 
 /* Each with its own object, because the object holds the CPUs' random state. */
 static struct kind {
 	const char *name;
 	double share; /* 0: not attached */
+	bool empty;   /* an empty program is */
 	struct oncpu *oc;
 } kinds[KINDS] = {
-	[WITHOUT] = {"without", 0, NULL}, [FEW] = {"few chosen", 1e-4, NULL},
-	[ALL] = {"all wished", 1, NULL},  [TWENTIETH] = {"a twentieth", 0.05, NULL},
-	[STORM] = {"storm", 1, NULL},
+	[WITHOUT] = {.name = "without"},
+	[EMPTY] = {.name = "empty", .empty = true},
+	[FEW] = {.name = "few chosen", .share = 1e-4},
+	[ALL] = {.name = "all wished", .share = 1},
+	[TWENTIETH] = {.name = "a twentieth", .share = 0.05},
+	[STORM] = {.name = "storm", .share = 1},
 };
 
 /* Samples of one process. */
@@ -113,6 +118,23 @@ static uint64_t pair_cpu_ns(const struct pair *p)
 
 /* ---------------------------------------------------------------- a round */
 
+/* Attaches a program that returns at once: 0, or an error. */
+static int attach_empty(int *ret_link)
+{
+	static const char license[] = "Dual BSD/GPL";
+	const struct bpf_insn program[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	_cleanup_(close_fdp) int fd =
+		bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "empty", license, program, 2, NULL);
+
+	if (fd < 0)
+		return -errno;
+	*ret_link = bpf_raw_tracepoint_open("sched_switch", fd);
+	return *ret_link < 0 ? -errno : 0;
+}
+
 static void take(void *ctx, const struct sample *s)
 {
 	struct told *told = ctx;
@@ -160,11 +182,14 @@ static int run_round(const struct kind *kind, const struct pair *p, uint64_t ns,
 {
 	struct bpfobj_cost before = {0}, after = {0};
 	struct bpfobj_why why = {""};
+	_cleanup_(close_fdp) int empty = -1;
 	struct offcpu *off = NULL;
 	uint64_t stacks;
 	int r = 0;
 
 	*ret = (struct seen){.told.pid = p->child};
+	if (kind->empty)
+		r = attach_empty(&empty);
 	if (kind->share > 0)
 		r = offcpu_new(oncpu_object(kind->oc), kind->share, OFFCPU_STACKS_MAX, &why, &off);
 	if (r < 0) {
@@ -227,7 +252,7 @@ static int show_cost(const struct pair *p)
 	_cleanup_(close_fdp) int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	int r = stats < 0 ? -errno : 0;
 
-	for (size_t k = 1; !r && k < COMPARED; k++) {
+	for (size_t k = FEW; !r && k < COMPARED; k++) {
 		struct seen seen;
 		double seconds;
 

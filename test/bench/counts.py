@@ -11,7 +11,6 @@ on a busy machine, so two versions can be compared anywhere. Times are shown onl
 Instructions in user mode are counted by valgrind, system calls by strace. BPF instructions are those
 that the kernel's verifier follows and the bytes of machine code. Lines come from bench_lines. Root.
 """
-import argparse
 import contextlib
 import glob
 import json
@@ -25,6 +24,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import benchoptions  # noqa: E402
 import idle  # noqa: E402
 import workloads  # noqa: E402
 
@@ -170,9 +170,7 @@ def run(options):
             before = json.load(f)
     if not options.quiet:
         table(before, figures)
-    os.makedirs(os.path.dirname(os.path.abspath(options.json)), exist_ok=True)
-    with open(options.json, "w") as f:
-        json.dump(figures, f, indent=1)
+    benchoptions.write_json(options.json, figures)
     return 0
 
 
@@ -230,22 +228,21 @@ def compare(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benchoptions.Parser(__doc__)
     sub = parser.add_subparsers(required=True)
     p = sub.add_parser("run")
     p.add_argument("--build", default=os.path.join(HERE, "../../build"), help="of the version (build)")
     p.add_argument("--json", required=True, help="file for the figures")
     p.add_argument("--before", help="file with earlier figures, for ratios")
     p.add_argument("--quiet", action="store_true", help="no table")
-    p.add_argument("--listen", default="127.0.0.1:17271", help="of the agent")
-    p.add_argument("--seconds", type=int, default=5, help="until the agent is looked at (5)")
+    p.option("listen", "127.0.0.1:17271")
+    p.option("seconds", 5, "until the agent is looked at")
     p.set_defaults(do=run)
     p = sub.add_parser("compare")
     p.add_argument("base")
     p.add_argument("new")
     p.set_defaults(do=compare)
-    options = parser.parse_args()
+    options = parser.parsed()
     return options.do(options)
 
 

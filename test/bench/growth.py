@@ -8,15 +8,13 @@ of its own (idle.py), for each size another one.
 Twice the rate has the same samples and maps as twice the CPUs. docs/cost.md has the model. Root,
 strace, unshare; some minutes.
 """
-import argparse
 import contextlib
-import json
 import os
-import signal
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import benchoptions  # noqa: E402
 import idle  # noqa: E402
 import workloads  # noqa: E402
 
@@ -123,26 +121,22 @@ def show(kind, rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=10, help="length of each of two spans (10)")
-    parser.add_argument("--warm-up", type=int, default=15, help="before the first of them (15)")
-    parser.add_argument("--window", default="10s", help="of the agent (10s)")
-    parser.add_argument("--only", default=",".join(SIZES), help="what grows")
-    parser.add_argument("--podprof", default=workloads.PODPROF, help="binary")
-    parser.add_argument("--listen", default="127.0.0.1:17272", help="of the agent")
-    parser.add_argument("--json", help="file for the figures")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    parser = benchoptions.Parser(__doc__)
+    parser.option("seconds", 10, "length of each of two spans")
+    parser.option("warm-up", 15, "before the first of them")
+    parser.option("window", "10s")
+    parser.option("only", ",".join(SIZES), "what grows")
+    parser.option("podprof", workloads.PODPROF)
+    parser.option("listen", "127.0.0.1:17272")
+    parser.option("json")
+    options = parser.parsed()
     print(f"{os.cpu_count()} CPUs, {os.uname().release}, load {os.getloadavg()[0]:.1f}")
     found = {}
     for kind in options.only.split(","):
         with tempfile.TemporaryDirectory(prefix="podprof-growth-") as to:
             found[kind] = [(n, measure(kind, n, to, options)) for n in SIZES[kind]]
         show(kind, found[kind])
-    if options.json:
-        with open(options.json, "w") as f:
-            json.dump(found, f, indent=1)
+    benchoptions.write_json(options.json, found)
 
 
 if __name__ == "__main__":

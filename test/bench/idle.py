@@ -11,10 +11,8 @@ A thread wakes as often as it went to sleep (voluntary_ctxt_switches). System ca
 strace in a second span, since strace slows the agent down. The agent has its default settings but
 for the port and the store. Root, strace, unshare; some minutes.
 """
-import argparse
 import collections
 import contextlib
-import json
 import os
 import re
 import signal
@@ -24,6 +22,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import benchoptions  # noqa: E402
 import workloads  # noqa: E402
 
 
@@ -153,17 +152,15 @@ class Inside(workloads.Workload):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=60, help="length of each of two spans (60)")
-    parser.add_argument("--warm-up", type=int, default=30, help="before the first of them (30)")
-    parser.add_argument("--window", default="10s", help="of the agent (10s)")
-    parser.add_argument("--only", default="idle,W3", help="workloads")
-    parser.add_argument("--podprof", default=workloads.PODPROF, help="binary")
-    parser.add_argument("--listen", default="127.0.0.1:17269", help="of the agent")
-    parser.add_argument("--json", help="file for the figures")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    parser = benchoptions.Parser(__doc__)
+    parser.option("seconds", 60, "length of each of two spans")
+    parser.option("warm-up", 30, "before the first of them")
+    parser.option("window", "10s")
+    parser.option("only", "idle,W3", "workloads")
+    parser.option("podprof", workloads.PODPROF)
+    parser.option("listen", "127.0.0.1:17269")
+    parser.option("json")
+    options = parser.parsed()
     print(f"{os.cpu_count()} CPUs, {os.uname().release}, load {os.getloadavg()[0]:.1f}")
     rows = []
     with tempfile.TemporaryDirectory(prefix="podprof-idle-") as to:
@@ -180,9 +177,7 @@ def main():
                 if load:
                     load.stop()
                 space.stop()
-    if options.json:
-        with open(options.json, "w") as f:
-            json.dump(rows, f, indent=1)
+    benchoptions.write_json(options.json, rows)
 
 
 if __name__ == "__main__":

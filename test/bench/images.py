@@ -11,7 +11,6 @@ program names all addresses of a kind in one process (addr2line in one process f
 program and its children, memory the peak of the largest process. Named are the addresses with a function. --only leaves out other programs.
 --other adds a program that reads lines "FILE ADDRESS..." and writes in the form of addr2line -a -i -f.
 """
-import argparse
 import collections
 import os
 import random
@@ -21,6 +20,7 @@ import struct
 import sys
 import tempfile
 
+import benchoptions
 import symbolizers
 
 BUILD = os.environ.get("BUILD", "build")
@@ -143,7 +143,7 @@ def measure(args, kind, files, rng):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benchoptions.Parser(__doc__)
     parser.add_argument("-n", type=int, default=1000)
     parser.add_argument("--images", type=int, default=500)
     parser.add_argument("--copies", action="store_true")
@@ -151,7 +151,7 @@ def main():
     parser.add_argument("--only", action="append", metavar="NAME")
     parser.add_argument("--other", action="append", default=[], metavar="NAME=COMMAND")
     parser.add_argument("folders", nargs="+")
-    args = parser.parse_args()
+    args = parser.parsed()
     rng = random.Random(1)
     print("| source | files | program | CPU s | MiB | named, % | functions an address |")
     print("|---|---|---|---|---|---|---|")

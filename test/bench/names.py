@@ -10,7 +10,6 @@ Of the kernel under network load only the kernel's frames count. PostgreSQL need
 postgresql, Rust a rustc; musl comes out of Debian's package. At the end: what `go tool pprof -list`
 shows of the C++ program. Root; two minutes.
 """
-import argparse
 import collections
 import glob
 import os
@@ -21,6 +20,7 @@ import sys
 import tempfile
 
 import overhead
+import benchoptions
 import workloads
 
 SOURCES = os.path.join(workloads.HERE, "workloads")
@@ -181,9 +181,9 @@ def measure(names):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=5, help="of each profile (5)")
-    options = parser.parse_args()
+    parser = benchoptions.Parser(__doc__)
+    parser.option("seconds", 5, "of each profile")
+    options = parser.parsed()
     with tempfile.TemporaryDirectory(prefix="podprof-names-") as to:
         os.chmod(to, 0o711)
         listing = measure(Names(to, options.seconds))

@@ -20,7 +20,6 @@ are in host directories of most version 1 hierarchies.
 
 PODPROF is another program to test.
 """
-import argparse
 import glob
 import os
 import random
@@ -31,6 +30,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "hostile"))
+import benchoptions  # noqa: E402
 import hostile  # noqa: E402
 
 
@@ -104,12 +104,12 @@ def report(node, containers, grown, busy):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benchoptions.Parser(__doc__)
     parser.add_argument("-n", "--containers", type=int, default=40)
-    parser.add_argument("--cpu-s", type=float, default=0.7, help="of each container (0.7)")
-    parser.add_argument("--spinners", type=int, default=0, help="busy processes beside them (none)")
+    parser.option("cpu-s", 0.7, "of each container")
+    parser.option("spinners", 0, "busy processes beside them")
     parser.add_argument("--all-trees", action="store_true", help="the containers are in each hierarchy")
-    options = parser.parse_args()
+    options = parser.parsed()
     work = tempfile.mkdtemp(prefix="podprof-newcomers-")
     node = hostile.Node(work, Options, options.all_trees)
     try:

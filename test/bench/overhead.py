@@ -18,10 +18,8 @@ other users disturb it less, but it lacks the CPU time of the agent's own thread
 A goal is met if the whole interval is below it, missed if the whole interval is above it, else open:
 take more rounds, longer spans, or a quieter machine. Root; some minutes.
 """
-import argparse
 import contextlib
 import glob
-import json
 import math
 import os
 import pwd
@@ -34,6 +32,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import benchoptions  # noqa: E402
 import workloads  # noqa: E402
 
 # Of each measure: the largest loss that podprof may cause, in per cent.
@@ -234,20 +233,18 @@ def show(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=10, help="each without and with an agent (10)")
-    parser.add_argument("--seconds", type=float, default=10, help="of each program in each half (10)")
-    parser.add_argument("--warm-up", type=float, default=3, help="of each program, not counted (3)")
-    parser.add_argument("--rate", type=int, default=97, help="samples a second and CPU (97)")
-    parser.add_argument("--off-cpu", type=float, default=0.01, help="share of task switches (0.01)")
-    parser.add_argument("--only", default="cpu,pingpong,pgbench", help="programs")
-    parser.add_argument("--json", help="file for the figures")
-    options = parser.parse_args()
+    parser = benchoptions.Parser(__doc__)
+    parser.option("rounds", 10, "each without and with an agent")
+    parser.option("seconds", 10.0, "of each program in each half")
+    parser.option("warm-up", 3.0, "of each program, not counted")
+    parser.option("rate", 97)
+    parser.option("off-cpu", 0.01, "share of task switches")
+    parser.option("only", "cpu,pingpong,pgbench", "programs")
+    parser.option("json")
+    options = parser.parsed()
     names = options.only.split(",")
     if options.rounds < 1 or not set(names) <= {"cpu", "pingpong", "pgbench"}:
         parser.error("a round at least, and programs of the three")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     print(f"{workloads.CPUS} CPUs, {os.uname().release}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}, "
           f"load {os.getloadavg()[0]:.1f}, {options.rate} Hz, off-CPU {options.off_cpu}, "
           f"{options.rounds} rounds of {options.seconds:g} s", flush=True)
@@ -263,9 +260,7 @@ def main():
                 for name, alone in rounds[-1][0].items() if name in rounds[-1][1]), flush=True)
     rows = summary(rounds)
     show(rows)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as f:
-            json.dump({"rate": options.rate, "off_cpu": options.off_cpu, "rows": rows}, f, indent=1)
+    benchoptions.write_json(options.json, {"rate": options.rate, "off_cpu": options.off_cpu, "rows": rows})
 
 
 if __name__ == "__main__":

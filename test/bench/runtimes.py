@@ -22,14 +22,12 @@ set of rules reads both:
 
 Root. Needs pip, npm, mvn and wrk. The servers' libraries are downloaded once.
 """
-import argparse
 import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -38,6 +36,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import benchoptions  # noqa: E402
 import workloads  # noqa: E402
 
 SOURCES = os.path.join(workloads.HERE, "servers")
@@ -384,21 +383,20 @@ def measure(server, profilers, to, options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=40, help="length of each turn (40)")
-    parser.add_argument("--rounds", type=int, default=2, help="turns of each profiler and server (2)")
-    parser.add_argument("--warm-up", type=int, default=15, help="from a profiler's first samples (15)")
-    parser.add_argument("--server-warm-up", type=int, default=20, help="from a server's first answer (20)")
-    parser.add_argument("--rate", type=int, default=97, help="samples a second and CPU (97)")
-    parser.add_argument("--only", default="python,java,java-fp,node", help="servers")
+    parser = benchoptions.Parser(__doc__)
+    parser.option("seconds", 40, "length of each turn")
+    parser.option("rounds", 2, "turns of each profiler and server")
+    parser.option("warm-up", 15, "from a profiler's first samples")
+    parser.option("server-warm-up", 20, "from a server's first answer")
+    parser.option("rate", 97)
+    parser.option("only", "python,java,java-fp,node", "servers")
     parser.add_argument("--python", default=shutil.which("python3"), help="interpreter of the servers")
     parser.add_argument("--java", default=shutil.which("java"))
     parser.add_argument("--node", default=shutil.which("node"))
-    parser.add_argument("--json", help="file for the figures")
+    parser.option("json")
     parser.add_argument("--keep", metavar="DIR", help="leave the profilers' logs and requests here")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    options = parser.parsed()
     profilers = {"podprof": podprof_command(), **workloads.commands_of(options.peer)}
     at = prepare(options.python)
     made = servers(options, at)
@@ -413,9 +411,7 @@ def main():
                     print("| " + " | ".join(row) + " |\n|" + "---|" * len(row))
                 print("| " + " | ".join(map(str, row.values())) + " |", flush=True)
                 rows.append(row)
-    if options.json:
-        with open(options.json, "w") as f:
-            json.dump(rows, f, indent=1)
+    benchoptions.write_json(options.json, rows)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ of them busy all the time, and judges their stacks from the second profile on.
 Several binaries (--also NAME=PATH) run at the same time, each in a cgroup of its own, so that their
 figures compare. Root, Linux with the cpu controller, gcc's cc1plus; a minute.
 """
-import argparse
 import collections
 import contextlib
 import glob
@@ -32,6 +31,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import benchoptions  # noqa: E402
 import workloads  # noqa: E402
 
 CPUS = os.cpu_count()
@@ -459,23 +459,21 @@ def measure(options, binaries, to):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=60, help="length of each measurement (60)")
-    parser.add_argument("--window", type=int, default=10, help="the agent's window, seconds (10)")
-    parser.add_argument("--rate", type=int, default=97, help="samples a second and CPU (97)")
-    parser.add_argument("--spinners", type=int, default=150, help="runnable processes (150)")
-    parser.add_argument("--compilers", type=int, default=2, help="compilers (2)")
+    parser = benchoptions.Parser(__doc__)
+    parser.option("seconds", 60, "length of each measurement")
+    parser.option("window", 10, "the agent's window, seconds")
+    parser.option("rate", 97)
+    parser.option("spinners", 150, "runnable processes")
+    parser.option("compilers", 2, "compilers")
     parser.add_argument("--programs", type=lambda text: text.split(","), default=[], help=",".join(PROGRAMS))
-    parser.add_argument("--request", type=int, default=20,
-                        help="CPU request of the agent, in thousandths of a CPU; 0: equal weights (20)")
+    parser.option("request", 20, "CPU request of the agent, in thousandths of a CPU; 0: equal weights")
     parser.add_argument("--quota", action="store_true",
                         help="limit the agent to the request, and let it run before others: the other "
                         "users of the machine change less")
-    parser.add_argument("--what", default="agent", help="agent, record")
+    parser.option("what", "agent", "agent, record")
     parser.add_argument("--also", action="append", default=[], metavar="NAME=PATH", help="another podprof")
     parser.add_argument("--keep", help="keep the profiles in this directory")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    options = parser.parsed()
     binaries = {"podprof": os.path.abspath(workloads.PODPROF)}
     binaries.update(b.split("=", 1) for b in options.also)
     print(f"{CPUS} CPUs, {os.uname().release}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}, load "

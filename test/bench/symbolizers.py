@@ -11,7 +11,6 @@ compilers' clones do not count, nor does the form of a name that nobody knows. A
 the different ones: addr2line takes them for the function before. --show prints the first N different answers. --other adds a program with the options and the output of
 addr2line.
 """
-import argparse
 import json
 import os
 import random
@@ -20,6 +19,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import benchoptions
 
 PODPROF = os.environ.get("PODPROF", "build/podprof")
 # Addresses on one command line.
@@ -117,12 +118,12 @@ def by_others(command, path, addresses):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = benchoptions.Parser(__doc__)
     parser.add_argument("-n", type=int, default=10000)
     parser.add_argument("--show", type=int, default=0)
     parser.add_argument("--other", action="append", default=[], metavar="NAME=COMMAND")
     parser.add_argument("files", nargs="+")
-    args = parser.parse_args()
+    args = parser.parsed()
     if args.n > BATCH:
         sys.exit(f"-n: {BATCH} at most")
     others = [("addr2line", ["addr2line"]), ("llvm-symbolizer", ["llvm-symbolizer", "--output-style=GNU"])]

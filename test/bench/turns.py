@@ -8,7 +8,6 @@ Each provocation has an agent of its own, build/podprof, on a node that the prov
 each: the CPU time of the agent's main thread until it answers, the turns of more than 20 ms (by the clock: on a busy
 machine a turn is longer than its work), and the callbacks with the longest calls in CPU time of the thread.
 """
-import argparse
 import contextlib
 import gzip
 import http.server
@@ -27,6 +26,8 @@ import time
 import urllib.error
 import urllib.request
 import uuid
+
+import benchoptions
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 FLOOD = os.path.join(TOP, "test", "hostile", "flood.py")
@@ -457,12 +458,11 @@ def provoke(name, args):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = benchoptions.Parser(__doc__)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--callbacks", type=int, default=4)
     parser.add_argument("name", nargs="*", choices=[[], *PROVOCATIONS])
-    args = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # removes the cgroups
+    args = parser.parsed()
     print(f"{'':26}{'start':>7}{'> 20 ms':>8}{'end':>9}  longest callbacks\n"
           f"{'':26}{'cpu ms':>7}{'turns':>8}{'ms':>9}  cpu ms")
     for name in args.name or PROVOCATIONS:

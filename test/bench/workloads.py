@@ -15,7 +15,6 @@ nothing of them: CPU, memory, and what BPF takes (all of that as the kernel tell
 
 CPU is in per cent of the whole node. Root; some minutes.
 """
-import argparse
 import contextlib
 import glob
 import gzip
@@ -29,6 +28,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import benchoptions
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PODPROF = os.path.join(HERE, "../../build/podprof")
@@ -421,17 +422,14 @@ def conditions(rate):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=30, help="length of each measurement (30)")
-    parser.add_argument("--warm-up", type=int, default=15,
-                        help="from its first samples to its measurement: tables are made (15)")
-    parser.add_argument("--rate", type=int, default=97, help="samples a second and CPU (97)")
-    parser.add_argument("--only", default="W1,W2,W3,W4", help="workloads")
-    parser.add_argument("--json", help="file for the figures")
+    parser = benchoptions.Parser(__doc__)
+    parser.option("seconds", 30, "length of each measurement")
+    parser.option("warm-up", 15, "from its first samples to its measurement: tables are made")
+    parser.option("rate", 97)
+    parser.option("only", "W1,W2,W3,W4", "workloads")
+    parser.option("json")
     parser.add_argument("--profiler", action="append", default=[], metavar="NAME=COMMAND")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    options = parser.parsed()
     profilers = {"podprof": agent_command(), **commands_of(options.profiler)}
     print(f"{conditions(options.rate)}, {options.seconds} s each")
     print("| " + " | ".join(Row.COLUMNS) + " |\n|" + "---|" * len(Row.COLUMNS))
@@ -439,9 +437,7 @@ def main():
         made = workloads(to)
         rows = [row for name in options.only.split(",")
                 for row in measure_all(made[name](), profilers, to, options)]
-    if options.json:
-        with open(options.json, "w") as f:
-            json.dump(rows, f, indent=1)
+    benchoptions.write_json(options.json, rows)
 
 
 if __name__ == "__main__":

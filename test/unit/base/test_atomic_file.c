@@ -28,6 +28,7 @@ static void test_write(void **state)
 
 	tree_init(&tree);
 	assert_int_equal(atomic_file_write(tree.fd, "a", 0600, "one", 3), 0);
+	tree_write(tree.fd, ".new-a", "left by an interrupted write");
 	assert_int_equal(atomic_file_write(tree.fd, "a", 0600, "two!", 4), 0);
 	read_back(tree.fd, "a", text, sizeof(text));
 	assert_string_equal(text, "two!");

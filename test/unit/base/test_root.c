@@ -122,6 +122,9 @@ static void test_read(void **state)
 		assert_int_equal(b.len, row->n);
 		if (b.data)
 			assert_int_equal(strlen(b.data), row->n);
+		buf_reset(&b);
+		assert_int_equal(root_read_whole(&f->root, row->name, &b), row->r);
+		assert_int_equal(b.len, row->n);
 	}
 }
 

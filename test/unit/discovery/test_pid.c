@@ -13,6 +13,7 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "discovery/pid.h"
+#include "support/tree.h"
 
 /* Fields 3 to 21, then starttime and one more. */
 #define TAIL(start) " S 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 " start " 99\n"
@@ -209,6 +210,30 @@ static void test_inodes(void **state)
 	assert_true(same.n > 1);
 }
 
+/* While the directory is the same, stat is not read. */
+static void test_check_by_inode(void **state)
+{
+	_cleanup_(tree_deinit) struct tree tree;
+	const struct pid_id id = {.pid = 7, .start_ticks = 4711};
+	struct root proc;
+	uint64_t inode = 0;
+
+	(void)state;
+	tree_init(&tree);
+	proc = (struct root){.fd = tree.fd};
+	assert_int_equal(pid_check_inode(&proc, &id, &inode), PID_GONE);
+	assert_int_equal(inode, 0);
+	assert_int_equal(mkdirat(tree.fd, "7", 0700), 0);
+	tree_write(tree.fd, "7/stat", "7 (sh)" TAIL("4711"));
+	assert_int_equal(pid_check_inode(&proc, &id, &inode), 0);
+	assert_true(inode == pid_inode(&proc, 7));
+	tree_write(tree.fd, "7/stat", "7 (sh)" TAIL("4712"));
+	assert_int_equal(pid_check_inode(&proc, &id, &inode), 0);
+	inode++;
+	assert_int_equal(pid_check_inode(&proc, &id, &inode), PID_GONE);
+	assert_int_equal(inode, 0);
+}
+
 static void test_for_each(void **state)
 {
 	size_t until_self = 0, all = 0;
@@ -261,6 +286,7 @@ int main(void)
 		cmocka_unit_test(test_false_proc),
 		cmocka_unit_test(test_for_each),
 		cmocka_unit_test(test_inodes),
+		cmocka_unit_test(test_check_by_inode),
 		cmocka_unit_test(test_threads),
 	};
 

@@ -944,6 +944,59 @@ static void test_kept(void **state)
 	}
 }
 
+/* The file's names after a lookup of @n addresses on @thread. Sets *@ret_worked if the thread
+ * worked.
+ */
+static struct file_names *look_up(struct lookup_thread *thread, struct file_names *names,
+				  const uint64_t *vaddrs, size_t n, bool *ret_worked)
+{
+	struct lookup *lookup;
+
+	assert_int_equal(lookup_new(names, vaddrs, n, &lookup), 0);
+	assert_int_equal(lookup_run(thread, lookup), 0);
+	assert_int_equal(lookup->answers[0].n, 1);
+	assert_string_equal(lookup->answers[0].items[0].function, "even");
+	assert_int_equal(lookup->answers[n - 1].n, vaddrs[n - 1] < 100);
+	assert_int_equal(lookup->missing, SYMBOL_NO_SYMBOL);
+	*ret_worked = lookup->cpu_ns > 0;
+	names = lookup_take_names(lookup);
+	lookup_free(lookup);
+	return names;
+}
+
+/* The thread has no work if all answers are kept. */
+static void test_kept_at_once(void **state)
+{
+	static const struct symbol_source settled = {COUNTED},
+					  restless = {COUNTED, .refresh = nothing_new};
+	static const uint64_t vaddrs[] = {2, 4, 100};
+	struct image *image = fixture_image("plain-pie");
+	struct lookup_thread *thread;
+
+	(void)state;
+	assert_int_equal(lookup_thread_new(0, &thread), 0);
+	for (int may_change = 0; may_change < 2; may_change++) {
+		const struct symbol_source *const sources[] = {may_change ? &restless : &settled};
+		const struct file_names_opts opts = {.sources = sources, .n_sources = 1};
+		struct file_names *names;
+		bool worked;
+
+		silent = (struct silent){0};
+		assert_int_equal(file_names_new(image, &opts, &names), 0);
+		names = look_up(thread, names, vaddrs, 2, &worked);
+		assert_true(worked);
+		names = look_up(thread, names, vaddrs, 2, &worked);
+		assert_int_equal(worked, may_change);
+		names = look_up(thread, names, vaddrs, 3, &worked); /* one is new */
+		assert_true(worked);
+		names = look_up(thread, names, vaddrs, 3, &worked);
+		assert_int_equal(worked, may_change);
+		file_names_free(names);
+	}
+	lookup_thread_free(thread);
+	image_unref(image);
+}
+
 static void *stop(void *s)
 {
 	while (sem_wait(&greedy.opening) && errno == EINTR)
@@ -972,7 +1025,7 @@ static void test_stop(void **state)
 	image_unref(other);
 }
 
-/* A report has so much time for names. */
+/* A report has so much time for names. Names that are kept take none. */
 static void test_report_time(void **state)
 {
 	const struct fixture *f = *state;
@@ -985,10 +1038,10 @@ static void test_report_time(void **state)
 	uint64_t vaddr = elffile_entry(file);
 
 	assert_int_equal(symbolizer_new(&opts, &s), 0);
-	for (int i = 0; i < 2; i++) {
-		sym = find_with(s, image, vaddr);
+	for (uint64_t i = 0; i < 2; i++) {
+		sym = find_with(s, image, vaddr + i);
 		assert_true(sym.found);
-		sym = find_with(s, image, vaddr);
+		sym = find_with(s, image, vaddr + i);
 		assert_false(sym.found);
 		symbolizer_release(s);
 	}
@@ -1007,7 +1060,7 @@ int main(void)
 		TEST(test_out_of_memory), TEST(test_blocked),	    TEST(test_later),
 		TEST(test_batches),	  TEST(test_too_much_work), TEST(test_stop),
 		TEST(test_report_time),	  TEST(test_jitdump),	    TEST(test_kept),
-		TEST(test_without_size),  TEST(test_kernel_clones),
+		TEST(test_without_size),  TEST(test_kernel_clones), TEST(test_kept_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
