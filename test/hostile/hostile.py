@@ -394,6 +394,14 @@ def cut(node):
     return [program("attack", "cut", path)]
 
 
+def stack_of(kind):
+    def commands(node):
+        path = os.path.join(node.folder(), "file")
+        subprocess.run(program("worstfile", kind, path), check=True)
+        return [program("attack", "stack", path)]
+    return commands
+
+
 def images(node):
     return [program("attack", "images", node.folder(), 4090) for _ in range(3)]
 
@@ -475,6 +483,7 @@ ATTACKS = [
     Attack("ELF: 8 KiB with a segment of 8 TiB", worst_files("sparse"), "ELF files"),
     Attack("ELF: unwind tables of 8 TiB", worst_files("endless"), "ELF files"),
     Attack("ELF: 400,000 nested functions", worst_files("nested"), "ELF files"),
+    Attack("ELF: 160,000 functions inside each other", stack_of("growing"), "ELF files"),
     Attack("ELF: lying headers, then cut off", cut, "ELF files"),
     Attack("Go: 300,000 functions over each other", worst_files("go"), "Go programs"),
     Attack("Go: an endless list of heap records", lambda node: [program("goring")], "Go programs"),
