@@ -9,7 +9,8 @@
  *	fork N          N processes with children that live for a moment
  *	threads N       N threads that sleep, and others that end at once
  *	spin N          N processes that run
- *	wait            runs after a line on standard input, out of locked memory
+ *	wait            runs after a line on standard input, out of locked memory, also code that no
+ *	                file has, like that of a language runtime
  *	run FILE...     code in these ELF files (worstfile.c); their paths then lead to FIFOs
  *	stack FILE      code in this file, below a stack of addresses in it, again and again others
  *	cut FILE        code in this file, which is then truncated below the headers
@@ -211,14 +212,19 @@ static void spinners(long n)
 
 static void run_locked(void)
 {
-	char line[2];
+	char line[2], *code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	if (code == MAP_FAILED)
+		die("mmap");
+	memcpy(code, (const void *)spin, CODE);
 	if (mlockall(MCL_CURRENT) < 0)
 		die("mlockall");
 	ready();
 	if (read(STDIN_FILENO, line, sizeof(line)) <= 0)
 		exit(1);
-	run(spin);
+	for (;;)
+		sink += spin(1000000) + ((code_fn *)(void *)code)(1000000);
 }
 
 /* The place of the first executable segment in the file, and its size. */

@@ -476,6 +476,7 @@ ATTACKS = [
     Attack("open without an answer", silent("open"), "silent file systems", check_silent),
     Attack("getattr without an answer", silent("getattr"), "silent file systems", check_silent),
     Attack("read without an answer", silent("read"), "silent file systems"),
+    Attack("lookup in its root without an answer", silent("lookup"), "silent file systems"),
     Attack("flush without an answer", silent("flush"), "silent file systems"),
     Attack("ELF: 699,000 symbols, one name of 16 MiB", worst_files("name"), "ELF files"),
     Attack("ELF: 1,048,576 labels in one function", worst_files("labels"), "ELF files"),
