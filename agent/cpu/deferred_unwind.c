@@ -3,8 +3,8 @@
  * A stack dump goes from the ring into a list. After the sideband records of all earlier events,
  * the agent finds the address space (for an ended process: the last) and walks the dump. At an
  * image with an unfinished table, the dump stays in the list. The walk repeats when the table is
- * ready, and not before, and may reach the next missing table. A walk takes some microseconds, so
- * no state is kept.
+ * ready, or once with early rules, and may reach the next missing table. A walk takes some
+ * microseconds, so no state of it is kept.
  *
  * The dump of an off-CPU wait (STACK_DUMP_OFFCPU) takes the same path. The result is words of
  * frames, kept by the dump's id until the end of the wait. If the wait ends first, the time waits
@@ -55,21 +55,25 @@ static const char *const outcome_names[DEFERRED_OUTCOME_MAX] = {
 /* Bytes of dumps that leave together when there is no room. Reached: -. */
 #define DEFERRED_UNWIND_SPARE (DEFERRED_UNWIND_BYTES_MAX / 16)
 
+/* The longest time between two walks of a stack that waits for files: the announcement of their
+ * opening is for a process, and another process's may be the reason. */
+#define DEFERRED_UNWIND_FILES_NS (5 * NSEC_PER_SEC)
+
 struct deferred_stack {
 	TAILQ_ENTRY(deferred_stack) in_list;
 	struct share_holder *holder; /* of bytes, by process */
 	uint64_t since_ns;	     /* monotonic */
+	uint64_t walked_ns;	     /* monotonic; 0: not yet */
 	uint64_t time_ns;	     /* of the sample, boot clock */
 	uint64_t pid;
-	uint16_t waits; /* waits for this executable's table; 0: not walked yet, or waits for files
-			 */
-	bool opens;	/* waits for files of the process */
-	bool opened;	/* some files are open */
-	uint64_t id;	/* of a wait; 0: of no wait */
-	uint64_t count; /* of an ended wait; else 0 */
-	uint64_t total_ns; /* the same */
-	size_t size;
-	uint64_t record[];
+	struct unwind_publisher_wait wait; /* of no executable: not walked yet, or waits for files
+					    */
+	bool opens;			   /* waits for files of the process */
+	bool opened;			   /* some files are open */
+	uint64_t id;			   /* of a wait; 0: of no wait */
+	uint64_t count;			   /* of an ended wait; else 0 */
+	uint64_t total_ns;		   /* the same */
+	struct stack_dump_copy *copy;
 };
 
 TAILQ_HEAD(deferred_list, deferred_stack);
@@ -107,9 +111,14 @@ DEFINE_CLEANUP(struct deferred_unwind *, deferred_unwind_freep, deferred_unwind_
 
 /* ---------------------------------------------------------------- the list */
 
+static size_t bytes_of(const struct stack_dump_copy *copy)
+{
+	return sizeof(struct deferred_stack) + sizeof(*copy) + copy->size;
+}
+
 static void drop(struct deferred_unwind *du, struct deferred_stack *stack)
 {
-	const size_t bytes = sizeof(*stack) + stack->size;
+	const size_t bytes = bytes_of(stack->copy);
 	struct share_holder *h = stack->holder;
 
 	TAILQ_REMOVE(&du->list, stack, in_list);
@@ -118,6 +127,7 @@ static void drop(struct deferred_unwind *du, struct deferred_stack *stack)
 	du->bytes -= bytes;
 	h->held -= bytes;
 	share_holder_put(&du->holders, h);
+	free(stack->copy);
 	free(stack);
 }
 
@@ -144,7 +154,7 @@ static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct
 	struct address_space *space;
 	int r;
 
-	if (stack_dump_decode(stack->record, stack->size, dump))
+	if (stack_dump_decode(stack->copy->record, stack->copy->size, dump))
 		return -EBADMSG; /* looked up on arrival */
 	who = (struct address_space_who){
 		.pid = dump->sample.pid,
@@ -154,14 +164,14 @@ static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct
 					 dump->sample.cgroup_v1_id),
 	};
 	address_space_cache_between(du->opts.spaces, dump->time_ns, dump->time_ns);
-	stack->waits = 0;
 	stack->opens = stack->opened = false;
+	stack->walked_ns = nsec_monotonic();
 	r = address_space_cache_get(du->opts.spaces, &who, &space);
 	if (!r && dump->kind == STACK_DUMP_NAMES) {
 		stack->opens = !unwind_publisher_names(du->opts.publisher, dump, space) &&
 			       address_space_opening(space);
 	} else if (!r) {
-		r = unwind_publisher_walk(du->opts.publisher, dump, space, ret, &stack->waits);
+		r = unwind_publisher_walk(du->opts.publisher, dump, space, ret, &stack->wait);
 		stack->opens = r >= 0 && want_files(du, space, ret);
 	}
 	return r >= 0 && stack->opens ? UNWIND_PUBLISHER_WAITS : r;
@@ -279,10 +289,11 @@ static void make_room(struct deferred_unwind *du, size_t size)
 	}
 }
 
-static int keep(struct deferred_unwind *du, const void *record, size_t size,
+/* Takes @copy on success. */
+static int keep(struct deferred_unwind *du, struct stack_dump_copy *copy,
 		const struct stack_dump *dump)
 {
-	struct deferred_stack *stack = malloc(sizeof(*stack) + size);
+	struct deferred_stack *stack = malloc(sizeof(*stack));
 	struct share_holder *h =
 		stack ? share_holder_get(&du->holders, dump->sample.pid.pid) : NULL;
 
@@ -295,30 +306,40 @@ static int keep(struct deferred_unwind *du, const void *record, size_t size,
 					 .time_ns = dump->time_ns,
 					 .pid = dump->sample.pid.pid,
 					 .id = dump->sample.dump_id,
-					 .size = size};
-	memcpy(stack->record, record, size);
+					 .copy = copy};
 	TAILQ_INSERT_TAIL(&du->list, stack, in_list);
-	h->held += sizeof(*stack) + size;
+	h->held += bytes_of(copy);
 	du->n++;
 	du->n_waits += stack->id != 0;
-	du->bytes += sizeof(*stack) + size;
+	du->bytes += bytes_of(copy);
 	return 0;
 }
 
-static void on_record(void *ctx, const void *record, size_t size)
+static void on_record(void *ctx, struct stack_dump_copy *taken)
 {
+	_cleanup_(freep) struct stack_dump_copy *copy = taken;
 	struct deferred_unwind *du = ctx;
 	struct stack_dump dump;
 
-	if (stack_dump_decode(record, size, &dump)) {
+	if (stack_dump_decode(copy->record, copy->size, &dump)) {
 		du->outcomes[DEFERRED_ODD]++;
 		return;
 	}
-	while (du->n &&
-	       du->bytes + sizeof(struct deferred_stack) + size > DEFERRED_UNWIND_BYTES_MAX)
-		make_room(du, sizeof(struct deferred_stack) + size);
-	if (keep(du, record, size, &dump))
+	while (du->n && du->bytes + bytes_of(copy) > DEFERRED_UNWIND_BYTES_MAX)
+		make_room(du, bytes_of(copy));
+	if (keep(du, copy, &dump))
 		du->outcomes[DEFERRED_LOST]++;
+	else
+		(void)take_ptr(copy);
+}
+
+/* Whether a walk can find more than the last one. Files announce themselves: on a starved node the
+ * walks of each tick would take the time in which these are opened. */
+static bool is_due(struct deferred_unwind *du, const struct deferred_stack *stack, uint64_t now_ns)
+{
+	if (stack->opens && !stack->opened && now_ns - stack->walked_ns < DEFERRED_UNWIND_FILES_NS)
+		return false;
+	return !stack->wait.exe || !unwind_publisher_want(du->opts.publisher, stack->wait.exe);
 }
 
 int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns)
@@ -333,7 +354,7 @@ int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns)
 			continue;
 		if (now_ns - stack->since_ns > DEFERRED_UNWIND_WAIT_NS)
 			(void)pass_on(du, stack, DEFERRED_EXPIRED);
-		else if (!stack->waits || !unwind_publisher_want(du->opts.publisher, stack->waits))
+		else if (is_due(du, stack, now_ns))
 			(void)pass_on(du, stack, DEFERRED_WALKED);
 	}
 	unwind_publisher_rest(du->opts.publisher);
@@ -375,14 +396,19 @@ bool deferred_unwind_back(struct deferred_unwind *du, const struct sample *sampl
 	return stack_dumps_drain(du->dumps, on_record, du) >= 0 && come_back(du, sample);
 }
 
-void deferred_unwind_ready(struct deferred_unwind *du, uint16_t exe)
+void deferred_unwind_ready(struct deferred_unwind *du, uint16_t exe, uint32_t round)
 {
 	struct deferred_stack *stack, *next;
 
 	for (stack = TAILQ_FIRST(&du->list); stack; stack = next) {
 		next = TAILQ_NEXT(stack, in_list);
-		if (stack->waits && (stack->waits == exe || !exe))
-			(void)pass_on(du, stack, DEFERRED_WALKED);
+		if (!stack->wait.exe || (exe && stack->wait.exe != exe) ||
+		    (!exe && unwind_publisher_want(du->opts.publisher, stack->wait.exe)) ||
+		    (round && (!stack->wait.round || stack->wait.round > round)))
+			continue;
+		if (round)
+			stack->wait.round = 0;
+		(void)pass_on(du, stack, DEFERRED_WALKED);
 	}
 	unwind_publisher_rest(du->opts.publisher);
 }

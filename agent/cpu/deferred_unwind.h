@@ -63,8 +63,9 @@ int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns);
 /* A thread has returned: @sample is the wait, with a dump_id. True: the wait is delivered with the
  * dump's stack, now or later. False: the dump is unknown or dropped. */
 bool deferred_unwind_back(struct deferred_unwind *du, const struct sample *sample);
-/* The table of @exe is ready, or will never exist; @exe 0: several tables. */
-void deferred_unwind_ready(struct deferred_unwind *du, uint16_t exe);
+/* The table of @exe is ready, or will never exist; @exe 0: several tables. With @round not 0: early
+ * rules of @exe are known up to this round, for the stacks that wait for these. */
+void deferred_unwind_ready(struct deferred_unwind *du, uint16_t exe, uint32_t round);
 /* Files of @pid are open, or will not be: marks the waiting stacks of @pid for
  * deferred_unwind_retry(). */
 void deferred_unwind_opened(struct deferred_unwind *du, uint64_t pid);

@@ -588,6 +588,29 @@ int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *re
 	return r;
 }
 
+static void count_unreported(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
+			     size_t n)
+{
+	(void)w;
+	count_parts(ctx, CPU_SAMPLES_UNREPORTED, parts, n);
+}
+
+/* Reports that the end did not wait for. Nobody reads the metrics any more. */
+static void end_reports(struct cpu_profiler *p)
+{
+	const uint64_t before = p->outcomes[CPU_SAMPLES_UNREPORTED];
+	uint64_t n;
+
+	worker_free(p->worker);
+	if (p->late)
+		cpu_window_report(p->late, count_unreported, count_unreported, p);
+	cpu_window_free(p->late);
+	n = p->outcomes[CPU_SAMPLES_UNREPORTED] - before;
+	if (n)
+		log_warn("no time for the last profiles, losing their samples",
+			 log_uint("samples", n));
+}
+
 void cpu_profiler_free(struct cpu_profiler *p)
 {
 	if (!p)
@@ -599,11 +622,10 @@ void cpu_profiler_free(struct cpu_profiler *p)
 	if (p->symbolizer)
 		symbolizer_stop(p->symbolizer);
 	cpu_http_stop(p->http);
-	worker_free(p->worker);
+	end_reports(p);
 	cpu_http_free(p->http);
 	symbolizer_free(p->symbolizer);
 	loop_remove(p->late_timer);
-	cpu_window_free(p->late);
 	series_table_free(p->series);
 	series_table_free(p->off_cpu);
 	free(p);

@@ -451,12 +451,12 @@ static void on_deferred(void *ctx, enum stack_dump_kind kind, const struct sampl
 		deliver(s, sample, off_cpu);
 }
 
-static void on_table(void *ctx, uint16_t exe)
+static void on_table(void *ctx, uint16_t exe, uint32_t round)
 {
 	struct cpu_sampler *s = ctx;
 
 	if (s->deferred)
-		deferred_unwind_ready(s->deferred, exe);
+		deferred_unwind_ready(s->deferred, exe, round);
 	runtimes_flush(s->runtimes);
 }
 

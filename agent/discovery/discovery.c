@@ -143,6 +143,7 @@ static struct entity *by_table(struct discovery *d, const struct query *q, bool 
 enum told {
 	TOLD_THIS,   /* the process is still in this cgroup */
 	TOLD_HIDDEN, /* unknown: the path begins above our view ("/../..") */
+	TOLD_CUT,    /* unknown: the kernel cuts the path off */
 	TOLD_OTHER,  /* the process has moved, or the cgroup has gone */
 };
 
@@ -158,6 +159,8 @@ static enum told learn(struct discovery *d, const struct query *q, struct strvie
 			continue;
 		if (strview_starts(&line.path, "/.."))
 			said = TOLD_HIDDEN;
+		else if (strview_len(&line.path) >= CGROUPDIR_PATH_MAX - 1)
+			said = TOLD_CUT;
 		else
 			said = cgroupfs_learn(d->resolver.fs, h, line.path) == q->cgroup[h]
 				       ? TOLD_THIS
@@ -304,9 +307,10 @@ static struct entity *look_at_proc(struct discovery *d, const struct query *q, s
 		return entity;
 	/* an unknown directory is beyond a ceiling, was left by the process, or is hidden */
 	cgroup_parse_proc(text, &id);
-	/* True if the sample may belong to the process's present container. */
+	/* True if the sample may belong to the process's present container. Only a container itself
+	 * makes directories so deep, and its processes would hide from it there. */
 	if (!known &&
-	    !(told == TOLD_THIS ||
+	    !(told == TOLD_THIS || (told == TOLD_CUT && id.kind) ||
 	      (told == TOLD_HIDDEN && !(id.kind && entity_lives(d->resolver.entities, &id)))))
 		return unknown(d, LOOKUP_UNKNOWN_MOVED);
 	if (!known && !id.kind && !d->host_processes)

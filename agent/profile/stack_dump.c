@@ -13,26 +13,18 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include "base/cleanup.h"
 #include "base/metric.h"
 
-/* One record of the ring. */
-struct fetched {
-	STAILQ_ENTRY(fetched) in_list;
-	size_t size;
-	uint64_t record[];
-};
-
-STAILQ_HEAD(fetched_list, fetched);
+STAILQ_HEAD(copy_list, stack_dump_copy);
 
 struct stack_dumps {
 	struct bpfobj_stack_dumps maps;
 	pthread_mutex_t ring_lock; /* guards the ring's reading end */
 	struct ring_buffer *ring;
 	pthread_mutex_t lock; /* guards the next two */
-	struct fetched_list list;
+	struct copy_list list;
 	size_t bytes;
 	_Atomic uint64_t n_lost;
 	int n_possible;
@@ -112,7 +104,7 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 static int on_record(void *ctx, void *data, size_t size)
 {
 	struct stack_dumps *c = ctx;
-	struct fetched *f = malloc(sizeof(*f) + size);
+	struct stack_dump_copy *f = malloc(sizeof(*f) + size);
 	bool full;
 
 	if (!f) {
@@ -152,9 +144,9 @@ int stack_dumps_new(const struct bpfobj_stack_dumps *maps, struct stack_dumps **
 	return 0;
 }
 
-static struct fetched *pop(struct stack_dumps *c)
+static struct stack_dump_copy *pop(struct stack_dumps *c)
 {
-	struct fetched *f;
+	struct stack_dump_copy *f;
 
 	pthread_mutex_lock(&c->lock);
 	f = STAILQ_FIRST(&c->list);
@@ -168,7 +160,7 @@ static struct fetched *pop(struct stack_dumps *c)
 
 void stack_dumps_free(struct stack_dumps *c)
 {
-	struct fetched *f;
+	struct stack_dump_copy *f;
 
 	if (!c)
 		return;
@@ -221,17 +213,15 @@ int stack_dumps_fetch(struct stack_dumps *c)
  * rest. */
 int stack_dumps_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx)
 {
-	struct fetched *f;
+	struct stack_dump_copy *f;
 	bool full;
 	int r;
 
 	do {
 		r = stack_dumps_fetch(c);
 		full = stack_dumps_full(c);
-		while ((f = pop(c))) {
-			fn(ctx, f->record, f->size);
-			free(f);
-		}
+		while ((f = pop(c)))
+			fn(ctx, f);
 	} while (full && !r);
 	return r;
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "profile/bpfobj.h"
 #include "profile/sample.h"
@@ -82,9 +83,16 @@ bool stack_dumps_waiting(struct stack_dumps *c);
 /* Records lost for lack of memory. */
 uint64_t stack_dumps_n_lost(const struct stack_dumps *c);
 
-/* Deliver the fetched records, then those of the ring; @record is borrowed for the call. 0 or
+/* A fetched record. */
+struct stack_dump_copy {
+	STAILQ_ENTRY(stack_dump_copy) in_list;
+	size_t size;
+	uint64_t record[];
+};
+
+/* Deliver the fetched records, then those of the ring; @fn takes the copy, for free(). 0 or
  * -errno. */
-typedef void (*stack_dumps_fn)(void *ctx, const void *record, size_t size);
+typedef void (*stack_dumps_fn)(void *ctx, struct stack_dump_copy *copy);
 int stack_dumps_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx);
 
 /* A metric_collect_fn: podprof_stack_dumps. */

@@ -62,7 +62,8 @@ static const char *const outcome_names[EARLY_OUTCOME_MAX] = {
 struct place {
 	uint64_t vaddr;
 	struct share_holder *owner;
-	bool is_known; /* else in the next request, or in the one under way */
+	uint32_t round; /* of its request */
+	bool is_known;	/* else in the next request, or in the one under way */
 	bool has_rule;
 	struct unwind_rule rule;
 	UT_hash_handle hh;
@@ -75,6 +76,7 @@ struct early_image {
 	struct place *places;
 	struct job *job;  /* in the queue or running */
 	struct job *next; /* collects addresses; NULL: none */
+	uint32_t n_done;  /* requests that have ended */
 	UT_hash_handle hh;
 };
 
@@ -307,9 +309,10 @@ static void job_done(struct work *work)
 
 	if (!work->cancelled && e && e->job == job) {
 		e->job = NULL;
+		e->n_done++;
 		take(x, e, job);
 		submit(x, e);
-		x->opts.ready(x->opts.ctx, job->number);
+		x->opts.ready(x->opts.ctx, job->number, e->is_served ? e->n_done : UINT32_MAX);
 	}
 	job_free(job);
 }
@@ -326,8 +329,9 @@ static void on_abandoned(void *ctx, struct work *work)
 	if (!e || e->job != job)
 		return;
 	e->job = NULL;
+	e->n_done++;
 	e->is_served = false;
-	x->opts.ready(x->opts.ctx, job->number);
+	x->opts.ready(x->opts.ctx, job->number, UINT32_MAX);
 }
 
 static int by_vaddr(const void *a, const void *b)
@@ -364,6 +368,7 @@ static struct place *new_place(struct early_rules *x, struct early_image *e,
 	if (!p)
 		return NULL;
 	p->vaddr = vaddr;
+	p->round = e->n_done + (e->job ? 2 : 1);
 	HASH_ADD(hh, e->places, vaddr, sizeof(p->vaddr), p);
 	if (hash_oom) {
 		free(p);
@@ -375,18 +380,19 @@ static struct place *new_place(struct early_rules *x, struct early_image *e,
 	return p;
 }
 
-/* False if there is no room for one more. */
-static bool add_place(struct early_rules *x, struct early_image *e, uint64_t owner, uint64_t vaddr)
+/* NULL if there is no room for one more. */
+static struct place *add_place(struct early_rules *x, struct early_image *e, uint64_t owner,
+			       uint64_t vaddr)
 {
 	struct job *job = next_of(x, e);
 	struct share_holder *holder;
-	bool added = false;
+	struct place *added = NULL;
 
 	if (!job || job->n == EARLY_RULES_BATCH_MAX)
-		return false;
+		return NULL;
 	holder = share_holder_get(&x->owners, owner);
 	if (!holder)
-		return false;
+		return NULL;
 	if (share_allows(EARLY_RULES_MAX, x->n_places, holder->held))
 		added = new_place(x, e, holder, vaddr);
 	else
@@ -425,21 +431,28 @@ static void submit(struct early_rules *x, struct early_image *e)
 		e->job = job;
 }
 
-bool early_rules_want(struct early_rules *x, uint64_t owner, uint16_t number,
-		      const uint64_t *vaddrs, size_t n)
+uint32_t early_rules_want(struct early_rules *x, uint64_t owner, uint16_t number,
+			  const uint64_t *vaddrs, size_t n, bool *ret_more)
 {
 	struct early_image *e = find(x, number);
-	const struct place *p;
+	struct place *p;
+	uint32_t round = 0;
 
 	if (!e || !e->is_served)
-		return false;
+		return 0;
 	for (size_t i = 0; i < n; i++) {
 		HASH_FIND(hh, e->places, &vaddrs[i], sizeof(vaddrs[i]), p);
-		if (!p && !add_place(x, e, owner, vaddrs[i]))
+		if (!p)
+			p = add_place(x, e, owner, vaddrs[i]);
+		if (!p) {
+			*ret_more |= e->next && e->next->n == EARLY_RULES_BATCH_MAX;
 			break;
+		}
+		if (!p->is_known && p->round > round)
+			round = p->round;
 	}
 	submit(x, e);
-	return e->job;
+	return e->job ? round : 0; /* a request can be refused */
 }
 
 /* ---------------------------------------------------------------- life */

@@ -28,11 +28,12 @@ struct metric_sink;
 
 /**
  * struct early_rules_opts - borrowed pointers must outlive the rules
- * @ready: called when the rules of a request are known, or will not be
+ * @ready: called when the rules of a request are known, or will not be; with the number of requests
+ *         of the image that have ended
  */
 struct early_rules_opts {
 	struct loop *loop;
-	void (*ready)(void *ctx, uint16_t number);
+	void (*ready)(void *ctx, uint16_t number, uint32_t round);
 	void *ctx;
 };
 
@@ -51,10 +52,13 @@ bool early_rules_serve(struct early_rules *x, uint16_t number, struct image *ima
  * @number: of an image for which early_rules_serve() was true
  * @vaddrs: @n addresses in any order; known addresses are left out
  *
- * Return: whether a request of the image is under way.
+ * @ret_more: set if there was no room for all addresses: request them again after the round
+ *
+ * Return: the round of the image's requests after which the rules of these addresses are known; 0:
+ * no rule of these addresses is on the way.
  */
-bool early_rules_want(struct early_rules *x, uint64_t owner, uint16_t number,
-		      const uint64_t *vaddrs, size_t n);
+uint32_t early_rules_want(struct early_rules *x, uint64_t owner, uint16_t number,
+			  const uint64_t *vaddrs, size_t n, bool *ret_more);
 /* The image has a table, or its number is released. */
 void early_rules_drop(struct early_rules *x, uint16_t number);
 /* Drops the numbers outside of @used, an array of @n entries by number. */

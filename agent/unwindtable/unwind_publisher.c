@@ -341,36 +341,56 @@ static size_t find_places(const struct code *code, const struct stack_dump *dump
 	return n;
 }
 
-/* Requests the rules that a walk of the dump can need of an image without a table. */
-static void want_rules(struct unwind_publisher *u, uint16_t exe, const struct stack_dump *dump,
-		       const struct address_space *space)
+/* Requests the rules that a walk of the dump can need of an image without a table: the round. */
+static uint32_t want_rules(struct unwind_publisher *u, uint16_t exe, const struct stack_dump *dump,
+			   const struct address_space *space, bool *ret_more)
 {
 	struct image *image = table_builder_image(u->builder, exe);
 	const struct code code = code_of(u, exe);
 	uint64_t places[EARLY_RULES_BATCH_MAX];
 
-	if (image && early_rules_serve(u->rules, exe, image))
-		(void)early_rules_want(u->rules, address_space_owner(space), exe, places,
-				       find_places(&code, dump, places));
+	if (!image || !early_rules_serve(u->rules, exe, image))
+		return 0;
+	return early_rules_want(u->rules, address_space_owner(space), exe, places,
+				find_places(&code, dump, places), ret_more);
+}
+
+/* The innermost missing table. A search of the whole dump for places costs more than its walk, so
+ * there is one for each image that a walk waits for. */
+static struct unwind_publisher_wait wait_for(struct unwind_publisher *u, uint16_t exe,
+					     const struct stack_dump *dump,
+					     const struct address_space *space,
+					     const struct unwind_publisher_wait *before)
+{
+	struct unwind_publisher_wait wait = {.exe = exe, .asked = exe};
+	bool more = false;
+
+	if (before->asked == exe) {
+		wait.round = before->exe == exe ? before->round : 0;
+		return wait;
+	}
+	wait.round = want_rules(u, exe, dump, space, &more);
+	if (more)
+		wait.asked = 0;
+	return wait;
 }
 
 /* Requests all missing tables, and until they are there the rules. Returns whether any is on the
- * way, and the innermost of these. */
+ * way. */
 static bool want_missing(struct unwind_publisher *u, const struct stack_dump *dump,
 			 const struct address_space *space, const struct dumpwalk_stack *stack,
-			 uint16_t *ret_waits)
+			 struct unwind_publisher_wait *wait)
 {
-	bool coming = false;
+	const struct unwind_publisher_wait before = *wait;
 
+	wait->exe = 0;
+	wait->round = 0;
 	for (size_t i = stack->n_missing; i-- > 0;) {
-		if (table_builder_want_number(u->builder, stack->missing[i]) !=
+		if (table_builder_want_number(u->builder, stack->missing[i]) ==
 		    TABLE_BUILDER_COMING)
-			continue;
-		want_rules(u, stack->missing[i], dump, space);
-		*ret_waits = stack->missing[i];
-		coming = true;
+			*wait = wait_for(u, stack->missing[i], dump, space, &before);
 	}
-	return coming;
+	return wait->exe;
 }
 
 bool unwind_publisher_names(struct unwind_publisher *u, const struct stack_dump *dump,
@@ -407,7 +427,7 @@ static void take_runtime(struct unwind_publisher *u, const struct stack_dump *du
 
 int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *dump,
 			  const struct address_space *space, struct sample *ret,
-			  uint16_t *ret_waits)
+			  struct unwind_publisher_wait *wait)
 {
 	struct dumpwalk_from from = {
 		.regs = dump->regs,
@@ -433,8 +453,8 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 	(void)sample_set_user(ret, stack.words, stack.n, stack.n_rows); /* our own words */
 	ret->end = stack.end;
 	ret->flags = stack.flags;
-	return want_missing(u, dump, space, &stack, ret_waits) ? UNWIND_PUBLISHER_WAITS
-							       : UNWIND_PUBLISHER_OK;
+	return want_missing(u, dump, space, &stack, wait) ? UNWIND_PUBLISHER_WAITS
+							  : UNWIND_PUBLISHER_OK;
 }
 
 bool unwind_publisher_want(struct unwind_publisher *u, uint16_t exe)
@@ -544,19 +564,19 @@ static void slab_made(void *ctx, int result)
 
 	tables_slab_made(u->tables, result, nsec_monotonic());
 	if (u->opts.ready)
-		u->opts.ready(u->opts.ctx, 0);
+		u->opts.ready(u->opts.ctx, 0, 0);
 	if (!result)
 		page_pool_ahead(tables_page_pool(u->tables));
 }
 
 /* ---------------------------------------------------------------- life */
 
-static void rules_ready(void *ctx, uint16_t number)
+static void rules_ready(void *ctx, uint16_t number, uint32_t round)
 {
 	struct unwind_publisher *u = ctx;
 
 	if (u->opts.ready)
-		u->opts.ready(u->opts.ctx, number);
+		u->opts.ready(u->opts.ctx, number, round);
 }
 
 static void table_ready(void *ctx, uint16_t number)
@@ -565,7 +585,8 @@ static void table_ready(void *ctx, uint16_t number)
 
 	if (tables_live(u->tables, number))
 		early_rules_drop(u->rules, number);
-	rules_ready(u, number);
+	if (u->opts.ready)
+		u->opts.ready(u->opts.ctx, number, 0);
 }
 
 /* The kernel's side of tables: the first slab is being made when this returns. */

@@ -33,9 +33,9 @@ struct unwind_publisher;
  * @wanted:      called when a record names a runtime, so that the kernel needs its walk; NULL: not
  *               called
  * @mode:        how stack dumps are walked
- * @ready:       called when a table for which unwind_publisher_walk() waits is in place, has early
- *               rules (early_rules.h) for the dump's addresses, or will not come. @exe 0: one or
- *               more tables that waited for a slab are in place
+ * @ready:       called when a table for which unwind_publisher_walk() waits is in place or will not
+ *               come; @exe 0: one or more tables that waited for a slab are in place. With @round
+ *               not 0: early rules of @exe (early_rules.h) are known up to this round
  */
 struct unwind_publisher_opts {
 	struct loop *loop;
@@ -46,13 +46,26 @@ struct unwind_publisher_opts {
 	const struct runtimes *runtimes;
 	void (*wanted)(void *ctx, uint32_t runtime);
 	enum settings_unwind mode;
-	void (*ready)(void *ctx, uint16_t exe);
+	void (*ready)(void *ctx, uint16_t exe, uint32_t round);
 	void *ctx;
 };
 
 enum unwind_publisher_outcome {
 	UNWIND_PUBLISHER_OK = 0,
 	UNWIND_PUBLISHER_WAITS, /* a table is being made: walk again later, or accept the stack */
+};
+
+/**
+ * struct unwind_publisher_wait - the wait of a stack dump; all 0 before the first walk
+ * @exe:   executable of the missing table; 0: none is missing
+ * @asked: executable whose early rules were requested for the whole dump; 0: none
+ * @round: of the early rules of @exe, the one with the last rules for this dump; 0: none is on the
+ * way
+ */
+struct unwind_publisher_wait {
+	uint16_t exe;
+	uint16_t asked;
+	uint32_t round;
 };
 
 /* 0 or -errno. */
@@ -72,7 +85,7 @@ bool unwind_publisher_names(struct unwind_publisher *u, const struct stack_dump 
  * unwind_publisher_walk() - walk a stack dump
  * @space:     the process's address space at the time of the dump
  * @ret:       the sample; its user frames are borrowed until the next walk
- * @ret_waits: with UNWIND_PUBLISHER_WAITS: the executable of the missing table
+ * @wait:      as the walk before left it; updated
  *
  * Also publishes the process to the walker in the kernel, if necessary and if the process lives.
  *
@@ -80,7 +93,7 @@ bool unwind_publisher_names(struct unwind_publisher *u, const struct stack_dump 
  */
 int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *dump,
 			  const struct address_space *space, struct sample *ret,
-			  uint16_t *ret_waits);
+			  struct unwind_publisher_wait *wait);
 /* Requests a missing table again, with the weight of one more stack. False if the table is in
  * place, or will not come. */
 bool unwind_publisher_want(struct unwind_publisher *u, uint16_t exe);

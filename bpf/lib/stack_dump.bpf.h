@@ -126,6 +126,16 @@ static __always_inline __u32 stack_dump_permit(__u32 tgid, __u64 now_ns)
 								   : STACK_DUMP_OVER_CPU;
 }
 
+/* Whether the ring may take a dump of @s. Dumps after the walk leave half of the ring: without a dump
+ * their stacks are truncated, and the stacks of an unknown process have no frame by rows at all. */
+static __always_inline int stack_dump_room(const struct stack *s)
+{
+	if (!(s->walk.flags & SAMPLE_FLAG_AWAITS))
+		return 1;
+	return bpf_ringbuf_query(&stack_dumps, BPF_RB_AVAIL_DATA) <=
+	       bpf_ringbuf_query(&stack_dumps, BPF_RB_RING_SIZE) / 2;
+}
+
 /* Where in the record's data the stack bytes begin. */
 static __always_inline __u64 stack_dump_bytes_off(const struct stack_dump_record *c)
 {
@@ -228,8 +238,11 @@ static __always_inline __u32 stack_dump_fill(struct stack_dump_record *c, struct
 					     const struct stack *s, __u32 kind)
 {
 	__u64 now_ns = bpf_ktime_get_boot_ns();
-	__u32 stat = stack_dump_permit(s->key.tgid, now_ns);
+	__u32 stat;
 
+	if (!stack_dump_room(s))
+		return STACK_DUMP_RING_FULL;
+	stat = stack_dump_permit(s->key.tgid, now_ns);
 	if (stat != STACK_DUMP_TAKEN)
 		return stat;
 	stack_dump_describe(c, s, kind, now_ns);

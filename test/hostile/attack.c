@@ -9,8 +9,10 @@
  *	fork N          N processes with children that live for a moment
  *	threads N       N threads that sleep, and others that end at once
  *	spin N          N processes that run
- *	wait            runs after a line on standard input, out of locked memory
+ *	wait            runs after a line on standard input, out of locked memory, also code that no
+ *	                file has, like that of a language runtime
  *	run FILE...     code in these ELF files (worstfile.c); their paths then lead to FIFOs
+ *	stack FILE      code in this file, below a stack of addresses in it, again and again others
  *	cut FILE        code in this file, which is then truncated below the headers
  *	images DIR N    code in each of N files, which it makes in DIR
  *
@@ -37,6 +39,7 @@
 #define N_ARGS	   16
 #define ARG_SIZE   (127 << 10)
 #define N_SEGMENTS 1200
+#define N_WORDS	   2000 /* a stack dump has room for 2,048 */
 
 typedef uint64_t code_fn(uint64_t);
 
@@ -209,18 +212,23 @@ static void spinners(long n)
 
 static void run_locked(void)
 {
-	char line[2];
+	char line[2], *code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	if (code == MAP_FAILED)
+		die("mmap");
+	memcpy(code, (const void *)spin, CODE);
 	if (mlockall(MCL_CURRENT) < 0)
 		die("mlockall");
 	ready();
 	if (read(STDIN_FILENO, line, sizeof(line)) <= 0)
 		exit(1);
-	run(spin);
+	for (;;)
+		sink += spin(1000000) + ((code_fn *)(void *)code)(1000000);
 }
 
-/* The place of the first executable segment in the file. */
-static off_t code_offset(int fd)
+/* The place of the first executable segment in the file, and its size. */
+static off_t code_offset(int fd, size_t *ret_size)
 {
 	static Elf64_Phdr ph[N_SEGMENTS];
 	Elf64_Ehdr eh;
@@ -230,27 +238,31 @@ static off_t code_offset(int fd)
 		die("ELF header");
 	n = pread(fd, ph, sizeof(ph), (off_t)eh.e_phoff) / (ssize_t)sizeof(*ph);
 	for (ssize_t i = 0; i < n && i < eh.e_phnum; i++)
-		if (ph[i].p_type == PT_LOAD && ph[i].p_flags & PF_X)
+		if (ph[i].p_type == PT_LOAD && ph[i].p_flags & PF_X) {
+			*ret_size = ph[i].p_filesz;
 			return (off_t)ph[i].p_offset;
+		}
 	errno = ENOEXEC;
 	die("program headers");
 	return 0;
 }
 
-/* Puts code into the file and maps it. */
-static code_fn *load(const char *path)
+/* Puts code into the file and maps it, with the rest of the segment if @ret_size is set. */
+static code_fn *load(const char *path, size_t *ret_size)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC);
+	size_t size = CODE;
 	off_t off, page;
 	char *at;
 
 	if (fd < 0)
 		die(path);
-	off = code_offset(fd);
+	off = code_offset(fd, ret_size ? ret_size : &size);
+	size = ret_size ? *ret_size : CODE;
 	page = off & ~(off_t)(PAGE - 1);
 	if (pwrite(fd, (const void *)spin, CODE, off) != CODE)
 		die(path);
-	at = mmap(NULL, (size_t)(off - page) + CODE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, page);
+	at = mmap(NULL, (size_t)(off - page) + size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, page);
 	if (at == MAP_FAILED)
 		die(path);
 	close(fd);
@@ -263,7 +275,7 @@ static void run_files(char **paths)
 	size_t n = 0;
 
 	for (; paths[n] && n < sizeof(code) / sizeof(*code); n++) {
-		code[n] = load(paths[n]);
+		code[n] = load(paths[n], NULL);
 		if (unlink(paths[n]) < 0 || mkfifo(paths[n], 0644) < 0)
 			die(paths[n]);
 	}
@@ -274,9 +286,27 @@ static void run_files(char **paths)
 		sink += code[i](10000000);
 }
 
+/* Each stack dump has some thousand places of code that no dump before had. */
+static void run_stack(const char *path)
+{
+	volatile uint64_t words[N_WORDS];
+	size_t size;
+	code_fn *code = load(path, &size);
+	uint64_t x = 1;
+
+	ready();
+	for (;;) {
+		for (size_t i = 0; i < N_WORDS; i++) {
+			x = x * 6364136223846793005ull + 1442695040888963407ull;
+			words[i] = (uintptr_t)code + (x >> 32) % size;
+		}
+		sink += code(10000000) + words[x % N_WORDS];
+	}
+}
+
 static void run_cut(const char *path)
 {
-	code_fn *code = load(path);
+	code_fn *code = load(path, NULL);
 
 	for (int i = 0; i < 500; i++)
 		sink += code(1000000);
@@ -326,7 +356,7 @@ static void run_images(const char *dir, long n)
 	for (long i = 0; i < n; i++) {
 		snprintf(path, sizeof(path), "%s/%ld", dir, i);
 		make_image(path);
-		code[i] = load(path);
+		code[i] = load(path, NULL);
 	}
 	ready();
 	for (long i = 0;; i = (i + 1) % n)
@@ -355,6 +385,8 @@ int main(int argc, char **argv)
 		run_locked();
 	if (strcmp(how, "run") == 0)
 		run_files(argv + 2);
+	if (strcmp(how, "stack") == 0 && argc == 3)
+		run_stack(argv[2]);
 	if (strcmp(how, "cut") == 0 && argc == 3)
 		run_cut(argv[2]);
 	if (strcmp(how, "images") == 0 && argc == 4)

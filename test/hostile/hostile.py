@@ -394,6 +394,14 @@ def cut(node):
     return [program("attack", "cut", path)]
 
 
+def stack_of(kind):
+    def commands(node):
+        path = os.path.join(node.folder(), "file")
+        subprocess.run(program("worstfile", kind, path), check=True)
+        return [program("attack", "stack", path)]
+    return commands
+
+
 def images(node):
     return [program("attack", "images", node.folder(), 4090) for _ in range(3)]
 
@@ -468,6 +476,7 @@ ATTACKS = [
     Attack("open without an answer", silent("open"), "silent file systems", check_silent),
     Attack("getattr without an answer", silent("getattr"), "silent file systems", check_silent),
     Attack("read without an answer", silent("read"), "silent file systems"),
+    Attack("lookup in its root without an answer", silent("lookup"), "silent file systems"),
     Attack("flush without an answer", silent("flush"), "silent file systems"),
     Attack("ELF: 699,000 symbols, one name of 16 MiB", worst_files("name"), "ELF files"),
     Attack("ELF: 1,048,576 labels in one function", worst_files("labels"), "ELF files"),
@@ -475,6 +484,7 @@ ATTACKS = [
     Attack("ELF: 8 KiB with a segment of 8 TiB", worst_files("sparse"), "ELF files"),
     Attack("ELF: unwind tables of 8 TiB", worst_files("endless"), "ELF files"),
     Attack("ELF: 400,000 nested functions", worst_files("nested"), "ELF files"),
+    Attack("ELF: 160,000 functions inside each other", stack_of("growing"), "ELF files"),
     Attack("ELF: lying headers, then cut off", cut, "ELF files"),
     Attack("Go: 300,000 functions over each other", worst_files("go"), "Go programs"),
     Attack("Go: an endless list of heap records", lambda node: [program("goring")], "Go programs"),

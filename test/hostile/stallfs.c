@@ -6,7 +6,8 @@
  *
  * mounts DIRECTORY, in a mount namespace of its own, with a copy of FILE as "program", and starts
  * "program wait" (attack.c). Once the program is ready, OPERATION gets no answer: open, getattr,
- * read, or flush. All other requests are answered. Then the program runs, and this one prints
+ * read, flush, or lookup: then the file system is the program's root. All other requests are
+ * answered. Then the program runs, and this one prints
  * "ready". A line on standard input, or its end, answers the stalled requests and ends all. The end
  * of this process, in any way, ends the program, the mount and all requests.
  *
@@ -160,7 +161,9 @@ static uint32_t opcode_of(const char *name)
 		return FUSE_READ;
 	if (strcmp(name, "flush") == 0)
 		return FUSE_FLUSH;
-	fprintf(stderr, "stallfs: open, getattr, read or flush, not %s\n", name);
+	if (strcmp(name, "lookup") == 0)
+		return FUSE_LOOKUP;
+	fprintf(stderr, "stallfs: open, getattr, read, flush or lookup, not %s\n", name);
 	exit(2);
 }
 
@@ -189,7 +192,7 @@ static void do_mount(const char *directory)
 
 /* Starts the program; its standard input and output are @ret_in and @ret_out. It can only start
  * while requests are answered. */
-static void start(const char *directory, int *ret_in, int *ret_out)
+static void start(const char *directory, bool is_root, int *ret_in, int *ret_out)
 {
 	int in[2], out[2];
 	char path[4096];
@@ -205,7 +208,9 @@ static void start(const char *directory, int *ret_in, int *ret_out)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(in[0], STDIN_FILENO);
 		dup2(out[1], STDOUT_FILENO);
-		execl(path, path, "wait", (char *)NULL);
+		if (is_root && (chroot(directory) < 0 || chdir("/") < 0))
+			_exit(1);
+		execl(is_root ? "/program" : path, path, "wait", (char *)NULL);
 		_exit(1);
 	}
 	close(in[0]);
@@ -228,7 +233,7 @@ int main(int argc, char **argv)
 	direct = operation == FUSE_READ;
 	load(argv[2]);
 	do_mount(argv[1]);
-	start(argv[1], &in, &out);
+	start(argv[1], operation == FUSE_LOOKUP, &in, &out);
 	for (;;) {
 		struct pollfd fds[] = {
 			{fuse, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}, {out, POLLIN, 0}};
@@ -250,7 +255,11 @@ int main(int argc, char **argv)
 		puts("ready");
 		fflush(stdout);
 	}
-	for (size_t i = 0; i < n_held; i++)
-		answer(&held[i].header, NULL, &held[i].read);
+	for (size_t i = 0; i < n_held; i++) {
+		if (held[i].header.opcode == FUSE_LOOKUP)
+			reply(held[i].header.unique, ENOENT, NULL, 0);
+		else
+			answer(&held[i].header, NULL, &held[i].read);
+	}
 	return 0;
 }

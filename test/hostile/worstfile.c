@@ -36,6 +36,13 @@ static void nested(struct elfmake *m)
 	elfworst_fdes(m, 400000, elfworst_fill_nested, 800000);
 }
 
+/* More code than a table is waited for. */
+static void growing(struct elfmake *m)
+{
+	elfworst_fdes(m, 160000, elfworst_fill_growing, 32 * 160000);
+	elfworst_index(m, 160000);
+}
+
 static void go(struct elfmake *m)
 {
 	elfworst_go(m, 300000, true);
@@ -77,7 +84,7 @@ static const struct {
 } kinds[] = {
 	{"name", name, false},	    {"labels", labels, false}, {"segments", segments, false},
 	{"nested", nested, false},  {"go", go, false},	       {"sparse", sparse, true},
-	{"endless", endless, true}, {"lying", lying, true},
+	{"endless", endless, true}, {"lying", lying, true},    {"growing", growing, false},
 };
 
 int main(int argc, char **argv)

@@ -125,13 +125,14 @@ static void take(void *ctx, const struct sample *s)
 }
 
 /* A stack dump, because these programs have no process records. */
-static void take_dump(void *ctx, const void *record, size_t size)
+static void take_dump(void *ctx, struct stack_dump_copy *taken)
 {
+	_cleanup_(freep) struct stack_dump_copy *copy = taken;
 	struct run *run = ctx;
 	struct stack_dump dump;
 
 	run->dumped++;
-	if (stack_dump_decode(record, size, &dump)) {
+	if (stack_dump_decode(copy->record, copy->size, &dump)) {
 		run->odd = true;
 		return;
 	}

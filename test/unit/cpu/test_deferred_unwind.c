@@ -66,8 +66,14 @@ static int ring_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx)
 	struct bench *b = bench_now;
 
 	(void)c;
-	for (; b->n_ring; b->n_ring--)
-		fn(ctx, &b->record, b->size);
+	for (; b->n_ring; b->n_ring--) {
+		struct stack_dump_copy *copy = malloc(sizeof(*copy) + b->size);
+
+		assert_non_null(copy);
+		copy->size = b->size;
+		memcpy(copy->record, &b->record, b->size);
+		fn(ctx, copy);
+	}
 	return 0;
 }
 
@@ -109,11 +115,12 @@ static bool take_names(struct unwind_publisher *u, const struct stack_dump *dump
 }
 
 static int walk_stack(struct unwind_publisher *u, const struct stack_dump *dump,
-		      const struct address_space *space, struct sample *ret, uint16_t *ret_waits)
+		      const struct address_space *space, struct sample *ret,
+		      struct unwind_publisher_wait *wait)
 {
 	(void)u;
 	(void)space;
-	*ret_waits = 0;
+	*wait = (struct unwind_publisher_wait){0};
 	*ret = dump->sample;
 	return sample_set_user(ret, &bench_now->words, 1, 0);
 }
@@ -341,7 +348,8 @@ static void test_names_full(void **state)
 	size_t most;
 
 	come(b, (uint32_t)b->self.pid, STACK_DUMP_NAMES, 1);
-	most = DEFERRED_UNWIND_BYTES_MAX / (sizeof(struct deferred_stack) + b->size);
+	most = DEFERRED_UNWIND_BYTES_MAX /
+	       (sizeof(struct deferred_stack) + sizeof(struct stack_dump_copy) + b->size);
 	come(b, (uint32_t)b->self.pid, STACK_DUMP_NAMES, most - 1);
 	assert_int_equal(deferred_unwind_pending(b->du), most);
 	assert_int_equal(count(b, "full"), 0);

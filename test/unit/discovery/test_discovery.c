@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/root.h"
+#include "discovery/cgroupdir.h"
 #include "discovery/discovery.h"
 #include "discovery/process_list.h"
 #include "support/allocfail.h"
@@ -477,6 +478,48 @@ static void test_relative_paths(void **state)
 	assert_int_equal(mkfifoat(tree.fd, "7/cgroup", 0600), 0);
 	assert_int_equal(ask(d, &odd, &host)->kind, ENTITY_UNKNOWN);
 	assert_int_equal(lookups(d, "unknown_unreadable"), 1);
+	discovery_free(d);
+	tree_deinit(&tree);
+}
+
+/* The kernel cuts off longer paths. A container with the right to make cgroups must not hide its
+ * processes in a deep one. */
+static void test_cut_path(void **state)
+{
+	struct pid_id pid = {.pid = 5, .start_ticks = 6}, host = {.pid = 7, .start_ticks = 8};
+	struct cgroup odd = {.id = {1u << 30, 1u << 30}};
+	struct root false_proc;
+	struct discovery *d;
+	struct tree tree;
+	char text[CGROUPDIR_PATH_MAX + 16], cut[CGROUPDIR_PATH_MAX];
+
+	(void)state;
+	tree_init(&tree);
+	tree_mkdir(tree.fd, "5");
+	tree_mkdir(tree.fd, "7");
+	tree_write(tree.fd, "5/stat", "5 (x) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 6 9\n");
+	tree_write(tree.fd, "7/stat", "7 (x) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 8 9\n");
+	memset(cut, 'x', sizeof(cut) - 1);
+	cut[sizeof(cut) - 1] = '\0';
+	for (size_t i = 0; i < sizeof(cut); i += 200)
+		cut[i] = '/';
+	snprintf(text, sizeof(text), "0::%s\n", cut);
+	tree_write(tree.fd, "7/cgroup", text);
+	cut[1 + snprintf(cut + 1, 200, "docker-%s.scope", id1)] = '/';
+	snprintf(text, sizeof(text), "0::%s\n", cut);
+	tree_write(tree.fd, "5/cgroup", text);
+	false_proc.fd = tree.fd;
+	d = start(&false_proc, false);
+	assert_label(ask(d, &odd, &pid), "container", id1);
+	assert_int_equal(lookups(d, "proc_path"), 1);
+	row_begin("outside of containers");
+	assert_int_equal(ask(d, &odd, &host)->kind, ENTITY_UNKNOWN);
+	row_begin("a path one byte shorter is whole");
+	cut[strlen(cut) - 1] = '\0';
+	snprintf(text, sizeof(text), "0::%s\n", cut);
+	tree_write(tree.fd, "7/cgroup", text);
+	assert_int_equal(ask(d, &odd, &host)->kind, ENTITY_UNKNOWN);
+	assert_int_equal(lookups(d, "unknown_moved"), 2);
 	discovery_free(d);
 	tree_deinit(&tree);
 }
@@ -1030,6 +1073,7 @@ int main(void)
 		cmocka_unit_test(test_host_process),
 		cmocka_unit_test(test_users),
 		cmocka_unit_test(test_relative_paths),
+		cmocka_unit_test(test_cut_path),
 		cmocka_unit_test(test_relative_path_elsewhere),
 		cmocka_unit_test(test_slices),
 		cmocka_unit_test(test_processes),

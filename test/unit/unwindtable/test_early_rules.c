@@ -26,14 +26,18 @@ struct bench {
 	struct image *image;
 	struct rows *all;
 	size_t n_ready;
+	uint32_t round; /* of the last */
 };
 
-static void on_ready(void *ctx, uint16_t number)
+static bool more;
+
+static void on_ready(void *ctx, uint16_t number, uint32_t round)
 {
 	struct bench *b = ctx;
 
 	assert_int_equal(number, NUMBER);
 	b->n_ready++;
+	b->round = round;
 	loop_stop(b->loop);
 }
 
@@ -122,8 +126,8 @@ static void test_request(void **state)
 	vaddrs[65] = 1;
 	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
 	assert_false(early_rules_find(b->rules, NUMBER, vaddrs[0], &rule));
-	assert_true(early_rules_want(b->rules, OWNER, NUMBER, vaddrs, array_size(vaddrs)));
-	assert_true(early_rules_want(b->rules, OWNER, NUMBER, vaddrs, 1)); /* under way */
+	assert_true(early_rules_want(b->rules, OWNER, NUMBER, vaddrs, array_size(vaddrs), &more));
+	assert_true(early_rules_want(b->rules, OWNER, NUMBER, vaddrs, 1, &more)); /* under way */
 	assert_int_equal(loop_run(b->loop), 0);
 	assert_int_equal(b->n_ready, 1);
 	for (size_t i = 0; i < 64; i++) {
@@ -138,9 +142,48 @@ static void test_request(void **state)
 	}
 	assert_true(n_rules > 32);
 	assert_false(early_rules_find(b->rules, NUMBER, 1, &rule));
-	assert_false(early_rules_want(b->rules, OWNER, NUMBER, vaddrs, array_size(vaddrs)));
+	assert_false(early_rules_want(b->rules, OWNER, NUMBER, vaddrs, array_size(vaddrs), &more));
 	early_rules_drop(b->rules, NUMBER);
 	assert_false(early_rules_find(b->rules, NUMBER, vaddrs[0], &rule));
+}
+
+static uint32_t want(struct bench *b, uint64_t vaddr)
+{
+	return early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1, &more);
+}
+
+/* Addresses beside a request under way are in the next one. */
+static void test_rounds(void **state)
+{
+	struct bench *b = *state;
+	uint64_t many[EARLY_RULES_BATCH_MAX];
+
+	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
+	assert_int_equal(want(b, 1), 1);
+	assert_int_equal(want(b, 2), 2);
+	assert_int_equal(want(b, 1), 1);
+	row_begin("no room in the next one");
+	for (size_t i = 0; i < array_size(many); i++)
+		many[i] = 3 + i;
+	more = false;
+	assert_int_equal(early_rules_want(b->rules, OWNER, NUMBER, many, array_size(many), &more),
+			 2);
+	assert_true(more);
+	assert_int_equal(loop_run(b->loop), 0);
+	assert_int_equal(b->round, 1);
+	assert_int_equal(want(b, 1), 0);
+	assert_int_equal(want(b, 2), 2);
+	more = false;
+	assert_int_equal(early_rules_want(b->rules, OWNER, NUMBER, many, array_size(many), &more),
+			 3);
+	assert_false(more);
+	for (uint32_t round = 2; round <= 3; round++) {
+		assert_int_equal(loop_run(b->loop), 0);
+		assert_int_equal(b->round, round);
+	}
+	assert_int_equal(early_rules_want(b->rules, OWNER, NUMBER, many, array_size(many), &more),
+			 0);
+	assert_false(more);
 }
 
 /* Of a number's next image nothing is known. */
@@ -152,7 +195,7 @@ static void test_sweep(void **state)
 	struct unwind_rule rule;
 
 	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
-	assert_true(early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1));
+	assert_true(early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1, &more));
 	assert_int_equal(loop_run(b->loop), 0);
 	assert_true(early_rules_find(b->rules, NUMBER, vaddr, &rule));
 	used[NUMBER] = true;
@@ -172,12 +215,12 @@ static void test_reused_number(void **state)
 	struct unwind_rule rule;
 
 	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
-	assert_true(early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1));
+	assert_true(early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1, &more));
 	assert_int_equal(loop_run(b->loop), 0);
 	/* a small image has none: its table is made soon */
 	assert_false(early_rules_serve(b->rules, NUMBER, small));
 	assert_false(early_rules_find(b->rules, NUMBER, vaddr, &rule));
-	assert_false(early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1));
+	assert_false(early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1, &more));
 	image_unref(small);
 }
 
@@ -188,7 +231,7 @@ static void test_end_under_way(void **state)
 	const uint64_t vaddr = row_vaddr(b, 1);
 
 	assert_true(early_rules_serve(b->rules, NUMBER, b->image));
-	assert_true(early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1));
+	assert_true(early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1, &more));
 	early_rules_drop(b->rules, NUMBER);
 	early_rules_free(b->rules);
 	b->rules = NULL;
@@ -213,7 +256,7 @@ static size_t request_all(struct bench *b, uint64_t owner, size_t first)
 
 		for (size_t i = 0; i < array_size(vaddrs); i++)
 			vaddrs[i] = start + n++;
-		if (early_rules_want(b->rules, owner, NUMBER, vaddrs, array_size(vaddrs)))
+		if (early_rules_want(b->rules, owner, NUMBER, vaddrs, array_size(vaddrs), &more))
 			assert_int_equal(loop_run(b->loop), 0);
 	}
 	return outcome(b, "ok") + outcome(b, "no_rows") - before;
@@ -271,11 +314,12 @@ static void test_without_memory(void **state)
 
 		allocfail_arm(++n);
 		under_way = early_rules_serve(b->rules, NUMBER, b->image) &&
-			    early_rules_want(b->rules, OWNER, NUMBER, vaddrs, array_size(vaddrs));
+			    early_rules_want(b->rules, OWNER, NUMBER, vaddrs, array_size(vaddrs),
+					     &more);
 		has_failed = allocfail_disarm();
 		assert_true(under_way || has_failed);
 		assert_true(early_rules_serve(b->rules, NUMBER, b->image));
-		while (early_rules_want(b->rules, OWNER, NUMBER, vaddrs, array_size(vaddrs)))
+		while (early_rules_want(b->rules, OWNER, NUMBER, vaddrs, array_size(vaddrs), &more))
 			assert_int_equal(loop_run(b->loop), 0);
 		for (size_t i = 0; i < array_size(vaddrs); i++) {
 			const uint32_t want = rows_at(b->all, rows_find(b->all, vaddrs[i])).rule;
@@ -295,6 +339,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_request, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rounds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_sweep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reused_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end_under_way, setup, teardown),
