@@ -566,11 +566,14 @@ static void keep_target(struct runtime_reader *r, struct process *p, struct job 
 }
 
 /* Marks the images that lack the runtime. With others, the process stays, so that they are not
- * looked for again before its mappings change. */
+ * looked for again before its mappings change. So does a process with an excerpt: its file was not
+ * open yet when the job was made. */
 static void take_absence(struct runtime_reader *r, struct process *p, const struct job *job)
 {
 	for (size_t i = 0; i < job->n_lacking; i++)
 		job->files[i]->no_runtimes |= 1u << r->kind->runtime;
+	if (p->is_copied)
+		return;
 	if (job->n_lacking == job->n_files) {
 		process_drop(r, p);
 		return;
