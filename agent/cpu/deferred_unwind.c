@@ -146,12 +146,29 @@ static bool want_files(struct deferred_unwind *du, struct address_space *space,
 	return opening;
 }
 
+static int walk_in(struct deferred_unwind *du, struct deferred_stack *stack, struct sample *ret,
+		   const struct stack_dump *dump, struct address_space *space)
+{
+	int r;
+
+	stack->opens = stack->opened = false;
+	if (dump->kind == STACK_DUMP_NAMES) {
+		stack->opens = !unwind_publisher_names(du->opts.publisher, dump, space) &&
+			       address_space_opening(space);
+		return UNWIND_PUBLISHER_OK;
+	}
+	r = unwind_publisher_walk(du->opts.publisher, dump, space, ret, &stack->wait);
+	stack->opens = r >= 0 && want_files(du, space, ret);
+	return r;
+}
+
 /* Walk the dump, or take its names. UNWIND_PUBLISHER_OK, UNWIND_PUBLISHER_WAITS, -ENOMEM. */
 static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct sample *ret,
 		struct stack_dump *dump)
 {
 	struct address_space_who who;
 	struct address_space *space;
+	uint64_t version;
 	int r;
 
 	if (stack_dump_decode(stack->copy->record, stack->copy->size, dump))
@@ -167,13 +184,14 @@ static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct
 	stack->opens = stack->opened = false;
 	stack->walked_ns = nsec_monotonic();
 	r = address_space_cache_get(du->opts.spaces, &who, &space);
-	if (!r && dump->kind == STACK_DUMP_NAMES) {
-		stack->opens = !unwind_publisher_names(du->opts.publisher, dump, space) &&
-			       address_space_opening(space);
-	} else if (!r) {
-		r = unwind_publisher_walk(du->opts.publisher, dump, space, ret, &stack->wait);
-		stack->opens = r >= 0 && want_files(du, space, ret);
-	}
+	if (r)
+		return r;
+	version = address_space_version(space);
+	r = walk_in(du, stack, ret, dump, space);
+	/* the search for a pc can find mappings at once: without these, the walk had neither the
+	 * rows nor the runtime of their files */
+	if (r >= 0 && !stack->opens && address_space_version(space) != version)
+		r = walk_in(du, stack, ret, dump, space);
 	return r >= 0 && stack->opens ? UNWIND_PUBLISHER_WAITS : r;
 }
 

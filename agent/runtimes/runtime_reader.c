@@ -102,12 +102,15 @@ static void keep_target(struct runtime_reader *r, struct runtime_process *p,
 }
 
 /* Marks the images that lack the runtime. With others, the process stays, so that they are not
- * looked for again before its mappings change. */
+ * looked for again before its mappings change. So does a process with an excerpt: its file was not
+ * open yet when the job was made. */
 static void take_absence(struct runtime_reader *r, struct runtime_process *p,
 			 const struct runtime_job *job)
 {
 	for (size_t i = 0; i < job->n_lacking; i++)
 		job->files[i]->no_runtimes |= 1u << r->kind->runtime;
+	if (p->is_copied)
+		return;
 	if (job->n_lacking == job->n_files) {
 		runtime_process_drop(&r->processes, p);
 		return;

@@ -190,8 +190,8 @@ static void remove_runtime(struct unwind_publisher *u, uint32_t runtime, uint32_
 		(void)bpf_map_delete_elem(map, &tgid);
 }
 
-/* Publishes the process of @sample, sampled at @pc, to the walker. @exe: what it executes, if that
- * is known. */
+/* Publishes the process of @sample, sampled at @pc, to the walker. @exe: what it executes; only
+ * stack dumps tell, so without it the record keeps what an earlier dump told. */
 static void publish(struct unwind_publisher *u, const struct sample *sample,
 		    const struct exe_key *exe, uint64_t pc, const struct address_space *space)
 {
@@ -220,7 +220,7 @@ static void publish(struct unwind_publisher *u, const struct sample *sample,
 	make_maps(u, space);
 	if (u->opts.all_tables)
 		want_all(u, space);
-	id.exe = *exe;
+	id.exe = !exe->inode && is_program(&known, &who) ? known.exe : *exe;
 	id.runtime = runtimes_of(u->opts.runtimes, &who, space);
 	if (!write_runtime(u, id.runtime, &who))
 		id.runtime = FRAME_RUNTIME_NONE;

@@ -132,6 +132,10 @@ struct signal_struct {
 	atomic_t live; /* threads before their exit */
 };
 
+struct sched_entity {
+	__u64 sum_exec_runtime; /* nanoseconds on a CPU */
+};
+
 struct thread_struct {
 	unsigned long fsbase; /* x86-64 only */
 	struct {
@@ -154,6 +158,7 @@ struct task_struct {
 	__u64 self_exec_id;   /* since 5.7 (d1e7fd6462ca); 32 bits before */
 	char comm[TASK_COMM_BYTES];
 	void *stack;
+	struct sched_entity se;
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;

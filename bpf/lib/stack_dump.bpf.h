@@ -84,6 +84,18 @@ static __always_inline int stack_dump_after(const struct stack *s)
 	return cfg.dumps_per_second && !s->dumped && (s->walk.flags & SAMPLE_FLAG_AWAITS);
 }
 
+/* Whether the process may end before the agent has read its memory. */
+static __always_inline int stack_dump_is_young(const struct stack *s)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	__u64 age_ns = bpf_ktime_get_boot_ns() - s->key.start_boottime_ns;
+
+	if (age_ns < PYTHON_YOUNG_NS)
+		return 1;
+	return age_ns < PYTHON_STARVED_NS &&
+	       BPF_CORE_READ(task, group_leader, se.sum_exec_runtime) < PYTHON_STARVED_CPU_NS;
+}
+
 /* Whether the names of the process may be gone before the agent reads them, and an excerpt can have
  * them: Python's. The excerpt's program then goes on to the walk. */
 static __always_inline int stack_dump_names(struct stack *s)
@@ -91,8 +103,7 @@ static __always_inline int stack_dump_names(struct stack *s)
 	struct exe_key exe = {0};
 
 	if (!cfg.dumps_per_second || s->walk.end != WALK_ON ||
-	    s->walk.runtime != FRAME_RUNTIME_PYTHON ||
-	    bpf_ktime_get_boot_ns() - s->key.start_boottime_ns >= PYTHON_YOUNG_NS)
+	    s->walk.runtime != FRAME_RUNTIME_PYTHON || !stack_dump_is_young(s))
 		return 0;
 	stack_dump_exe(&exe);
 	s->names = bpf_map_lookup_elem(&python_exes, &exe) != NULL;

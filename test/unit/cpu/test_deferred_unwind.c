@@ -15,6 +15,7 @@
 #include "cpu/deferred_unwind.h"
 #include "discovery/pid.h"
 #include "procmap/address_space.h"
+#include "procmap/space.h"
 #include "shared/stack_dump.h"
 #include "support/metrics.h"
 #include "unwindtable/unwind_publisher.h"
@@ -35,7 +36,9 @@ struct bench {
 	size_t n_ring;
 	bool knows;	/* the publisher takes names of a process without files */
 	uint64_t words; /* of a walked stack */
-	char order[8];	/* what has left the list: n, names taken; o, names refused; s, a stack */
+	size_t n_walks;
+	bool finds;    /* the next walk leads to a mapping */
+	char order[8]; /* what has left the list: n, names taken; o, names refused; s, a stack */
 	size_t n_order;
 };
 
@@ -119,7 +122,10 @@ static int walk_stack(struct unwind_publisher *u, const struct stack_dump *dump,
 		      struct unwind_publisher_wait *wait)
 {
 	(void)u;
-	(void)space;
+	/* the cache's own space: its seeking of the walk's pcs can change it */
+	((struct address_space *)space)->version += bench_now->finds;
+	bench_now->finds = false;
+	bench_now->n_walks++;
 	*wait = (struct unwind_publisher_wait){0};
 	*ret = dump->sample;
 	return sample_set_user(ret, &bench_now->words, 1, 0);
@@ -293,6 +299,22 @@ static void test_names_behind_stack(void **state)
 	assert_int_equal(count(b, "unwound"), 1);
 }
 
+/* A search during the walk finds further mappings: the walk is repeated with these. */
+static void test_found_meanwhile(void **state)
+{
+	struct bench *b = *state;
+
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 1);
+	all_arrive(b);
+	b->n_walks = 0;
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 1);
+	assert_int_equal(b->n_walks, 1);
+	b->finds = true;
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 1);
+	assert_int_equal(b->n_walks, 3);
+	expect_order(b, "sss");
+}
+
 /* A known process does not wait for the other files. */
 static void test_names_known(void **state)
 {
@@ -361,6 +383,7 @@ static void test_names_full(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_found_meanwhile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_behind_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_known, setup, teardown),
