@@ -455,6 +455,14 @@ enum table_builder_state table_builder_want_number(struct table_builder *x, uint
 	return TABLE_BUILDER_COMING;
 }
 
+void table_builder_hurry(struct table_builder *x, uint16_t number)
+{
+	struct executable *e = number < TABLE_EXES ? x->by_number[number] : NULL;
+
+	if (e && e->wanted)
+		e->n_missed += TABLE_BUILDER_HURRY;
+}
+
 /* ---------------------------------------------------------------- time after time */
 
 static void want_most(struct table_builder *x)

@@ -449,6 +449,8 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 	from.n_maps = u->n_maps;
 	take_runtime(u, dump, space, &from);
 	dumpwalk_walk(u->dumpwalk, &from, &stack);
+	if (dump->awaits && stack.end == SAMPLE_END_DUMP)
+		table_builder_hurry(u->builder, dump->awaits);
 	*ret = dump->sample;
 	(void)sample_set_user(ret, stack.words, stack.n, stack.n_rows); /* our own words */
 	ret->end = stack.end;

@@ -154,6 +154,27 @@ static void test_most_missed(void **state)
 	assert_int_equal(table_builder_pending(b->builder), 0);
 }
 
+/* A stack that no dump completes counts as many. */
+static void test_hurry(void **state)
+{
+	struct bench *b = *state;
+
+	b->n_wanted = IMAGES;
+	table_builder_hurry(b->builder, b->numbers[3]);	 /* not wanted */
+	table_builder_hurry(b->builder, TABLE_EXES - 1); /* unknown */
+	want(b, 0, 1);
+	want(b, 1, TABLE_BUILDER_HURRY);
+	want(b, 2, 1);
+	want(b, 3, 2);
+	table_builder_hurry(b->builder, b->numbers[2]);
+	assert_int_equal(table_builder_pending(b->builder), IMAGES);
+	assert_int_equal(loop_run(b->loop), 0);
+	assert_int_equal(b->ready[0], b->numbers[0]);
+	assert_int_equal(b->ready[1], b->numbers[2]);
+	assert_int_equal(b->ready[2], b->numbers[1]);
+	assert_int_equal(b->ready[3], b->numbers[3]);
+}
+
 /* Large files have a queue of their own. */
 static void test_large(void **state)
 {
@@ -261,8 +282,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_most_missed), TEST(test_large), TEST(test_released),
-		TEST(test_priority),	TEST(test_end),
+		TEST(test_most_missed), TEST(test_hurry),    TEST(test_large),
+		TEST(test_released),	TEST(test_priority), TEST(test_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
