@@ -121,6 +121,7 @@ struct process {
 	struct process_key key;
 	struct life *life;
 	struct pid_id pid;
+	uint64_t inode;	  /* pid_check_inode() */
 	void *target;	  /* owned; NULL: not probed yet */
 	int outcome;	  /* of @target */
 	uint64_t version; /* of the probed mappings */
@@ -1197,7 +1198,8 @@ static void process_sweep(struct runtime_reader *r, struct process *p)
 {
 	struct function *f, *next;
 
-	if (p->key.exec_id < p->life->newest || pid_check(r->host.proc, &p->pid) == PID_GONE) {
+	if (p->key.exec_id < p->life->newest ||
+	    pid_check_inode(r->host.proc, &p->pid, &p->inode) == PID_GONE) {
 		if (p->is_over)
 			process_drop(r, p);
 		else
