@@ -47,6 +47,7 @@ struct runtime_process {
 	struct runtime_process_key key;
 	struct runtime_life *life;
 	struct pid_id pid;
+	uint64_t inode;	  /* pid_check_inode() */
 	void *target;	  /* owned; NULL: not probed yet */
 	int outcome;	  /* of @target */
 	uint64_t version; /* of the probed mappings */

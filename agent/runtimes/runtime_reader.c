@@ -552,7 +552,8 @@ void runtime_reader_wait(void *reader, uint64_t timeout_ns)
  * next sweep. */
 static void process_sweep(struct runtime_reader *r, struct runtime_process *p)
 {
-	if (runtime_process_is_past(p) || pid_check(r->host.proc, &p->pid) == PID_GONE) {
+	if (runtime_process_is_past(p) ||
+	    pid_check_inode(r->host.proc, &p->pid, &p->inode) == PID_GONE) {
 		if (p->is_over)
 			runtime_process_drop(&r->processes, p);
 		else

@@ -12,6 +12,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,10 @@
 #include "support/burn.h"
 #include "support/kernelwalk.h"
 
-#define ROUNDS	     12
-#define CHILDREN_MAX 64
+#define ROUNDS	       12
+#define CHILDREN_MAX   64
+/* Intervals until each child has a sample, from which its record is made. */
+#define INTRODUCED_MAX 60
 
 struct load {
 	const char *name;
@@ -74,6 +77,8 @@ struct known {
 	size_t n;
 	const struct bpfobj_unwind *to;
 	const struct hostwalk_space *space;
+	bool seen[CHILDREN_MAX];
+	size_t n_seen;
 };
 
 static void take(void *ctx, const struct sample *s)
@@ -87,12 +92,15 @@ static void take(void *ctx, const struct sample *s)
 
 static void introduce(void *ctx, const struct sample *s)
 {
-	const struct known *k = ctx;
+	struct known *k = ctx;
 
 	for (size_t i = 0; i < k->n; i++)
-		if (s->pid.pid == (uint64_t)k->children[i])
+		if (s->pid.pid == (uint64_t)k->children[i] && !k->seen[i]) {
 			(void)kernelwalk_record(k->to, k->space, (uint32_t)s->pid.pid,
 						s->start_boottime_ns, s->exec_id);
+			k->seen[i] = true;
+			k->n_seen++;
+		}
 }
 
 /* Publish the tables of the children to the walker; all have the same mappings. */
@@ -101,19 +109,19 @@ static int give_tables(struct oncpu *oc, const pid_t *children, size_t n)
 	const struct bpfobj_unwind to = oncpu_unwind(oc);
 	struct hostwalk_space space;
 	struct hostwalk *walk;
-	struct known known = {children, n, &to, &space};
+	struct known known = {.children = children, .n = n, .to = &to, .space = &space};
 	int r = hostwalk_new(children[0], &walk);
 
 	if (r < 0)
 		return r;
 	space = hostwalk_space(walk);
 	r = kernelwalk_publish(&to, &space);
-	for (int i = 0; r >= 0 && i < 2; i++) {
-		usleep(500000);
+	for (int i = 0; r >= 0 && known.n_seen < n && i < INTRODUCED_MAX; i++) {
+		usleep((useconds_t)(oncpu_interval_ns(oc) / 1000));
 		r = oncpu_tick(oc, introduce, &known);
 	}
 	hostwalk_free(walk);
-	return r;
+	return r < 0 || known.n_seen == n ? r : -ENODATA;
 }
 
 /* One child for each CPU. */
