@@ -67,7 +67,8 @@ static const char help[] =
 	"  --debuginfod-dir DIR\n"
 	"                    keep these files here (~/.cache/podprof/debuginfod)\n"
 	"  --sources         first show the sources of FILE's names, the best first: a source\n"
-	"                    present in the file (or beside it), and its memory in bytes\n"
+	"                    present in the file (or beside it), and its memory in bytes;\n"
+	"                    then the debug file, and why other functions have no name\n"
 	"  --proc-root PATH  mount point of procfs (/proc)\n"
 	"  --help            this text\n";
 
@@ -141,6 +142,59 @@ static int print_source(void *ctx, const char *name, bool is_present, size_t byt
 	return 0;
 }
 
+/* What a user can do about missing names; NULL: nothing. */
+static const char *remedy(const struct options *o, enum symbol_missing missing)
+{
+	switch (missing) {
+	case SYMBOL_STRIPPED:
+		return o->debuginfod.n ? "no server has the debug file; install its package of "
+					 "debug symbols"
+				       : "install its package of debug symbols, or set "
+					 "--debuginfod";
+	case SYMBOL_AWAITS_DEBUG_FILE:
+		return "its debug file is being downloaded; try again";
+	case SYMBOL_TRUNCATED_ELF:
+		return "the file is truncated or damaged";
+	case SYMBOL_OVER_BUDGET:
+		return "the file takes too much work";
+	case SYMBOL_SLOW_FILE:
+		return "its file system does not answer";
+	default:
+		return NULL;
+	}
+}
+
+/* The build id, the debug file, and why other functions have no name. */
+static int print_state(const struct options *o, struct symbolizer *s, struct image *image)
+{
+	struct symbolizer_state *state = calloc(1, sizeof(*state));
+	json_t *object = NULL;
+	int r = state ? symbolizer_state(s, image, state) : -ENOMEM;
+
+	if (!r) {
+		object = json_pack("{s:o, s:o, s:s?, s:s?}", "build_id", view_text(image->build_id),
+				   "debug_file", view_text(state->debug_file), "unnamed",
+				   symbol_missing_names[state->missing], "remedy",
+				   remedy(o, state->missing));
+		r = view_print(object, o->json,
+			       "build id    {build_id|none}\n"
+			       "debug file  {debug_file|none}\n"
+			       "unnamed     {unnamed|none}[remedy?: {remedy}]\n");
+	}
+	free(state);
+	return r;
+}
+
+static int print_sources(const struct options *o, struct symbolizer *s, struct image *image)
+{
+	int r;
+
+	if (!o->json)
+		puts("source      state    bytes in memory");
+	r = symbolizer_sources(s, image, print_source, (void *)o);
+	return r ? r : print_state(o, s, image);
+}
+
 /* ---------------------------------------------------------------- addresses */
 
 /* All were checked before. */
@@ -201,10 +255,8 @@ static int inspect_file(const struct options *o, const struct root *proc, struct
 	/* its debug file is looked for in our own file system */
 	(void)pid_read(proc, getpid(), &image->mapped_by);
 	status = status_of(fetch(o, s, image));
-	if (status == CMD_DONE)
-		status = o->sources && symbolizer_sources(s, image, print_source, (void *)o)
-				 ? CMD_FAILED
-				 : CMD_DONE;
+	if (status == CMD_DONE && o->sources)
+		status = print_sources(o, s, image) ? CMD_FAILED : CMD_DONE;
 	if (status == CMD_DONE)
 		status = print_in_file(o, s, image);
 	image_unref(image);

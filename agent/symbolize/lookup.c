@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/loop.h"
@@ -235,6 +237,18 @@ int file_names_sources(const struct file_names *names, symbolizer_source_fn fn, 
 		       is_present ? o->source->bytes(o->data) : 0);
 	}
 	return r;
+}
+
+void file_names_debug_file(const struct file_names *names, char ret[PATH_MAX])
+{
+	char link[32];
+	ssize_t n = -1;
+
+	if (names->debug.file) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", elffile_fd(names->debug.file));
+		n = readlink(link, ret, PATH_MAX - 1);
+	}
+	ret[n > 0 ? n : 0] = '\0';
 }
 
 static struct source_file source_file_of(struct file_names *names)
@@ -646,14 +660,16 @@ static void find_all(struct lookup *l)
 		l->spent = l->is_over = true;
 }
 
-/* Whether the file lacks the symbols of functions that it does not export. */
+/* Whether the file lacks the symbols of functions that it does not export. A Go program has the
+ * names of all its functions. */
 static bool is_stripped(const struct file_names *names)
 {
 	struct elffile_section section;
 
 	for (size_t i = 0; i < names->n; i++)
 		if ((names->items[i].source == &source_debugfile ||
-		     names->items[i].source == &source_dwarf) &&
+		     names->items[i].source == &source_dwarf ||
+		     names->items[i].source == &source_go) &&
 		    names->items[i].state == SOURCE_OPENED)
 			return false;
 	return elffile_section(names->file, ".symtab", &section) != 0;

@@ -69,6 +69,9 @@ void file_names_take_events(struct file_names *names, uint64_t *perf_map, uint64
 /* After a lookup. 0, or the first result of @fn that is not 0. */
 int file_names_sources(const struct file_names *names, symbolizer_source_fn fn, void *ctx);
 
+/* After a lookup: the path of the separate debug file; "" without one. */
+void file_names_debug_file(const struct file_names *names, char ret[PATH_MAX]);
+
 /* The functions at an address; @n is 0 without a name. Then @start is the function's start, if
  * @has_start. @rename: symbol_lines_rename() was called, and no later source had a name so far.
  * @is_kept: the answer of an earlier lookup. @may_change: the

@@ -455,6 +455,21 @@ int symbolizer_sources(struct symbolizer *s, struct image *image, symbolizer_sou
 	return end_lookup(s, image, lookup, r);
 }
 
+int symbolizer_state(struct symbolizer *s, struct image *image, struct symbolizer_state *ret)
+{
+	static const uint64_t any;
+	struct lookup *lookup;
+	int r;
+
+	*ret = (struct symbolizer_state){.missing = SYMBOL_NAMED};
+	r = look_up(s, image, &any, 1, &lookup, &ret->missing);
+	if (!r && lookup) {
+		ret->missing = lookup->missing;
+		file_names_debug_file(lookup->names, ret->debug_file);
+	}
+	return end_lookup(s, image, lookup, r);
+}
+
 /* BPF programs and modules come and go, so a missing name justifies a new read after some time. */
 static int load_kernel(struct symbolizer *s)
 {

@@ -113,6 +113,17 @@ int symbolizer_find_all(struct symbolizer *s, struct image *image, const uint64_
 /* Receives a source of a file's names, the best first, and the bytes held in memory.
  * @is_present: the file has such names. */
 typedef int (*symbolizer_source_fn)(void *ctx, const char *name, bool is_present, size_t bytes);
+/**
+ * struct symbolizer_state - the names of a file as a whole
+ * @missing:    why an address without a name has none
+ * @debug_file: path of the separate debug file, as the kernel shows it; "": none
+ */
+struct symbolizer_state {
+	enum symbol_missing missing;
+	char debug_file[PATH_MAX];
+};
+/* Opens the sources of @image. 0 or -ENOMEM. */
+int symbolizer_state(struct symbolizer *s, struct image *image, struct symbolizer_state *ret);
 /* Opens the sources of @image; @fn may be NULL. 0, -ENOMEM, or the first result of @fn that is not
  * 0. */
 int symbolizer_sources(struct symbolizer *s, struct image *image, symbolizer_source_fn fn,

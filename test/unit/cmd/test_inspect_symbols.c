@@ -191,10 +191,17 @@ static void test_sources(void **state)
 	static const struct row {
 		const char *file;
 		const char *sources;
+		const char *debug_file;
+		const char *unnamed;
 	} rows[] = {
-		{"inline-gcc4", "dwarf       present"},
-		{"inline-linked", "dwarf       present"},
-		{"cxx", "dwarf       absent"},
+		{"inline-gcc4", "dwarf       present", "debug file  none\n",
+		 "unnamed     no_symbol\n"},
+		{"inline-linked", "dwarf       present", "/inline.debug\n",
+		 "unnamed     no_symbol\n"},
+		{"cxx", "dwarf       absent", "debug file  none\n", "unnamed     no_symbol\n"},
+		{"plain-stripped", "dwarf       absent", "debug file  none\n",
+		 "unnamed     stripped_no_debug: install its package of debug symbols, or set "
+		 "--debuginfod\n"},
 	};
 	char path[FIXTURE_PATH_MAX], line[FIXTURE_PATH_MAX + 64];
 
@@ -207,6 +214,8 @@ static void test_sources(void **state)
 		command_run(line, &run);
 		assert_int_equal(run.status, 0);
 		command_assert_has(&run.out, rows[i].sources);
+		command_assert_has(&run.out, rows[i].debug_file);
+		command_assert_has(&run.out, rows[i].unnamed);
 		snprintf(line, sizeof(line), "\n0x1  %s+0x1\n", rows[i].file);
 		command_assert_has(&run.out, line);
 	}
