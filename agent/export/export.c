@@ -41,12 +41,17 @@ struct lock {
 	pid_t holder;
 };
 
-/* A store, and whether the log has reported its failure. */
-struct keeper {
-	struct store *store;
+/* The disk of a store or of the spool. @what: "store"; @told: the log has reported a failure */
+struct disk {
+	const char *what;
 	struct lock lock;
 	bool told;
 	struct log_limit log_limit;
+};
+
+struct keeper {
+	struct store *store;
+	struct disk disk;
 };
 
 /**
@@ -86,8 +91,7 @@ struct export
 	struct spool *spool;
 	struct route *spooled[SPOOL_DESTINATIONS_MAX];
 	unsigned int n_spooled;
-	struct lock spool_lock;
-	struct log_limit spool_log_limit;
+	struct disk spool_disk;
 	void (*busy)(void *ctx, const char *text);
 	void *busy_ctx;
 	struct loop_source *trim_timer;
@@ -258,12 +262,49 @@ static void lock_changed(struct export *e, struct lock *lock, bool busy, pid_t h
 			 log_str("why", text));
 		text[0] = '\0';
 	}
-	lock_describe(&e->keeper.lock, text);
+	lock_describe(&e->keeper.disk.lock, text);
 	for (size_t i = 0; i < e->n_routes; i++)
-		lock_describe(&e->routes[i].keeper.lock, text);
-	lock_describe(&e->spool_lock, text);
+		lock_describe(&e->routes[i].keeper.disk.lock, text);
+	lock_describe(&e->spool_disk.lock, text);
 	if (e->busy)
 		e->busy(e->busy_ctx, text);
+}
+
+/* ---- disks that fail */
+
+/* The last attempt, of a store or of the spool. */
+enum disk_state { DISK_WORKS, DISK_BUSY, DISK_BLOCKED, DISK_FAILS };
+
+static void disk_init(struct disk *d, const char *what, const char *name)
+{
+	d->what = what;
+	d->lock.name = name;
+	d->log_limit.interval_ns = EXPORT_LOG_INTERVAL_NS;
+}
+
+/* Logs a failure once, and the recovery once. @then: the fate of new profiles; @err: the outcome's
+ * name. */
+static void disk_changed(struct export *e, struct disk *d, enum disk_state state, pid_t holder,
+			 const char *then, const char *err)
+{
+	uint64_t suppressed;
+	char text[96];
+
+	if (state != DISK_BLOCKED) /* a blocked attempt says nothing about the lock */
+		lock_changed(e, &d->lock, state == DISK_BUSY, holder);
+	if (state == DISK_BUSY) {
+		d->told = true;
+	} else if (state && !d->told && log_limit_ok(&d->log_limit, &suppressed)) {
+		d->told = true;
+		snprintf(text, sizeof(text), "%s %s, %s", d->what,
+			 state == DISK_BLOCKED ? "does not answer" : "fails", then);
+		log_warn(text, log_str("directory", d->lock.name), log_str("err", err),
+			 log_uint("suppressed", suppressed));
+	} else if (!state && d->told) {
+		d->told = false;
+		snprintf(text, sizeof(text), "%s works again", d->what);
+		log_info(text, log_str("directory", d->lock.name));
+	}
 }
 
 /* ---- the store */
@@ -275,35 +316,25 @@ static void trim_due(void *ctx)
 	store_trim(e->keeper.store, nsec_wall());
 }
 
-/* Logs a failure once, and the recovery once. */
 static void keeper_changed(struct export *e, struct keeper *k, enum store_outcome outcome,
 			   pid_t holder)
 {
-	uint64_t suppressed;
+	const enum disk_state state = outcome == STORE_OK	 ? DISK_WORKS
+				      : outcome == STORE_BUSY	 ? DISK_BUSY
+				      : outcome == STORE_BLOCKED ? DISK_BLOCKED
+								 : DISK_FAILS;
 
-	if (outcome != STORE_BLOCKED) /* a blocked attempt says nothing about the lock */
-		lock_changed(e, &k->lock, outcome == STORE_BUSY, holder);
-	if (outcome == STORE_BUSY) {
-		k->told = true;
-	} else if (outcome && !k->told && log_limit_ok(&k->log_limit, &suppressed)) {
-		k->told = true;
-		log_warn(outcome == STORE_BLOCKED
-				 ? "store does not answer, keeping some profiles in memory"
-				 : "store fails, dropping profiles",
-			 log_str("store", k->lock.name),
-			 log_str("err", store_outcome_name(outcome)),
-			 log_uint("suppressed", suppressed));
-	} else if (!outcome && k->told) {
-		k->told = false;
-		log_info("store works again", log_str("store", k->lock.name));
-	}
+	disk_changed(e, &k->disk, state, holder,
+		     state == DISK_BLOCKED ? "keeping some profiles in memory"
+					   : "dropping profiles",
+		     store_outcome_name(outcome));
 }
 
 static void keeper_close(struct keeper *k)
 {
 	if (k->store && store_n_waiting(k->store))
 		log_warn("ending without the last profiles of the store",
-			 log_str("store", k->lock.name),
+			 log_str("store", k->disk.lock.name),
 			 log_uint("profiles", store_n_waiting(k->store)));
 	store_free(k->store);
 }
@@ -328,7 +359,6 @@ static int keeper_open(struct keeper *k, const struct export *e, const struct ex
 	store->waiting_bytes = keeper_bytes(e, opts);
 	store->blocked_ns = opts->disk_blocked_ns;
 	store->open_wait_ns = opts->open_wait_ns;
-	k->log_limit.interval_ns = EXPORT_LOG_INTERVAL_NS;
 	r = store_open(store, &k->store);
 	if (r <= 0)
 		return r;
@@ -361,7 +391,7 @@ static int export_open_store(struct export *e, const struct export_opts *opts, c
 
 	if (!opts->store_dir)
 		return 0;
-	e->keeper.lock.name = "--store-dir";
+	disk_init(&e->keeper.disk, "store", "--store-dir");
 	r = keeper_open(&e->keeper, e, opts, &store_opts, "--store-dir", ret_error);
 	if (!r)
 		r = loop_add_timer(e->loop, trim_due, e, &e->trim_timer);
@@ -412,7 +442,7 @@ static int route_open_folder(struct export *e, struct route *route, const struct
 	};
 
 	route->e = e;
-	route->keeper.lock.name = route->name;
+	disk_init(&route->keeper.disk, "store", route->name);
 	return keeper_open(&route->keeper, e, opts, &store, "--destination", ret_error);
 }
 
@@ -500,17 +530,14 @@ static void spool_loaded(void *ctx, unsigned int destination)
 
 static void spool_changed(void *ctx, enum spool_outcome outcome, pid_t holder)
 {
+	const enum disk_state state = outcome == SPOOL_OK	 ? DISK_WORKS
+				      : outcome == SPOOL_BUSY	 ? DISK_BUSY
+				      : outcome == SPOOL_BLOCKED ? DISK_BLOCKED
+								 : DISK_FAILS;
 	struct export *e = ctx;
-	uint64_t suppressed;
 
-	if (outcome != SPOOL_BLOCKED) /* a blocked attempt says nothing about the lock */
-		lock_changed(e, &e->spool_lock, outcome == SPOOL_BUSY, holder);
-	if (!outcome)
-		log_info("spool works again");
-	else if (outcome != SPOOL_BUSY && log_limit_ok(&e->spool_log_limit, &suppressed))
-		log_warn("spool fails, keeping profiles in memory",
-			 log_str("err", spool_outcome_name(outcome)),
-			 log_uint("suppressed", suppressed));
+	disk_changed(e, &e->spool_disk, state, holder, "keeping profiles in memory",
+		     spool_outcome_name(outcome));
 }
 
 static int export_open_spool(struct export *e, const struct export_opts *opts, char **ret_error)
@@ -552,8 +579,7 @@ static int export_open_spool(struct export *e, const struct export_opts *opts, c
 		return 0; /* nothing to wait for */
 	spool.n_destinations = e->n_spooled;
 	spool.loaded_bytes = opts->queue_bytes / 2 / e->n_spooled;
-	e->spool_lock.name = "--spool-dir";
-	e->spool_log_limit.interval_ns = EXPORT_LOG_INTERVAL_NS;
+	disk_init(&e->spool_disk, "spool", "--spool-dir");
 	r = spool_new(&spool, &e->spool);
 	if (r <= 0)
 		return r;

@@ -316,6 +316,8 @@ static struct MHD_Response *make_response(struct httpd *h, struct httpd_response
 	return to;
 }
 
+_Static_assert(HTTPD_BODY_MAX <= HTTPD_ANSWERS_MAX, "an answer has room if no other waits");
+
 static enum MHD_Result answer(struct httpd *h, const struct httpd_request *request,
 			      struct httpd_response *response)
 {
@@ -332,7 +334,7 @@ static enum MHD_Result answer(struct httpd *h, const struct httpd_request *reque
 	if (!response->is_gzip && response->compress && response->body.len &&
 	    httpd_accepts_gzip(request))
 		(void)httpd_compress(response);
-	if (!response->is_essential && response->body.len && h->answer_bytes &&
+	if (!response->is_essential && response->body.len &&
 	    h->answer_bytes + response->body.len > HTTPD_ANSWERS_MAX) {
 		httpd_fail(response, MHD_HTTP_SERVICE_UNAVAILABLE,
 			   "other clients have not read their answers yet, come again later");

@@ -27,7 +27,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path"
 	"strings"
 	"sync"
 
@@ -234,6 +233,9 @@ func parca(_ *http.Request, body []byte) ([]entry, error) {
 	return entries, nil
 }
 
+// lastPart is "" for a name without parts: such a profile is of no container.
+func lastPart(name string) string { return name[strings.LastIndex(name, "/")+1:] }
+
 // Coroot, collector/profiles.go: the entity in the address, one type, the time of the end.
 
 func coroot(r *http.Request, body []byte) ([]entry, error) {
@@ -258,7 +260,7 @@ func coroot(r *http.Request, body []byte) ([]entry, error) {
 		return nil, fmt.Errorf("the type is %s", p.SampleType[0].Type)
 	}
 	e := entry{
-		Backend: "coroot", Entity: path.Base(query.Get("container.id")), Type: strings.TrimPrefix(kind[1], "heap_"),
+		Backend: "coroot", Entity: lastPart(query.Get("container.id")), Type: strings.TrimPrefix(kind[1], "heap_"),
 		TimeNanos: p.TimeNanos - p.DurationNanos, DurationNanos: p.DurationNanos,
 	}
 	e, err = sampled(e, p, 0, false)

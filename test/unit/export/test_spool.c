@@ -31,6 +31,10 @@ static const struct sink_answer ok = {.status = 200};
 static const struct sink_answer away_first[] = {{.status = 503, .retry_after = "10"},
 						{.status = 200}};
 
+/* Away until the end of the run, which asks again at once. */
+static const struct sink_answer away_to_the_end[] = {{.status = 503, .retry_after = "300"},
+						     {.status = 200}};
+
 static unsigned char arrived[SPOOLING_PROFILES_MAX];
 
 /* A write that waits for its turn: a disk without an answer. Takes the place of the C library's. */
@@ -337,13 +341,17 @@ static bool all_counted(void *ctx)
 	       s->next;
 }
 
-/* A backend is silent for long: the disk and the memory keep their ceilings, and each profile has
+static bool is_away(void *ctx)
+{
+	return spooling_outcome(ctx, "pyroscope", "retried") > 0;
+}
+
+/* A backend is away for long: the disk and the memory keep their ceilings, and each profile has
  * one outcome. */
 static void test_ceiling(void **state)
 {
-	static const struct sink_answer script[] = {{.how = SINK_HANG}, {.status = 200}};
 	struct spooling *s = *state;
-	struct sink *sink = sink_new(script, 2, NULL);
+	struct sink *sink = sink_new(away_to_the_end, 2, NULL);
 	uint64_t most = 0, dropped, pending;
 
 	s->spool_bytes = 4u << 20;
@@ -366,6 +374,8 @@ static void test_ceiling(void **state)
 	assert_true(dropped > 0);
 	assert_in_range(pending, 1, 420); /* 4 MiB */
 	assert_true(dropped + pending <= s->next);
+	loop_until(s->loop, is_away, s);
+	spooling_flush(s, LONG_NS);
 	loop_until(s->loop, all_counted, s);
 	assert_int_equal(spooling_outcome(s, "pyroscope", "dropped_queue_full"), dropped);
 	assert_int_equal(spooling_metric(s, "podprof_export_bytes", "pyroscope,dropped_queue_full"),
@@ -647,7 +657,7 @@ static bool all_accounted(void *ctx)
 static void test_damaged(void **state)
 {
 	struct spooling *s = *state;
-	struct sink *sink = sink_new(away_first, 2, NULL);
+	struct sink *sink = sink_new(away_to_the_end, 2, NULL);
 	_cleanup_(freep) char *segment = NULL;
 	struct stat st;
 
@@ -658,6 +668,7 @@ static void test_damaged(void **state)
 	segment = spooling_segment(s);
 	assert_int_equal(stat(segment, &st), 0);
 	corrupt(segment, st.st_size - 50);
+	loop_until(s->loop, is_away, s);
 	spooling_flush(s, LONG_NS);
 	loop_until(s->loop, all_accounted, s);
 	assert_int_equal(spooling_outcome(s, "pyroscope", "dropped_damaged"), 1);
