@@ -137,8 +137,9 @@ static __always_inline __u32 stack_dump_permit(__u32 tgid, __u64 now_ns)
 								   : STACK_DUMP_OVER_CPU;
 }
 
-/* Whether the ring may take a dump of @s. Dumps after the walk leave half of the ring: without a dump
- * their stacks are truncated, and the stacks of an unknown process have no frame by rows at all. */
+/* Whether the ring may take a dump of @s. Dumps after the walk leave half of the ring: without a
+ * dump their stacks are truncated, and the stacks of an unknown process have no frame by rows at
+ * all. */
 static __always_inline int stack_dump_room(const struct stack *s)
 {
 	if (!(s->walk.flags & SAMPLE_FLAG_AWAITS))

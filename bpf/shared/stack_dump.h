@@ -130,7 +130,8 @@ enum stack_dump_stat {
 	STACK_DUMP_OVER_CPU,	 /* the CPU's limit of this second is reached */
 	STACK_DUMP_OVER_PROCESS, /* the process's limit is reached */
 	STACK_DUMP_UNREADABLE,	 /* nothing at the stack pointer */
-	STACK_DUMP_RING_FULL,	 /* or, in an interrupt that cannot wait, in use */
+	STACK_DUMP_RING_FULL,	 /* for a dump after the walk half full; or, in an interrupt that
+				  * cannot wait, in use */
 	STACK_DUMP_STAT_MAX,
 };
 
