@@ -347,8 +347,8 @@ FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-
 	plain-stripped cxx asm bare bare-stripped zoo-pie zoo-lazy zoo-static \
 	short zoo-nocfi zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,cxx.debug cxx-linked cxx-checked cxx-other cxx-mini debuginfod)
-FIXTURES += $(addprefix $(FIXTURE_DIR)/,inline-gcc4 inline-gcc5 inline-clang4 inline-clang5 \
-	inline-gz inline-linked inline.debug inline-dwz nested nested-small \
+FIXTURES += $(addprefix $(FIXTURE_DIR)/,inline-gcc2 inline-gcc3 inline-gcc4 inline-gcc5 inline-clang4 inline-clang5 \
+	inline-lto inline-gz inline-linked inline.debug inline-dwz nested nested-small \
 	inline-split4 inline-split5 inline-clangsplit4 inline-clangsplit5 \
 	inline-package4 inline-package5 inline-clangpackage4 inline-clangpackage5)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,work-O2 work-O3 work-static work-static-pie \
@@ -434,6 +434,9 @@ $(FIXTURE_DIR)/nested: FIXTURE_FLAGS := -fPIE -pie -O2 -g
 $(FIXTURE_DIR)/nested-small: FIXTURE_FLAGS := -fPIE -pie -Os -g
 $(FIXTURE_DIR)/nested $(FIXTURE_DIR)/nested-small: test/fixtures/elf/nested.c
 	$(BUILD_FIXTURE)
+$(FIXTURE_DIR)/inline-gcc2: FIXTURE_FLAGS := -fPIE -pie -O2 -g -gdwarf-2 -gstrict-dwarf
+$(FIXTURE_DIR)/inline-gcc3: FIXTURE_FLAGS := -fPIE -pie -O2 -g -gdwarf-3 -gstrict-dwarf
+$(FIXTURE_DIR)/inline-lto: FIXTURE_FLAGS := -fPIE -pie -O2 -g -flto -ffunction-sections
 $(FIXTURE_DIR)/inline-gcc4: FIXTURE_FLAGS := -fPIE -pie -O2 -g -gdwarf-4
 $(FIXTURE_DIR)/inline-gcc5: FIXTURE_FLAGS := -fPIE -pie -O2 -g -gdwarf-5
 $(FIXTURE_DIR)/inline-gz: FIXTURE_FLAGS := -fPIE -pie -O2 -g -gdwarf-4 -gz

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -451,6 +452,7 @@ int dwarfchild_main(int argc, char **argv)
 	(void)argc, (void)argv;
 	if (!c)
 		leave(DWARFCHILD_NO_MEMORY);
+	(void)prctl(PR_SET_NAME, "podprof-dwarf"); /* instead of "exe", of /proc/self/exe */
 	if (sandbox_enter(&opts))
 		leave(DWARFCHILD_NO_SANDBOX);
 	buf_init(&c->string_bytes, DWARFWIRE_ANSWER_MAX);

@@ -28,7 +28,11 @@ static void assert_same_line(const struct symbol_line *a, const struct symbol_li
 {
 	assert_string_equal(a->function, b->function);
 	assert_string_equal(a->system_name, b->system_name);
-	assert_string_equal(a->file, b->file);
+	/* libdw's file number 0 of DWARF 2: its entries lack the place of the call */
+	if (strstr(b->file, "/???"))
+		assert_string_equal(a->file, "");
+	else
+		assert_string_equal(a->file, b->file);
 	assert_int_equal(a->line, b->line);
 	assert_int_equal(a->column, b->column);
 	assert_int_equal(a->start_line, b->start_line);
@@ -43,6 +47,9 @@ struct row {
 };
 
 static const struct row rows[] = {
+	{"inline-gcc2", "inline-gcc2", NULL, 100},
+	{"inline-gcc3", "inline-gcc3", NULL, 100},
+	{"inline-lto", "inline-lto", NULL, 100},
 	{"inline-gcc4", "inline-gcc4", NULL, 100},
 	{"inline-gcc5", "inline-gcc5", NULL, 100},
 	{"inline-clang4", "inline-clang4", NULL, 100},
