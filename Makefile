@@ -726,6 +726,7 @@ bench-idle: all | $(BENCH_JSON) ## wake-ups and system calls of a quiet node's a
 
 bench-growth: all | $(BENCH_JSON) ## cost by processes, programs, containers, rate (root, minutes; GROWTH=--help)
 	$(Q)test/bench/growth.py --json $(BENCH_JSON)/growth.json $(GROWTH)
+	$(Q)test/bench/plots.py $(BENCH_JSON)/growth.json $(BENCH_JSON)/growth.svg
 
 bench-names: all ## frames without a name in profiles of usual programs, by reason (root, two minutes)
 	$(Q)test/bench/names.py

@@ -50,8 +50,8 @@
 
 /* Windows from the first read of a process's mappings to the next one without a reason, and at
  * most; twice as many after each read without a change, one after a change. */
-#define ADDRESS_SPACE_SWEEPS	  4
-#define ADDRESS_SPACE_SWEEPS_LONG 32
+#define ADDRESS_SPACE_SWEEPS	  8
+#define ADDRESS_SPACE_SWEEPS_LONG 64
 
 /* Without the right to read the link, only pcs reveal an exec. */
 static bool exe_changed(const struct address_space_cache *c, const struct address_space *s)

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import growth  # noqa: E402
 
 WIDTH, HEIGHT, GAP = 190, 110, 44
-SHOWN = ["system calls/s", "wake-ups/s", "CPU ms/s", "maps KiB"]
+SHOWN = ["system calls/s", "wake-ups/s", "CPU ms/s"]
 
 
 def text(x, y, what, anchor="middle"):

@@ -353,7 +353,7 @@ static void test_seldom(void **state)
 	begin(f);
 	expect(f, ANT);
 	change(f, BEE);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 7; i++) {
 		sweep(f);
 		expect(f, ANT);
 	}
