@@ -182,6 +182,8 @@ static const char *remedy(const struct reached *reached, char ret[FINDING_TEXT_M
 		       "read";
 	if (reached->kind->folder)
 		return "name a folder that podprof may write to";
+	if (reached->status == 404 && reached->verdict == DESTINATION_DENIED)
+		return "give the API key in bearer-token-file, and the server's base address";
 	if (reached->status && reached->verdict == DESTINATION_DENIED)
 		return "give valid credentials: bearer-token-file, basic-auth-user and "
 		       "-password-file, tenant";
@@ -196,6 +198,8 @@ static const char *remedy(const struct reached *reached, char ret[FINDING_TEXT_M
 			 reached->kind->title);
 		return ret;
 	}
+	if (strstr(reached->why, "wrong version number")) /* OpenSSL's words */
+		return "write http:// if the server has no TLS, or give the port of its TLS";
 	if (strstr(reached->why, "certificate"))
 		return "set ca-file=PATH to the certificates to trust";
 	return "check the address from here: its name, its port, network policies and proxies";

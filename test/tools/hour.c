@@ -111,17 +111,21 @@ static uint64_t timer_left_ns(int fd, struct itimerspec *ret)
 	return timerfd_gettime(fd, ret) ? 0 : nsec_of(&ret->it_value);
 }
 
-/* To the next timer. Without one nothing would ever happen. */
-static void clock_jump(void)
+/* To the next timer, or to the end of the loop's wait: @most_ns, 0 for none. Without both nothing
+ * would ever happen. False: to the end of the wait. */
+static bool clock_jump(uint64_t most_ns)
 {
+	uint64_t least_ns = most_ns;
 	struct itimerspec spec;
-	uint64_t least_ns = 0;
+	bool is_timer = false;
 
 	for (size_t i = 0; i < clock_state.n_timers; i++) {
 		const uint64_t left_ns = timer_left_ns(clock_state.timers[i], &spec);
 
-		if (left_ns && (!least_ns || left_ns < least_ns))
+		if (left_ns && (!least_ns || left_ns < least_ns)) {
 			least_ns = left_ns;
+			is_timer = true;
+		}
 	}
 	if (!least_ns)
 		must(-EDEADLK);
@@ -136,6 +140,7 @@ static void clock_jump(void)
 		spec.it_value.tv_nsec = (long)(left_ns % NSEC_PER_SEC);
 		must(timerfd_settime(clock_state.timers[i], 0, &spec, NULL) ? -errno : 0);
 	}
+	return is_timer;
 }
 
 static int wait_events(int fd, struct epoll_event *events, int n, int timeout_ms)
@@ -150,10 +155,11 @@ __attribute__((visibility("default"))) int epoll_wait(int fd, struct epoll_event
 {
 	const int r = wait_events(fd, events, n, 0);
 
-	if (r)
+	if (r || !timeout_ms) /* 0: the loop has something to do now */
 		return r;
-	if (!clock_state.n_calls && !clock_state.n_jobs)
-		clock_jump();
+	if (!clock_state.n_calls && !clock_state.n_jobs &&
+	    !clock_jump(timeout_ms > 0 ? (uint64_t)timeout_ms * NSEC_PER_MSEC : 0))
+		return 0;
 	return wait_events(fd, events, n, timeout_ms);
 }
 

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "discovery/hierarchy.h"
 #include "doctor/doctor.h"
+#include "export/coroot.h"
 #include "export/file.h"
 #include "export/pyroscope.h"
 #include "server/listen.h"
@@ -528,6 +529,20 @@ static void no_host(struct probe_results *f, struct config *c)
 	(void)c;
 }
 
+static void no_tls(struct probe_results *f, struct config *c)
+{
+	answer(f, 0, "OpenSSL/3.0: error:0A00010B:SSL routines::wrong version number");
+	(void)c;
+}
+
+static void coroot_key(struct probe_results *f, struct config *c)
+{
+	answer(f, 404, "404 page not found");
+	f->network.items[0].kind = &destination_coroot;
+	f->network.items[0].verdict = DESTINATION_DENIED;
+	(void)c;
+}
+
 static void wrong_ca(struct probe_results *f, struct config *c)
 {
 	answer(f, 0, "SSL certificate problem: self-signed certificate");
@@ -820,6 +835,8 @@ static const struct check_row check_rows[] = {
 	{"503", server_fails, {{"destination", MISSING, "no healthy upstream", "server's own"}}},
 	{"not Pyroscope", other_server, {{"destination", MISSING, "what is this", "Pyroscope"}}},
 	{"no host", no_host, {{"destination", MISSING, "not resolve", "check the address"}}},
+	{"no TLS", no_tls, {{"destination", MISSING, "wrong version", "write http://"}}},
+	{"Coroot's key", coroot_key, {{"destination", MISSING, "404", "API key"}}},
 	{"CA", wrong_ca, {{"destination", MISSING, "self-signed", "ca-file"}}},
 	{"no file",
 	 no_file,
