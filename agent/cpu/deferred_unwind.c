@@ -188,9 +188,11 @@ static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct
 		return r;
 	version = address_space_version(space);
 	r = walk_in(du, stack, ret, dump, space);
-	/* the search for a pc can find mappings at once: without these, the walk had neither the
-	 * rows nor the runtime of their files */
-	if (r >= 0 && !stack->opens && address_space_version(space) != version)
+	/* the search for a pc can find mappings and files at once: without these, the walk had
+	 * neither the rows nor the runtime, and an excerpt with names comes once */
+	if (r >= 0 && !stack->opens &&
+	    (address_space_version(space) != version ||
+	     (dump->kind != STACK_DUMP_NAMES && dump->runtime && !ret->n_runtime)))
 		r = walk_in(du, stack, ret, dump, space);
 	return r >= 0 && stack->opens ? UNWIND_PUBLISHER_WAITS : r;
 }

@@ -2,7 +2,8 @@
 /*
  * A code object never changes, but may be freed, and another code object may take the address. The
  * check of a sample distinguishes the two: a hash of the object's pointers to the strings and the
- * table.
+ * table, and from 3.12 on of its number. Up to 3.11 a function that is made and freed all the time
+ * can have all of these again.
  */
 #include "runtimes/python_code.h"
 

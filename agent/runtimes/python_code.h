@@ -31,7 +31,7 @@ void python_code_deinit(struct python_code *code);
 /* The words that a frame's check is made of. */
 struct python_code_key {
 	uint64_t file;
-	uint64_t name;
+	uint64_t name;	   /* from 3.12 on: the word with the code object's own number */
 	uint64_t qualname; /* @name where there is none */
 	uint64_t lines;
 	uint64_t first_line;

@@ -13,6 +13,9 @@
  * instructions: the code object has an array of the copies, and the frame an index. 3.15 is
  * refused, because no such build of it was at hand to check.
  *
+ * From 3.12 on, a code object has a number of its own, co_version: 24 bytes behind co_firstlineno
+ * in all releases and builds. The check of a frame has the word with it in place of co_name.
+ *
  * Sources: CPython's headers, in Include/internal and Include/cpython.
  */
 #include "runtimes/python_layout.h"
@@ -55,6 +58,24 @@ static const struct release releases[] = {
 	 112, 120, 128, 136, 68,  192, 40, PYTHON_OWNER,      PYTHON_LOCATIONS},
 	/* clang-format on */
 };
+
+/* The first release whose code objects have a number, and the number's distance from the first
+ * line. */
+#define VERSION_OF_NUMBERS 0x030c
+#define NUMBER_BEHIND_LINE 24
+
+/* The number tells code objects apart that have the same address one after the other: their strings
+ * and tables often have the same addresses, too. False if it is outside of what the walker reads.
+ */
+static bool take_number(struct python_layout *layout)
+{
+	const uint16_t word =
+		(uint16_t)((layout->process.code_first_line + NUMBER_BEHIND_LINE) & ~7);
+
+	if (layout->version >= VERSION_OF_NUMBERS)
+		layout->process.code_name = word;
+	return layout->process.code_name < layout->process.code_lines;
+}
 
 static const struct release *release_of(uint16_t version)
 {
@@ -104,7 +125,7 @@ bool python_layout_of_version(uint16_t version, struct python_layout *ret)
 		.bytes_data = 32,
 		.lines = r->shape,
 	};
-	return true;
+	return take_number(ret);
 }
 
 /* ---------------------------------------------------------------- described by the image */
@@ -291,7 +312,7 @@ enum python_offsets_outcome python_layout_of_offsets(const void *bytes, size_t n
 		return PYTHON_OFFSETS_FREE_THREADED;
 	string_size = word_at(bytes, n, d->sizes[STRING]);
 	if (!take_members(d, bytes, n, &layout) || (copies && !take_copies(d, bytes, n, &layout)) ||
-	    string_size >= OFFSET_LIMIT ||
+	    !take_number(&layout) || string_size >= OFFSET_LIMIT ||
 	    string_size < (uint64_t)layout.string_ascii + STRING_POINTER)
 		return PYTHON_OFFSETS_ODD;
 	layout.string_wide = (uint16_t)(string_size - STRING_POINTER);

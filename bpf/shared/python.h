@@ -16,9 +16,10 @@
  * from the copy's first instruction.
  *
  * The check recognizes a code object that was freed and replaced since the sample. It mixes five
- * words of the code object, walk_hash() for each, starting from 0: co_filename, co_name,
- * co_qualname (to 3.10 co_name again), the line table's pointer, and co_firstlineno as an unsigned
- * 32-bit number. The check is the upper half of the result.
+ * words of the code object, walk_hash() for each, starting from 0: co_filename, co_name (from 3.12
+ * on the word with co_version, the object's own number), co_qualname (to 3.10 co_name again), the
+ * line table's pointer, and co_firstlineno as an unsigned 32-bit number. The check is the upper
+ * half of the result.
  */
 
 #include "lib/types.h"
@@ -67,7 +68,7 @@ struct python_process {
 	__u16 frame_instr;	 /* the instruction; a multiple of 4 */
 	__u16 frame_entry;	 /* owner or is_entry, a byte */
 	__u16 code_filename;	 /* pointer to the string */
-	__u16 code_name;	 /* pointer to the string */
+	__u16 code_name;	 /* pointer to the string; from 3.12 on the word with co_version */
 	__u16 code_qualname;	 /* pointer to the string; to 3.10 code_name again */
 	__u16 code_lines;	 /* pointer to the line table; the last of the five words */
 	__u16 code_first_line;	 /* int; a multiple of 4 */

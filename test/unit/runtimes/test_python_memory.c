@@ -182,6 +182,38 @@ static void refused_code(void **state)
 	}
 }
 
+static uint64_t word_at(const struct subject *s, uint64_t addr)
+{
+	uint64_t word;
+
+	memcpy(&word, s->bytes + addr - FLATMEMORY_BASE, sizeof(word));
+	return word;
+}
+
+/* A later object at the address, equal but for its number. */
+static void another_object(void **state)
+{
+	_cleanup_(python_code_deinit) struct python_code code = {0};
+	const struct python_layout *layout;
+	struct subject s;
+	uint32_t check;
+
+	(void)state;
+	subject_init(&s, "3.12", 0x030c);
+	layout = &s.image.layout;
+	check = python_code_check(&(struct python_code_key){
+		.file = word_at(&s, CODE + 112),
+		.name = word_at(&s, CODE + 88),
+		.qualname = word_at(&s, CODE + 128),
+		.lines = word_at(&s, CODE + 136),
+		.first_line = (uint32_t)(word_at(&s, CODE + 64) >> 32),
+	});
+	assert_int_equal(python_code_read(&s.fm.memory, layout, CODE, &check, &code), PYTHON_OK);
+	python_code_deinit(&code);
+	put(&s, CODE + 88, word_at(&s, CODE + 88) + (1ull << 32));
+	assert_int_equal(python_code_read(&s.fm.memory, layout, CODE, &check, &code), PYTHON_ODD);
+}
+
 /* A frame that is its own caller. */
 static void cyclic_frames(void **state)
 {
@@ -467,10 +499,11 @@ static void free_threaded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_releases),	 cmocka_unit_test(refused),
-		cmocka_unit_test(refused_code),	 cmocka_unit_test(cyclic_frames),
-		cmocka_unit_test(random_words),	 cmocka_unit_test(described),
-		cmocka_unit_test(free_threaded), cmocka_unit_test(arrays),
+		cmocka_unit_test(all_releases),	  cmocka_unit_test(refused),
+		cmocka_unit_test(refused_code),	  cmocka_unit_test(cyclic_frames),
+		cmocka_unit_test(random_words),	  cmocka_unit_test(described),
+		cmocka_unit_test(free_threaded),  cmocka_unit_test(arrays),
+		cmocka_unit_test(another_object),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
