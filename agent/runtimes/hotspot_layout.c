@@ -121,6 +121,7 @@ static const struct field_name field_names[] = {
 	{HOTSPOT_QUEUE_END, "StubQueue", "_queue_end", false},
 	{HOTSPOT_CODELET_BYTES, "InterpreterCodelet", "_size", false},
 	{HOTSPOT_CODELET_TEXT, "InterpreterCodelet", "_description", false},
+	{HOTSPOT_BLOCK_USED, "HeapBlock::Header", "_used", false},
 	{HOTSPOT_BLOB_NAME, "CodeBlob", "_name", false},
 	{HOTSPOT_BLOB_SIZE, "CodeBlob", "_frame_size", false},
 	{HOTSPOT_BLOB_COMPLETE, "CodeBlob", "_frame_complete_offset", false},
@@ -171,7 +172,8 @@ static bool is_optional(enum hotspot_field field)
 {
 	return field == HOTSPOT_POOL_SOURCE || field == HOTSPOT_CLASS_SOURCE ||
 	       field == HOTSPOT_BLOB_CODE || field == HOTSPOT_BLOB_DISTANCE ||
-	       field == HOTSPOT_SECURITY || (field >= HOTSPOT_HEAPS && field <= HOTSPOT_HIGH) ||
+	       field == HOTSPOT_SECURITY || field == HOTSPOT_BLOCK_USED ||
+	       (field >= HOTSPOT_HEAPS && field <= HOTSPOT_HIGH) ||
 	       (field >= HOTSPOT_BLOB_STUBS && field <= HOTSPOT_ENTRY_PARENT);
 }
 

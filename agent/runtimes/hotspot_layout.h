@@ -85,6 +85,7 @@ enum hotspot_field {
 	HOTSPOT_QUEUE_END,     /* int: bytes in use */
 	HOTSPOT_CODELET_BYTES, /* int: with the header */
 	HOTSPOT_CODELET_TEXT,  /* pointer */
+	HOTSPOT_BLOCK_USED,    /* of a block's header: bool */
 	HOTSPOT_BLOB_NAME,
 	HOTSPOT_BLOB_SIZE,
 	HOTSPOT_BLOB_COMPLETE,

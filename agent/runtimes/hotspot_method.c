@@ -76,10 +76,14 @@ static int read_ranges(const struct reading *r, const struct memory_range *range
 
 /* ---------------------------------------------------------------- the check */
 
+/* A freed block keeps its words, and its Method can be another one's memory by then. */
 static int read_compiled_key(const struct reading *r, uint64_t key[3])
 {
+	const uint64_t block = r->object - r->target->layout.bytes[HOTSPOT_BLOCK];
+	uint8_t is_used = !r->target->layout.known[HOTSPOT_BLOCK_USED];
 	uint32_t id = 0;
 	const struct memory_range ranges[] = {
+		{block + r->f[HOTSPOT_BLOCK_USED], &is_used, !is_used},
 		{r->object + r->target->process.blob_name, &key[0], 8},
 		{r->object + r->target->process.blob_method, &key[1], 8},
 		{r->object + r->target->process.blob_compile_id, &id, 4},
@@ -87,7 +91,7 @@ static int read_compiled_key(const struct reading *r, uint64_t key[3])
 	int result = read_ranges(r, ranges, array_size(ranges));
 
 	key[2] = id;
-	return result;
+	return !result && !is_used ? HOTSPOT_ODD : result;
 }
 
 static int read_method_key(const struct reading *r, uint64_t key[3])

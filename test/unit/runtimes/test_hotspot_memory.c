@@ -252,6 +252,27 @@ static void odd_functions(void **state)
 	}
 }
 
+/* A freed block keeps the words of the check. */
+static void freed(void **state)
+{
+	_cleanup_(hotspot_function_deinit) struct hotspot_function f = {0};
+	struct subject s;
+
+	(void)state;
+	subject_init(&s);
+	assert_int_equal(attach(&s), HOTSPOT_OK);
+	s.target.layout.known[HOTSPOT_BLOCK_USED] = true;
+	s.target.layout.fields[HOTSPOT_BLOCK_USED] = 8;
+	put(&s, BLOB - 8, 1);
+	read_frame(&s, BLOB, check_of_blob(&s) | 5, &f);
+	hotspot_function_deinit(&f);
+	put(&s, BLOB - 8, 0);
+	assert_int_equal(hotspot_function_read(&s.fm.memory, &s.target,
+					       (uint64_t[]){BLOB, check_of_blob(&s) | 5}, &f),
+			 HOTSPOT_ODD);
+	assert_null(f.places);
+}
+
 /* Without lines the name stays. */
 static void no_lines(void **state)
 {
@@ -537,6 +558,7 @@ int main(void)
 		cmocka_unit_test(names),    cmocka_unit_test(lines),
 		cmocka_unit_test(scopes),   cmocka_unit_test(inlined),
 		cmocka_unit_test(layouts),  cmocka_unit_test(source_of_class),
+		cmocka_unit_test(freed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
