@@ -16,6 +16,17 @@
 
 #define ARGS_MAX 16
 
+/* The words of a test that fails because the program has closed its output. */
+static void fail_ended(const struct goprocess *p, ssize_t got)
+{
+	const int err = got < 0 ? errno : 0;
+	int status = -1;
+
+	for (int i = 0; i < 100 && waitpid((pid_t)p->id.pid, &status, WNOHANG) == 0; i++)
+		usleep(10000);
+	fail_msg("the Go program has ended: errno %d, status 0x%x", err, (unsigned int)status);
+}
+
 static void wait_ready(struct goprocess *p)
 {
 	char line[64];
@@ -24,8 +35,10 @@ static void wait_ready(struct goprocess *p)
 	while (n < sizeof(line) - 1) {
 		ssize_t got = read(p->from, line + n, 1);
 
+		if (got < 0 && errno == EINTR)
+			continue;
 		if (got <= 0)
-			fail_msg("the Go program has ended");
+			fail_ended(p, got);
 		if (line[n++] != '\n')
 			continue;
 		line[n - 1] = '\0';
