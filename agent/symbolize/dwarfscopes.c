@@ -8,15 +8,7 @@
 
 bool dwarfscope_is_one(const struct dwarfentry *entry)
 {
-	switch (entry->abbrev->tag) {
-	case DW_TAG_inlined_subroutine:
-	case DW_TAG_lexical_block:
-	case DW_TAG_try_block:
-	case DW_TAG_catch_block:
-		return true;
-	default:
-		return false;
-	}
+	return entry->abbrev->has_code && entry->abbrev->tag != DW_TAG_subprogram;
 }
 
 bool dwarfscope_is_open(const struct dwarfentry *entry)
