@@ -559,7 +559,7 @@ static int take_kept(struct lookup *l)
 		struct symbol_lines *lines = &l->answers[i];
 		struct linecache_answer answer;
 
-		if (!linecache_find(kept, l->vaddrs[i], &answer))
+		if (lines->is_kept || !linecache_find(kept, l->vaddrs[i], &answer))
 			continue;
 		if (answer.n)
 			r = arena_array(&l->memory, answer.n, sizeof(*lines->items), &lines->items);
@@ -593,7 +593,8 @@ static bool is_settled(const struct file_names *names)
 	return all_opened(names);
 }
 
-/* A batch that was answered before needs neither the file nor another thread. */
+/* A batch that was answered before needs neither the file nor another thread. Of another batch the
+ * kept answers stay: opening sources does not change them, because the sources are settled. */
 static bool answer_kept(struct lookup *l)
 {
 	bool all = is_settled(l->names) && !take_kept(l);
@@ -602,8 +603,6 @@ static bool answer_kept(struct lookup *l)
 		all = l->answers[i].is_kept;
 	if (all)
 		l->missing = l->names->why;
-	else
-		memset(l->answers, 0, l->n * sizeof(*l->answers));
 	return all;
 }
 
