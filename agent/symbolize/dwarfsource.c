@@ -350,8 +350,7 @@ static int take_answer(struct dwarfsource *s)
 static int ask(struct dwarfsource *s, const uint64_t *vaddrs, size_t n)
 {
 	_cleanup_(freep) uint64_t *missing = NULL;
-	const struct symbol_line *lines;
-	size_t n_missing = 0, n_lines;
+	size_t n_missing = 0;
 	int r = take_answer(s);
 
 	s->is_partial = false;
@@ -361,7 +360,7 @@ static int ask(struct dwarfsource *s, const uint64_t *vaddrs, size_t n)
 	if (!missing)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		if (!linecache_get(&s->cache, vaddrs[i], &lines, &n_lines))
+		if (!linecache_find(&s->cache, vaddrs[i]))
 			missing[n_missing++] = vaddrs[i];
 	if (n_missing)
 		r = dwarfreader_ask(s->reader, &s->file, missing, n_missing, &s->asked);
@@ -384,13 +383,12 @@ static int dwarfsource_prepare(void *opened, const uint64_t *vaddrs, size_t n)
 static int dwarfsource_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)
 {
 	struct dwarfsource *s = opened;
-	const struct symbol_line *found;
-	size_t n;
-	int r = 0;
+	const struct linecache_answer *found = linecache_find(&s->cache, vaddr);
+	int r;
 
-	if (!linecache_get(&s->cache, vaddr, &found, &n) || !n)
+	if (!found || !found->n)
 		return SOURCE_NONE;
-	r = symbol_lines_borrow(lines, found, n);
+	r = symbol_lines_borrow(lines, found->lines, found->n);
 	if (!r)
 		symbol_lines_rename(lines);
 	return r;
@@ -400,10 +398,8 @@ static int dwarfsource_find(void *opened, uint64_t vaddr, struct symbol_lines *l
 static bool dwarfsource_is_final(void *opened, uint64_t vaddr)
 {
 	struct dwarfsource *s = opened;
-	const struct symbol_line *lines;
-	size_t n;
 
-	return s->dead || linecache_get(&s->cache, vaddr, &lines, &n);
+	return s->dead || linecache_find(&s->cache, vaddr);
 }
 
 const struct symbol_source source_dwarf = {

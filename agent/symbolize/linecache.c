@@ -2,6 +2,7 @@
 #include "symbolize/linecache.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -12,24 +13,24 @@ struct linecache_string {
 	char text[];
 };
 
-struct linecache_entry {
-	UT_hash_handle hh;
+/* A place of the table. @entry is NULL in a free one. */
+struct linecache_slot {
 	uint64_t vaddr;
-	uint64_t start;
-	uint32_t n;
-	bool has_start;
-	struct symbol_line lines[];
+	const struct linecache_answer *entry; /* with its lines behind it */
 };
+
+/* Slots of the smallest table. */
+#define SLOTS_MIN 16
 
 static void generation_init(struct linecache_generation *g, size_t max_bytes)
 {
-	*g = (struct linecache_generation){0};
+	*g = (struct linecache_generation){.max_bytes = max_bytes};
 	arena_init(&g->memory, max_bytes);
 }
 
 static void generation_deinit(struct linecache_generation *g)
 {
-	HASH_CLEAR(hh, g->entries);
+	free(g->slots);
 	HASH_CLEAR(hh, g->strings);
 	arena_deinit(&g->memory);
 }
@@ -49,7 +50,7 @@ void linecache_deinit(struct linecache *cache)
 
 static size_t generation_bytes(const struct linecache_generation *g)
 {
-	return g->memory.bytes + HASH_OVERHEAD(hh, g->entries) + HASH_OVERHEAD(hh, g->strings);
+	return g->memory.bytes + g->n_slots * sizeof(*g->slots) + HASH_OVERHEAD(hh, g->strings);
 }
 
 size_t linecache_bytes(const struct linecache *cache)
@@ -85,41 +86,88 @@ static int intern(struct linecache_generation *g, const char *text, const char *
 	return 0;
 }
 
+/* The slot of @vaddr, or the free slot in its place. A table has free slots. */
+static struct linecache_slot *slot_of(struct linecache_slot *slots, size_t n_slots, uint64_t vaddr)
+{
+	size_t i = hash_words(vaddr, 0) & (n_slots - 1);
+
+	while (slots[i].entry && slots[i].vaddr != vaddr)
+		i = (i + 1) & (n_slots - 1);
+	return &slots[i];
+}
+
+/* Half of the slots stay free. 0, ARENA_FULL, -ENOMEM. */
+static int make_slot(struct linecache_generation *g)
+{
+	const size_t n = g->n_slots ? g->n_slots * 2 : SLOTS_MIN;
+	struct linecache_slot *slots;
+
+	if (2 * g->n < g->n_slots)
+		return 0;
+	if (g->memory.bytes + n * sizeof(*slots) > g->max_bytes)
+		return ARENA_FULL;
+	slots = calloc(n, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < g->n_slots; i++)
+		if (g->slots[i].entry)
+			*slot_of(slots, n, g->slots[i].vaddr) = g->slots[i];
+	free(g->slots);
+	g->slots = slots;
+	g->n_slots = n;
+	g->memory.max = g->max_bytes - n * sizeof(*slots);
+	return 0;
+}
+
+/* The same. */
+static int copy_lines(struct linecache_generation *g, const struct linecache_answer *answer,
+		      struct symbol_line *to)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < answer->n && !r; i++) {
+		const struct symbol_line *from = &answer->lines[i];
+
+		to[i] = *from;
+		r = intern(g, from->function, &to[i].function);
+		if (!r && from->system_name == from->function)
+			to[i].system_name = to[i].function;
+		else if (!r)
+			r = intern(g, from->system_name, &to[i].system_name);
+		if (!r)
+			r = intern(g, from->file, &to[i].file);
+	}
+	return r;
+}
+
 /* The same. */
 static int add(struct linecache_generation *g, uint64_t vaddr,
 	       const struct linecache_answer *answer)
 {
-	struct linecache_entry *entry;
-	bool hash_oom = false;
-	int r = arena_alloc(&g->memory, sizeof(*entry) + answer->n * sizeof(*answer->lines),
-			    &entry);
+	struct linecache_answer *entry;
+	struct linecache_slot *slot;
+	struct symbol_line *lines;
+	int r = make_slot(g);
 
-	for (size_t i = 0; i < answer->n && !r; i++) {
-		const struct symbol_line *from = &answer->lines[i];
-		struct symbol_line *to = &entry->lines[i];
-
-		*to = *from;
-		r = intern(g, from->function, &to->function);
-		if (!r && from->system_name == from->function)
-			to->system_name = to->function;
-		else if (!r)
-			r = intern(g, from->system_name, &to->system_name);
-		if (!r)
-			r = intern(g, from->file, &to->file);
-	}
+	if (!r)
+		r = arena_alloc(&g->memory, sizeof(*entry) + answer->n * sizeof(*lines), &entry);
 	if (r)
 		return r;
-	entry->vaddr = vaddr;
-	entry->n = (uint32_t)answer->n;
-	entry->start = answer->start;
-	entry->has_start = answer->has_start;
-	HASH_ADD(hh, g->entries, vaddr, sizeof(entry->vaddr), entry);
-	return hash_oom ? -ENOMEM : 0;
+	lines = (struct symbol_line *)(entry + 1);
+	r = copy_lines(g, answer, lines);
+	if (r)
+		return r;
+	*entry = *answer;
+	entry->lines = lines;
+	slot = slot_of(g->slots, g->n_slots, vaddr);
+	g->n += !slot->entry;
+	*slot = (struct linecache_slot){vaddr, entry};
+	return 0;
 }
 
 static void next_generation(struct linecache *cache)
 {
-	size_t max_bytes = cache->young.memory.max;
+	size_t max_bytes = cache->young.max_bytes;
 
 	generation_deinit(&cache->old);
 	cache->old = cache->young;
@@ -154,42 +202,20 @@ int linecache_keep(struct linecache *cache, uint64_t vaddr, const struct linecac
 	return r == ARENA_FULL ? LINECACHE_FULL : r;
 }
 
-static bool find(const struct linecache_generation *g, uint64_t vaddr, struct linecache_answer *ret)
+static const struct linecache_answer *find(const struct linecache_generation *g, uint64_t vaddr)
 {
-	const struct linecache_entry *entry;
-
-	HASH_FIND(hh, g->entries, &vaddr, sizeof(vaddr), entry);
-	if (!entry)
-		return false;
-	*ret = (struct linecache_answer){
-		.lines = entry->lines,
-		.n = entry->n,
-		.start = entry->start,
-		.has_start = entry->has_start,
-	};
-	return true;
+	return g->n_slots ? slot_of(g->slots, g->n_slots, vaddr)->entry : NULL;
 }
 
 /* A full generation takes nothing: the caller's next new answer evicts the old one. */
-bool linecache_find(struct linecache *cache, uint64_t vaddr, struct linecache_answer *ret)
+const struct linecache_answer *linecache_find(struct linecache *cache, uint64_t vaddr)
 {
-	if (find(&cache->young, vaddr, ret))
-		return true;
-	if (!find(&cache->old, vaddr, ret))
-		return false;
-	if (add(&cache->young, vaddr, ret) == 0)
-		(void)find(&cache->young, vaddr, ret);
-	return true;
-}
+	const struct linecache_answer *answer = find(&cache->young, vaddr);
 
-bool linecache_get(struct linecache *cache, uint64_t vaddr, const struct symbol_line **ret,
-		   size_t *ret_n)
-{
-	struct linecache_answer answer;
-
-	if (!linecache_find(cache, vaddr, &answer))
-		return false;
-	*ret = answer.lines;
-	*ret_n = answer.n;
-	return true;
+	if (answer)
+		return answer;
+	answer = find(&cache->old, vaddr);
+	if (answer && add(&cache->young, vaddr, answer) == 0)
+		answer = find(&cache->young, vaddr);
+	return answer;
 }

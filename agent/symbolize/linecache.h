@@ -4,7 +4,7 @@
 
 /*
  * Functions and lines by address, of a file. Under a ceiling: addresses that are asked for stay,
- * others are evicted. An entry takes some 200 bytes; each string is there once.
+ * others are evicted. An entry takes some 150 bytes; each string is there once.
  */
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 
 struct symbol_line;
 
-struct linecache_entry;
+struct linecache_slot;
 struct linecache_string;
 
 /**
@@ -38,9 +38,13 @@ enum linecache_outcome {
 /* Strings found last: most lines have the names of the lines before. */
 #define LINECACHE_RECENT 64
 
+/* The entries are found by address in a table of @n_slots, a power of 2, with linear probing. */
 struct linecache_generation {
 	struct arena memory;
-	struct linecache_entry *entries;
+	size_t max_bytes; /* of @memory and the table */
+	struct linecache_slot *slots;
+	size_t n_slots;
+	size_t n;
 	struct linecache_string *strings;
 	struct linecache_string *recent[LINECACHE_RECENT]; /* by hash_ends() */
 };
@@ -61,16 +65,13 @@ size_t linecache_bytes(const struct linecache *cache);
 /* Copies the @n lines, perhaps none. 0, also without room, or -ENOMEM. */
 int linecache_add(struct linecache *cache, uint64_t vaddr, const struct symbol_line *lines,
 		  size_t n);
-/* False if @vaddr is not known. @ret is borrowed until the next call. */
-bool linecache_get(struct linecache *cache, uint64_t vaddr, const struct symbol_line **ret,
-		   size_t *ret_n);
+/* NULL if @vaddr is not known. Borrowed until the next linecache_age() or linecache_add(). */
+const struct linecache_answer *linecache_find(struct linecache *cache, uint64_t vaddr);
 
-/* The same for callers with many borrowed answers: these live until the next linecache_age() or
- * linecache_add(). */
+/* For callers with many borrowed answers, whose answers stay while others are added: */
 /* Evicts, if linecache_keep() has found no room. */
 void linecache_age(struct linecache *cache);
 /* Copies @answer. 0, LINECACHE_FULL or -ENOMEM. */
 int linecache_keep(struct linecache *cache, uint64_t vaddr, const struct linecache_answer *answer);
-bool linecache_find(struct linecache *cache, uint64_t vaddr, struct linecache_answer *ret);
 
 #endif

@@ -78,8 +78,7 @@ struct file_names {
 	struct work_budget work; /* of the lookup that runs */
 	struct elffile *file;	 /* owned; with this budget; NULL: the image has none */
 	struct debugfile debug;	 /* of @file */
-	struct linecache kept;	 /* answers that will not change */
-	enum symbol_missing why; /* an address without a kept name has none */
+	struct kept_answers *kept;
 	uint64_t perf_map_events[PERF_MAP_EVENT_MAX];
 	uint64_t jitdump_events[JITDUMP_EVENT_MAX];
 	size_t n;
@@ -127,6 +126,39 @@ void shared_root_unref(struct shared_root *root)
 	free(root);
 }
 
+/* ---------------------------------------------------------------- kept answers */
+
+static int kept_answers_new(struct kept_answers **ret)
+{
+	struct kept_answers *kept = calloc(1, sizeof(*kept));
+
+	if (!kept)
+		return -ENOMEM;
+	atomic_init(&kept->refs, 1);
+	linecache_init(&kept->cache, LOOKUP_KEPT_MAX);
+	*ret = kept;
+	return 0;
+}
+
+struct kept_answers *kept_answers_ref(struct kept_answers *kept)
+{
+	atomic_fetch_add(&kept->refs, 1);
+	return kept;
+}
+
+void kept_answers_unref(struct kept_answers *kept)
+{
+	if (!kept || atomic_fetch_sub(&kept->refs, 1) != 1)
+		return;
+	linecache_deinit(&kept->cache);
+	free(kept);
+}
+
+struct kept_answers *file_names_kept(const struct file_names *names)
+{
+	return names->kept;
+}
+
 /* ---------------------------------------------------------------- sources of a file */
 
 int file_names_new(struct image *image, const struct file_names_opts *opts, struct file_names **ret)
@@ -134,7 +166,7 @@ int file_names_new(struct image *image, const struct file_names_opts *opts, stru
 	const struct symbol_source *const *sources = opts->sources;
 	struct file_names *names;
 	size_t n = opts->n_sources;
-	int r = 0;
+	int r;
 
 	if (image->kind == IMAGE_ANON) {
 		sources = memory_sources;
@@ -146,9 +178,11 @@ int file_names_new(struct image *image, const struct file_names_opts *opts, stru
 	names = calloc(1, sizeof(*names) + n * sizeof(names->items[0]));
 	if (!names)
 		return -ENOMEM;
-	if (image->file)
+	r = kept_answers_new(&names->kept);
+	if (!r && image->file)
 		r = elffile_budgeted(image->file, &names->work, &names->file);
 	if (r) {
+		kept_answers_unref(names->kept);
 		free(names);
 		return r;
 	}
@@ -157,7 +191,6 @@ int file_names_new(struct image *image, const struct file_names_opts *opts, stru
 	names->dwarf = dwarfreader_ref(opts->dwarf);
 	names->debuginfod = debuginfod_ref(opts->debuginfod);
 	names->n = n;
-	linecache_init(&names->kept, LOOKUP_KEPT_MAX);
 	for (size_t i = 0; i < n; i++)
 		names->items[i].source = sources[i];
 	*ret = names;
@@ -178,7 +211,7 @@ void file_names_free(struct file_names *names)
 	if (!names)
 		return;
 	close_sources(names);
-	linecache_deinit(&names->kept);
+	kept_answers_unref(names->kept);
 	debugfile_deinit(&names->debug);
 	elffile_free(names->file);
 	image_unref(names->image);
@@ -190,8 +223,8 @@ void file_names_free(struct file_names *names)
 
 size_t file_names_bytes(const struct file_names *names)
 {
-	size_t bytes =
-		sizeof(*names) + names->n * sizeof(names->items[0]) + linecache_bytes(&names->kept);
+	size_t bytes = sizeof(*names) + names->n * sizeof(names->items[0]) + sizeof(*names->kept) +
+		       linecache_bytes(&names->kept->cache);
 
 	for (size_t i = 0; i < names->n; i++)
 		if (names->items[i].state == SOURCE_OPENED)
@@ -499,7 +532,7 @@ static size_t unnamed(const struct lookup *l, const struct place *places, size_t
 	for (size_t i = 0; i < l->n; i++) {
 		const struct symbol_lines *lines = &l->answers[places[i].index];
 
-		if (lines->is_kept || (lines->n && !lines->rename))
+		if (lines->n && !lines->rename)
 			continue;
 		indexes[n] = places[i].index;
 		vaddrs[n++] = places[i].vaddr;
@@ -546,35 +579,6 @@ static void drop_nameless(struct lookup *l)
 	}
 }
 
-/* ---------------------------------------------------------------- answers that are kept */
-
-/* The answers of earlier lookups. */
-static int take_kept(struct lookup *l)
-{
-	struct linecache *kept = &l->names->kept;
-	int r = 0;
-
-	linecache_age(kept);
-	for (size_t i = 0; i < l->n && !r; i++) {
-		struct symbol_lines *lines = &l->answers[i];
-		struct linecache_answer answer;
-
-		if (lines->is_kept || !linecache_find(kept, l->vaddrs[i], &answer))
-			continue;
-		if (answer.n)
-			r = arena_array(&l->memory, answer.n, sizeof(*lines->items), &lines->items);
-		if (r)
-			break;
-		if (answer.n)
-			memcpy(lines->items, answer.lines, answer.n * sizeof(*lines->items));
-		lines->n = lines->cap = answer.n;
-		lines->start = answer.start;
-		lines->has_start = answer.has_start;
-		lines->is_kept = true;
-	}
-	return r < 0 ? r : 0;
-}
-
 /* Whether all sources are opened that may be. */
 static bool all_opened(const struct file_names *names)
 {
@@ -582,28 +586,6 @@ static bool all_opened(const struct file_names *names)
 		if (names->items[i].state == SOURCE_UNASKED)
 			return false;
 	return true;
-}
-
-/* Whether kept answers are those of the sources. */
-static bool is_settled(const struct file_names *names)
-{
-	for (size_t i = 0; i < names->n; i++)
-		if (names->items[i].state == SOURCE_OPENED && names->items[i].source->refresh)
-			return false;
-	return all_opened(names);
-}
-
-/* A batch that was answered before needs neither the file nor another thread. Of another batch the
- * kept answers stay: opening sources does not change them, because the sources are settled. */
-static bool answer_kept(struct lookup *l)
-{
-	bool all = is_settled(l->names) && !take_kept(l);
-
-	for (size_t i = 0; i < l->n && all; i++)
-		all = l->answers[i].is_kept;
-	if (all)
-		l->missing = l->names->why;
-	return all;
 }
 
 static int keep_answers(struct lookup *l)
@@ -621,8 +603,8 @@ static int keep_answers(struct lookup *l)
 			.has_start = lines->has_start,
 		};
 
-		if (!lines->is_kept && !lines->may_change)
-			r = linecache_keep(&l->names->kept, l->vaddrs[i], &answer);
+		if (!lines->may_change)
+			r = linecache_keep(&l->names->kept->cache, l->vaddrs[i], &answer);
 	}
 	return r < 0 ? r : 0;
 }
@@ -645,7 +627,6 @@ static void find_all(struct lookup *l)
 	}
 	for (size_t i = 0; i < l->n; i++)
 		l->answers[i].memory = &l->memory;
-	l->result = take_kept(l);
 	work_budget_init(&names->work, LOOKUP_WORK + l->n * LOOKUP_ADDRESS_WORK,
 			 LOOKUP_CPU_NS + l->n * LOOKUP_ADDRESS_CPU_NS, &l->stop);
 	for (size_t i = 0; i < names->n && !l->result; i++)
@@ -694,7 +675,7 @@ static void answer(struct lookup *l)
 		find_all(l);
 	l->missing = why_missing(l);
 	if (l->missing != SYMBOL_OVER_BUDGET)
-		l->names->why = l->missing;
+		l->names->kept->missing = l->missing;
 	l->cpu_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 }
 
@@ -796,8 +777,6 @@ int lookup_run(struct lookup_thread *t, struct lookup *l)
 
 	l->work = (struct work){.run = lookup_work, .done = lookup_done};
 	l->thread = t;
-	if (answer_kept(l))
-		return 0;
 	if (!t) {
 		answer(l);
 		return l->result;

@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/worker.h"
+#include "symbolize/linecache.h"
 #include "symbolize/symbolizer.h"
 
 struct debuginfod;
@@ -61,6 +62,27 @@ int file_names_new(struct image *image, const struct file_names_opts *opts,
 /* NULL is fine. */
 void file_names_free(struct file_names *names);
 size_t file_names_bytes(const struct file_names *names);
+/**
+ * struct kept_answers - answers of a file that will not change
+ * @missing: why an address without a name has none
+ * @next, @is_held: for the holder of a reference beside the file's
+ *
+ * A lookup adds answers, and only linecache_age() removes some. So answers stay where they are
+ * until then, even if the file's names go with an abandoned thread.
+ */
+struct kept_answers {
+	atomic_int refs;
+	struct linecache cache;
+	enum symbol_missing missing;
+	struct kept_answers *next;
+	bool is_held;
+};
+
+/* Borrowed. Between lookups only. */
+struct kept_answers *file_names_kept(const struct file_names *names);
+struct kept_answers *kept_answers_ref(struct kept_answers *kept);
+/* NULL is fine. */
+void kept_answers_unref(struct kept_answers *kept);
 /* Whether a source has names. */
 bool file_names_any(const struct file_names *names);
 /* Adds the counters to @perf_map (by enum perf_map_event) and @jitdump (by enum jitdump_event), and
@@ -74,8 +96,7 @@ void file_names_debug_file(const struct file_names *names, char ret[PATH_MAX]);
 
 /* The functions at an address; @n is 0 without a name. Then @start is the function's start, if
  * @has_start. @rename: symbol_lines_rename() was called, and no later source had a name so far.
- * @is_kept: the answer of an earlier lookup. @may_change: the
- * answer of a source is not final (is_final()). */
+ * @may_change: the answer of a source is not final (is_final()). */
 struct symbol_lines {
 	struct arena *memory;
 	struct symbol_line *items;
@@ -84,7 +105,6 @@ struct symbol_lines {
 	uint64_t start;
 	bool has_start;
 	bool rename;
-	bool is_kept;
 	bool may_change;
 };
 
@@ -97,7 +117,7 @@ struct symbol_lines {
  * @spent:   the file is over the work budget: no further read for a while
  * @is_over: so are its addresses
  * @missing: why addresses without an answer have none
- * @cpu_ns:  CPU time; 0 if all answers were kept: then the thread did not work
+ * @cpu_ns:  CPU time
  * @result:  0 or -ENOMEM
  */
 struct lookup {

@@ -19,11 +19,14 @@
  *
  * Each string is copied once into blocks, and symbolizer_release() frees all blocks together. Names
  * are foreign bytes; the output is UTF-8.
+ *
+ * Answers of earlier lookups are found and used in place: no copy, no other thread. The symbolizer
+ * holds a reference to such a file's answers until the release, because the table may be evicted
+ * while the report uses the strings, and an abandoned thread keeps the table.
  */
 #include "symbolize/symbolizer.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +42,7 @@
 #include "symbolize/ksyms.h"
 #include "symbolize/lookup.h"
 #include "symbolize/jitdump.h"
+#include "symbolize/linecache.h"
 #include "symbolize/perf_map.h"
 
 /* Bytes of all strings between two releases; further strings are TOO_MANY_NAMES. A window of a
@@ -104,8 +108,24 @@ struct tables {
 	UT_hash_handle hh;
 };
 
+/**
+ * struct known - what earlier lookups say of a batch
+ * @answers: of each address; NULL: not known
+ * @asked:   the others, @n_asked in number
+ * @missing: why an address that is known to have no name has none
+ */
+struct known {
+	const struct linecache_answer *answers[LOOKUP_BATCH];
+	uint64_t asked[LOOKUP_BATCH];
+	size_t n_asked;
+	enum symbol_missing missing;
+};
+
 struct symbolizer {
 	struct symbolizer_opts opts;
+	struct known known;	   /* of the batch that runs */
+	struct kept_answers *held; /* until the release */
+	size_t held_bytes;
 	struct lookup_thread *thread; /* NULL: the caller's */
 	struct shared_root *proc;
 	struct dwarfreader *dwarf;
@@ -179,13 +199,6 @@ static const char *intern(struct symbolizer *s, const char *string)
 	return in->s;
 }
 
-/* The same for foreign bytes. @string is changed. */
-static const char *intern_foreign(struct symbolizer *s, char *string)
-{
-	utf8_repair(string, strlen(string));
-	return intern(s, string);
-}
-
 static void release_strings(struct symbolizer *s)
 {
 	struct block *next;
@@ -226,6 +239,20 @@ static void drop_least_used(struct symbolizer *s, const struct tables *but)
 		drop_tables(s, least);
 }
 
+/* The file's kept answers have grown. */
+static void weigh_tables(struct symbolizer *s, struct tables *t)
+{
+	s->tables_bytes -= t->bytes;
+	t->bytes = sizeof(*t) + file_names_bytes(t->names);
+	s->tables_bytes += t->bytes;
+}
+
+static void trim_tables(struct symbolizer *s, const struct tables *but)
+{
+	while (s->tables_bytes > s->opts.cache_bytes && HASH_COUNT(s->tables) > 1)
+		drop_least_used(s, but);
+}
+
 /* Takes @names. */
 static int keep_tables(struct symbolizer *s, const struct image *image, struct file_names *names)
 {
@@ -241,10 +268,8 @@ static int keep_tables(struct symbolizer *s, const struct image *image, struct f
 		free(t);
 		return -ENOMEM;
 	}
-	t->bytes = sizeof(*t) + file_names_bytes(names);
-	s->tables_bytes += t->bytes;
-	while (s->tables_bytes > s->opts.cache_bytes && HASH_COUNT(s->tables) > 1)
-		drop_least_used(s, t);
+	weigh_tables(s, t);
+	trim_tables(s, t);
 	return 0;
 }
 
@@ -303,6 +328,71 @@ static int take_tables(struct symbolizer *s, struct image *image, struct file_na
 			      ret);
 }
 
+/* ---------------------------------------------------------------- known answers */
+
+/* The report uses these answers: they stay until the release. Without room for them the file's
+ * addresses are asked of its sources again. */
+static bool hold(struct symbolizer *s, struct kept_answers *kept)
+{
+	if (kept->is_held)
+		return true;
+	if (s->held_bytes > s->opts.cache_bytes)
+		return false;
+	s->held_bytes += linecache_bytes(&kept->cache);
+	kept->is_held = true;
+	kept->next = s->held;
+	s->held = kept_answers_ref(kept);
+	return true;
+}
+
+static void release_held(struct symbolizer *s)
+{
+	while (s->held) {
+		struct kept_answers *kept = s->held;
+
+		s->held = kept->next;
+		kept->is_held = false;
+		kept_answers_unref(kept);
+	}
+	s->held_bytes = 0;
+}
+
+/* Nobody uses answers now: full caches evict. */
+static void age_tables(struct symbolizer *s)
+{
+	struct tables *t, *next;
+
+	HASH_ITER(hh, s->tables, t, next) {
+		linecache_age(&file_names_kept(t->names)->cache);
+		weigh_tables(s, t);
+	}
+	trim_tables(s, NULL);
+}
+
+/* Fills @s->known. */
+static void find_known(struct symbolizer *s, const struct image *image, const uint64_t *vaddrs,
+		       size_t n)
+{
+	struct known *known = &s->known;
+	struct kept_answers *kept = NULL;
+	struct tables *t;
+
+	HASH_FIND_PTR(s->tables, &image, t);
+	if (t) {
+		t->used = ++s->tick;
+		kept = file_names_kept(t->names);
+	}
+	if (kept && !hold(s, kept))
+		kept = NULL;
+	known->n_asked = 0;
+	known->missing = kept ? kept->missing : SYMBOL_NAMED;
+	for (size_t i = 0; i < n; i++) {
+		known->answers[i] = kept ? linecache_find(&kept->cache, vaddrs[i]) : NULL;
+		if (!known->answers[i])
+			known->asked[known->n_asked++] = vaddrs[i];
+	}
+}
+
 /* ---------------------------------------------------------------- lines */
 
 /* Sets the single line of a symbol with only a name. */
@@ -319,18 +409,44 @@ static void set_name(struct symbol *sym, const char *function, const char *syste
 	sym->missing = missing;
 }
 
+/* "+0x" and the number at @to, with a NUL, as printf() would: the name of each address of a
+ * stripped file is made in each report. */
+static void put_offset(char *to, uint64_t vaddr)
+{
+	int bits = 60;
+
+	memcpy(to, "+0x", 3);
+	to += 3;
+	while (bits && !(vaddr >> bits))
+		bits -= 4;
+	for (; bits >= 0; bits -= 4)
+		*to++ = "0123456789abcdef"[vaddr >> bits & 15];
+	*to = '\0';
+}
+
 /* Addresses in memory are different in each process, so they do not count. */
 static void set_offset(struct symbolizer *s, struct symbol *sym, const struct image *image,
 		       uint64_t vaddr, enum symbol_missing why)
 {
 	char text[256 + 24]; /* the longest file name, and "+0x" with a number */
+	const char *name = image->kind == IMAGE_ANON ? image->path : image_name(image);
+	const size_t n = strnlen(name, 255);
 
-	if (image->kind == IMAGE_ANON)
-		snprintf(text, sizeof(text), "%.255s", image->path);
-	else
-		snprintf(text, sizeof(text), "%.255s+0x%" PRIx64, image_name(image), vaddr);
-	set_name(sym, intern_foreign(s, text), "", why);
+	memcpy(text, name, n);
+	text[n] = '\0';
+	utf8_repair(text, n);
+	if (image->kind != IMAGE_ANON)
+		put_offset(text + n, vaddr);
+	set_name(sym, intern(s, text), "", why);
 	sym->lines[0].system_name = sym->lines[0].function;
+}
+
+static void set_found(struct symbol *sym, size_t n_lines)
+{
+	sym->n_lines = n_lines;
+	sym->found = true;
+	sym->missing = SYMBOL_NAMED;
+	sym->lines[n_lines - 1].inlined = false; /* the rest is inlined into hidden functions */
 }
 
 static void set_lines(struct symbolizer *s, struct symbol *sym, const struct symbol_lines *lines)
@@ -346,29 +462,52 @@ static void set_lines(struct symbolizer *s, struct symbol *sym, const struct sym
 					  : intern(s, from->system_name);
 		to->file = intern(s, from->file);
 	}
-	sym->n_lines = lines->n;
-	sym->found = true;
-	sym->missing = SYMBOL_NAMED;
-	sym->lines[lines->n - 1].inlined = false; /* the rest is inlined into hidden functions */
+	set_found(sym, lines->n);
+}
+
+/* In place. */
+static void set_known(struct symbolizer *s, struct symbol *sym, const struct image *image,
+		      uint64_t vaddr, const struct linecache_answer *answer)
+{
+	if (!answer->n) {
+		set_offset(s, sym, image, answer->has_start ? answer->start : vaddr,
+			   s->known.missing);
+		return;
+	}
+	memcpy(sym->lines, answer->lines, answer->n * sizeof(*answer->lines));
+	set_found(sym, answer->n);
 }
 
 /* @lookup NULL: the file is not read, because of @why. */
+static void set_answer(struct symbolizer *s, struct symbol *sym, const struct image *image,
+		       uint64_t vaddr, const struct lookup *lookup, size_t k,
+		       enum symbol_missing why)
+{
+	const struct symbol_lines *lines = lookup ? &lookup->answers[k] : NULL;
+
+	if (lines && lines->n)
+		set_lines(s, sym, lines);
+	else
+		set_offset(s, sym, image, lines && lines->has_start ? lines->start : vaddr,
+			   lookup ? lookup->missing : why);
+}
+
+/* @lookup has the addresses that are not known, in their order; NULL: as above. */
 static int give_all(struct symbolizer *s, const struct image *image, const struct lookup *lookup,
 		    enum symbol_missing why, const uint64_t *vaddrs, size_t n, symbolizer_fn fn,
 		    void *ctx)
 {
 	struct symbol sym;
+	size_t n_asked = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < n && !r; i++) {
-		const struct symbol_lines *lines = lookup ? &lookup->answers[i] : NULL;
+		const struct linecache_answer *answer = s->known.answers[i];
 
-		if (lines && lines->n)
-			set_lines(s, &sym, lines);
+		if (answer)
+			set_known(s, &sym, image, vaddrs[i], answer);
 		else
-			set_offset(s, &sym, image,
-				   lines && lines->has_start ? lines->start : vaddrs[i],
-				   lookup ? lookup->missing : why);
+			set_answer(s, &sym, image, vaddrs[i], lookup, n_asked++, why);
 		r = fn(ctx, i, &sym);
 	}
 	return r;
@@ -433,10 +572,13 @@ static int end_lookup(struct symbolizer *s, const struct image *image, struct lo
 static int find_in_file(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
 			symbolizer_fn fn, void *ctx)
 {
-	enum symbol_missing why;
-	struct lookup *lookup;
-	int r = look_up(s, image, vaddrs, n, &lookup, &why);
+	enum symbol_missing why = SYMBOL_NAMED;
+	struct lookup *lookup = NULL;
+	int r = 0;
 
+	find_known(s, image, vaddrs, n);
+	if (s->known.n_asked)
+		r = look_up(s, image, s->known.asked, s->known.n_asked, &lookup, &why);
 	if (!r)
 		r = give_all(s, image, lookup, why, vaddrs, n, fn, ctx);
 	return end_lookup(s, image, lookup, r);
@@ -566,6 +708,7 @@ void symbolizer_free(struct symbolizer *s)
 	lookup_thread_free(s->thread);
 	HASH_ITER(hh, s->tables, t, next)
 		drop_tables(s, t);
+	release_held(s);
 	shared_root_unref(s->proc);
 	dwarfreader_unref(s->dwarf);
 	debuginfod_unref(s->opts.debuginfod);
@@ -669,6 +812,8 @@ void symbolizer_release(struct symbolizer *s)
 	if (s->dwarf)
 		dwarfreader_renew(s->dwarf);
 	release_strings(s);
+	release_held(s);
+	age_tables(s);
 }
 
 size_t symbolizer_bytes(const struct symbolizer *s)

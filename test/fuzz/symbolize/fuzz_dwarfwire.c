@@ -16,20 +16,22 @@
 static void keep(struct dwarfwire_reader *reader, struct linecache *cache)
 {
 	static struct symbol_line lines[SYMBOL_LINES_MAX];
-	const struct symbol_line *kept;
-	size_t n, n_kept;
+	const struct linecache_answer *kept;
+	size_t n;
 
 	for (uint64_t vaddr = 0; vaddr < ADDRESSES; vaddr++) {
 		if (dwarfwire_next(reader, lines, &n))
 			return;
-		if (linecache_add(cache, vaddr, lines, n) < 0 ||
-		    !linecache_get(cache, vaddr, &kept, &n_kept))
+		if (linecache_add(cache, vaddr, lines, n) < 0)
 			continue;
-		if (n_kept != n)
+		kept = linecache_find(cache, vaddr);
+		if (!kept)
+			continue;
+		if (kept->n != n)
 			abort();
 		for (size_t i = 0; i < n; i++)
-			if (strcmp(kept[i].function, lines[i].function) != 0 ||
-			    strcmp(kept[i].file, lines[i].file) != 0)
+			if (strcmp(kept->lines[i].function, lines[i].function) != 0 ||
+			    strcmp(kept->lines[i].file, lines[i].file) != 0)
 				abort();
 	}
 }

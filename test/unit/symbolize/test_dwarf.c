@@ -713,20 +713,22 @@ static void add(struct linecache *cache, uint64_t vaddr)
 
 static bool has(struct linecache *cache, uint64_t vaddr)
 {
-	const struct symbol_line *lines;
-	size_t n;
+	const struct linecache_answer *answer = linecache_find(cache, vaddr);
 
-	if (!linecache_get(cache, vaddr, &lines, &n))
+	if (!answer)
 		return false;
-	assert_int_equal(n, 1);
-	assert_int_equal(lines[0].line, vaddr);
+	assert_int_equal(answer->n, 1);
+	assert_int_equal(answer->lines[0].line, vaddr);
 	return true;
 }
 
 /* What is asked for now and then stays, however much is added; the bytes stay below the ceiling. */
 static void test_eviction(void **state)
 {
-	enum { MAX = 256 << 10 };
+	enum {
+		MAX = 256 << 10,
+		HASH_TABLE_BYTES = 8 << 10 /* of two strings in each generation */
+	};
 	struct linecache cache;
 
 	(void)state;
@@ -736,7 +738,7 @@ static void test_eviction(void **state)
 		add(&cache, vaddr);
 		if (vaddr % 100 == 0)
 			assert_true(has(&cache, 1));
-		assert_true(cache.young.memory.bytes + cache.old.memory.bytes <= MAX);
+		assert_true(linecache_bytes(&cache) <= MAX + HASH_TABLE_BYTES);
 	}
 	assert_true(has(&cache, 19999));
 	assert_false(has(&cache, 2));
@@ -748,7 +750,7 @@ static void test_eviction(void **state)
 static void test_borrowed(void **state)
 {
 	const struct linecache_answer none = {.start = 0x60, .has_start = true};
-	struct linecache_answer first, again;
+	const struct linecache_answer *first;
 	struct linecache cache;
 	uint64_t vaddr = 1;
 	int r;
@@ -758,20 +760,44 @@ static void test_borrowed(void **state)
 	for (size_t i = 0; i < 3; i++) {
 		r = linecache_keep(&cache, vaddr, &none);
 		assert_int_equal(r, 0);
-		assert_true(linecache_find(&cache, vaddr, &first));
-		assert_int_equal(first.n, 0);
-		assert_true(first.has_start);
-		assert_int_equal(first.start, 0x60);
+		first = linecache_find(&cache, vaddr);
+		assert_non_null(first);
 		while (!r)
 			r = linecache_keep(&cache, ++vaddr, &none);
 		assert_int_equal(r, LINECACHE_FULL);
-		assert_true(linecache_find(&cache, vaddr - 1, &again));
+		assert_int_equal(first->n, 0);
+		assert_true(first->has_start);
+		assert_int_equal(first->start, 0x60);
+		assert_non_null(linecache_find(&cache, vaddr - 1));
 		linecache_age(&cache);
-		assert_true(linecache_find(&cache, vaddr - 1, &again));
+		assert_non_null(linecache_find(&cache, vaddr - 1));
 		linecache_age(&cache); /* there is room */
-		assert_true(linecache_find(&cache, vaddr - 1, &again));
+		assert_non_null(linecache_find(&cache, vaddr - 1));
 	}
-	assert_false(linecache_find(&cache, 1, &first));
+	assert_null(linecache_find(&cache, 1));
+	linecache_deinit(&cache);
+}
+
+/* Each of many addresses has its own answer, the last one that was kept. */
+static void test_table(void **state)
+{
+	enum { N = 3000 };
+	struct linecache cache;
+
+	(void)state;
+	linecache_init(&cache, 2 << 20);
+	for (uint64_t round = 0; round < 2; round++)
+		for (uint64_t i = 0; i < N; i++) {
+			const struct linecache_answer answer = {.start = i + round};
+
+			assert_int_equal(linecache_keep(&cache, i << 12, &answer), 0);
+		}
+	assert_int_equal(cache.young.n, N);
+	for (uint64_t i = 0; i < N; i++) {
+		assert_int_equal(linecache_find(&cache, i << 12)->start, i + 1);
+		assert_null(linecache_find(&cache, (i << 12) + 1));
+	}
+	assert_null(linecache_find(&cache, (uint64_t)N << 12));
 	linecache_deinit(&cache);
 }
 
@@ -843,13 +869,13 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chains),	       cmocka_unit_test(test_split),
-		cmocka_unit_test(test_split_absent),   cmocka_unit_test(test_split_places),
-		cmocka_unit_test(test_late),	       cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_broken_bytes),   cmocka_unit_test(test_shrinks),
-		cmocka_unit_test(test_hostile),	       cmocka_unit_test(test_eviction),
-		cmocka_unit_test(test_borrowed),       cmocka_unit_test(test_left_out),
-		cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_chains),	     cmocka_unit_test(test_split),
+		cmocka_unit_test(test_split_absent), cmocka_unit_test(test_split_places),
+		cmocka_unit_test(test_late),	     cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_broken_bytes), cmocka_unit_test(test_shrinks),
+		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_eviction),
+		cmocka_unit_test(test_borrowed),     cmocka_unit_test(test_table),
+		cmocka_unit_test(test_left_out),     cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -230,7 +230,7 @@ static void test_without_names(void **state)
 	sym = find(f, odd, 1);
 	assert_int_equal(sym.missing, SYMBOL_DENIED);
 	image_set_slow(whole);
-	sym = find(f, whole, 0x10);
+	sym = find(f, whole, 0x11);
 	assert_int_equal(sym.missing, SYMBOL_SLOW_FILE);
 	image_unref(stripped);
 	image_unref(whole);
@@ -570,7 +570,8 @@ static void test_out_of_memory(void **state)
 struct silent {
 	sem_t gate;
 	_Atomic int n_opened, n_freed;
-	bool blocks;
+	bool blocks; /* open() */
+	bool finds_block;
 	int later; /* open() says so this often */
 };
 
@@ -593,6 +594,8 @@ static int silent_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)
 	const struct symbol_line even = {.function = "even", .system_name = "_even", .file = ""};
 
 	assert_ptr_equal(opened, &silent);
+	while (silent.finds_block && sem_wait(&silent.gate) && errno == EINTR)
+		continue;
 	return vaddr % 2 ? (int)SOURCE_NONE : symbol_lines_add(lines, &even);
 }
 
@@ -639,6 +642,32 @@ static struct symbol find_with(struct symbolizer *s, struct image *image, uint64
 
 	assert_int_equal(symbolizer_find(s, &(struct frame){image, vaddr}, &sym), 0);
 	return sym;
+}
+
+/* A known name stays while the file's other addresses block the reader, with the file's table. */
+static void test_blocked_later(void **state)
+{
+	const struct fixture *f = *state;
+	struct image *image = fixture_image("plain-pie");
+	struct symbolizer *s;
+	struct symbol known, sym;
+
+	silent = (struct silent){.blocks = false};
+	sem_init(&silent.gate, 0, 0);
+	s = silent_symbolizer(f);
+	find_with(s, image, 2);
+	symbolizer_release(s);
+	known = find_with(s, image, 2);
+	silent.finds_block = true;
+	sym = find_with(s, image, 4);
+	check_name(&sym, false, "plain-pie+0x4");
+	assert_true(image_is_slow(image));
+	sem_post(&silent.gate);
+	while (!silent.n_freed) /* by the abandoned thread */
+		usleep(1000);
+	check_name(&known, true, "even");
+	symbolizer_free(s);
+	image_unref(image);
 }
 
 /* A file that blocks its reader has no names for a while; the others have theirs. At half of the
@@ -944,57 +973,78 @@ static void test_kept(void **state)
 	}
 }
 
-/* The file's names after a lookup of @n addresses on @thread. Sets *@ret_worked if the thread
- * worked.
- */
-static struct file_names *look_up(struct lookup_thread *thread, struct file_names *names,
-				  const uint64_t *vaddrs, size_t n, bool *ret_worked)
+static int is_even(void *ctx, size_t i, const struct symbol *symbol)
 {
-	struct lookup *lookup;
+	const uint64_t *vaddrs = ctx;
 
-	assert_int_equal(lookup_new(names, vaddrs, n, &lookup), 0);
-	assert_int_equal(lookup_run(thread, lookup), 0);
-	assert_int_equal(lookup->answers[0].n, 1);
-	assert_string_equal(lookup->answers[0].items[0].function, "even");
-	assert_int_equal(lookup->answers[n - 1].n, vaddrs[n - 1] < 100);
-	assert_int_equal(lookup->missing, SYMBOL_NO_SYMBOL);
-	*ret_worked = lookup->cpu_ns > 0;
-	names = lookup_take_names(lookup);
-	lookup_free(lookup);
-	return names;
+	check_name(symbol, vaddrs[i] < 100, vaddrs[i] < 100 ? "even" : "plain-pie+0x60");
+	return 0;
 }
 
-/* The thread has no work if all answers are kept. */
-static void test_kept_at_once(void **state)
+/* Of a batch, the sources are asked for the new addresses only. */
+static void test_kept_in_batch(void **state)
 {
-	static const struct symbol_source settled = {COUNTED},
-					  restless = {COUNTED, .refresh = nothing_new};
-	static const uint64_t vaddrs[] = {2, 4, 100};
+	static const struct symbol_source settled = {COUNTED};
+	static const struct symbol_source *const sources[] = {&settled};
+	const struct fixture *f = *state;
+	const struct symbolizer_opts opts = {.proc = &f->proc,
+					     .cache_bytes = CACHE_BYTES,
+					     .guarded = true,
+					     .sources = sources,
+					     .n_sources = 1};
+	uint64_t vaddrs[] = {100, 2, 102, 4, 104};
 	struct image *image = fixture_image("plain-pie");
-	struct lookup_thread *thread;
+	struct symbolizer *s;
 
-	(void)state;
-	assert_int_equal(lookup_thread_new(0, &thread), 0);
-	for (int may_change = 0; may_change < 2; may_change++) {
-		const struct symbol_source *const sources[] = {may_change ? &restless : &settled};
-		const struct file_names_opts opts = {.sources = sources, .n_sources = 1};
-		struct file_names *names;
-		bool worked;
+	silent = (struct silent){0};
+	n_asked = 0;
+	assert_int_equal(symbolizer_new(&opts, &s), 0);
+	for (size_t n = 1; n <= array_size(vaddrs); n++) {
+		/* the known ones are the last, the first, and between new ones */
+		uint64_t *first = n % 2 ? vaddrs : vaddrs + array_size(vaddrs) - n;
 
-		silent = (struct silent){0};
-		assert_int_equal(file_names_new(image, &opts, &names), 0);
-		names = look_up(thread, names, vaddrs, 2, &worked);
-		assert_true(worked);
-		names = look_up(thread, names, vaddrs, 2, &worked);
-		assert_int_equal(worked, may_change);
-		names = look_up(thread, names, vaddrs, 3, &worked); /* one is new */
-		assert_true(worked);
-		names = look_up(thread, names, vaddrs, 3, &worked);
-		assert_int_equal(worked, may_change);
-		file_names_free(names);
+		assert_int_equal(symbolizer_find_all(s, image, first, n, is_even, first), 0);
+		symbolizer_release(s);
 	}
-	lookup_thread_free(thread);
+	assert_int_equal(n_asked, array_size(vaddrs));
+	symbolizer_free(s);
 	image_unref(image);
+}
+
+/* Strings of kept answers stay until the release: the file's table is evicted meanwhile. */
+static void test_kept_strings(void **state)
+{
+	static const struct symbol_source settled = {COUNTED};
+	static const struct symbol_source *const sources[] = {&settled};
+	const struct fixture *f = *state;
+	const struct symbolizer_opts opts = {
+		.proc = &f->proc, .cache_bytes = 1, .sources = sources, .n_sources = 1};
+	struct image *image = fixture_image("plain-pie"), *other = fixture_image("cxx");
+	struct symbolizer *s;
+	struct symbol first, again, far;
+
+	silent = (struct silent){0};
+	n_asked = 0;
+	assert_int_equal(symbolizer_new(&opts, &s), 0);
+	find_with(s, image, 2);
+	find_with(s, image, 100);
+	symbolizer_release(s);
+	first = find_with(s, image, 2);
+	assert_int_equal(n_asked, 2);
+	find_with(s, other, 2); /* there is room for one table */
+	assert_int_equal(silent.n_freed, 1);
+	far = find_with(s, other, 100);
+	again = find_with(s, image, 2); /* a new table */
+	assert_int_equal(n_asked, 5);
+	check_name(&first, true, "even");
+	assert_string_equal(first.lines[0].system_name, "_even");
+	check_name(&again, true, "even");
+	check_name(&far, false, "cxx+0x60");
+	symbolizer_release(s);
+	symbolizer_free(s);
+	assert_int_equal(silent.n_freed, silent.n_opened);
+	image_unref(image);
+	image_unref(other);
 }
 
 static void *stop(void *s)
@@ -1025,7 +1075,7 @@ static void test_stop(void **state)
 	image_unref(other);
 }
 
-/* A report has so much time for names. Names that are kept take none. */
+/* A report has so much time for names. Known names take none. */
 static void test_report_time(void **state)
 {
 	const struct fixture *f = *state;
@@ -1041,8 +1091,10 @@ static void test_report_time(void **state)
 	for (uint64_t i = 0; i < 2; i++) {
 		sym = find_with(s, image, vaddr + i);
 		assert_true(sym.found);
-		sym = find_with(s, image, vaddr + i);
+		sym = find_with(s, image, vaddr + 2);
 		assert_false(sym.found);
+		sym = find_with(s, image, vaddr + i);
+		assert_true(sym.found);
 		symbolizer_release(s);
 	}
 	symbolizer_free(s);
@@ -1057,10 +1109,11 @@ int main(void)
 		TEST(test_programs),	  TEST(test_without_names), TEST(test_perf_map),
 		TEST(test_vdso),	  TEST(test_kernel),	    TEST(test_go),
 		TEST(test_small_cache),	  TEST(test_many_strings),  TEST(test_go_circle),
-		TEST(test_out_of_memory), TEST(test_blocked),	    TEST(test_later),
-		TEST(test_batches),	  TEST(test_too_much_work), TEST(test_stop),
-		TEST(test_report_time),	  TEST(test_jitdump),	    TEST(test_kept),
-		TEST(test_without_size),  TEST(test_kernel_clones), TEST(test_kept_at_once),
+		TEST(test_out_of_memory), TEST(test_blocked),	    TEST(test_blocked_later),
+		TEST(test_later),	  TEST(test_batches),	    TEST(test_too_much_work),
+		TEST(test_stop),	  TEST(test_report_time),   TEST(test_jitdump),
+		TEST(test_kept),	  TEST(test_without_size),  TEST(test_kernel_clones),
+		TEST(test_kept_in_batch), TEST(test_kept_strings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
