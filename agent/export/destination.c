@@ -311,12 +311,23 @@ static bool key_is_header(enum key key)
 	return key == KEY_HEADER_FILE || key == KEY_HEADER_ENV;
 }
 
+/* Whether destinations of this kind have the key. */
+static bool key_is_of(const struct destination_kind *kind, enum key key)
+{
+	if (kind->folder || key == KEY_BYTES)
+		return kind->folder && key == KEY_BYTES;
+	if (key == KEY_TENANT || key == KEY_TENANT_FILE || key == KEY_TENANT_ENV)
+		return kind->tenant_header;
+	return key != KEY_SERVER_SYMBOLS || kind->symbolizes;
+}
+
 static int key_unknown(const struct destination *d, const struct strview *key, char **ret_error)
 {
 	_cleanup_(buf_deinit) struct buf list = BUF_INIT(DESTINATION_ERROR_MAX);
 
-	for (size_t i = 0; i < KEY_MAX; i++)
-		if (buf_printf(&list, "%s%s", i ? ", " : "", key_names[i]))
+	for (enum key i = 0; i < KEY_MAX; i++)
+		if (key_is_of(d->kind, i) &&
+		    buf_printf(&list, "%s%s", list.len ? ", " : "", key_names[i]))
 			return -ENOMEM;
 	return wrong(ret_error, "destination %s: unknown key '%.*s'; the keys are: %s",
 		     d->kind->name, (int)strview_len(key), key->p, list.data);
@@ -337,10 +348,6 @@ static int destination_set_bytes(struct destination *d, struct strview value, ch
 static int destination_set_server_symbols(struct destination *d, struct strview value,
 					  char **ret_error)
 {
-	if (!d->kind->symbolizes)
-		return wrong(ret_error,
-			     "destination %s: this kind has no server-symbols; remove it",
-			     d->kind->name);
 	d->server_symbols = strview_is(&value, "true");
 	if (!d->server_symbols && !strview_is(&value, "false"))
 		return wrong(ret_error,
@@ -355,7 +362,7 @@ static int destination_set_key(struct destination *d, enum key key, struct strvi
 {
 	char **place;
 
-	if (d->kind->folder != (key == KEY_BYTES))
+	if (!key_is_of(d->kind, key))
 		return wrong(ret_error, "destination %s: this kind has no %s; remove %s",
 			     d->kind->name, key_names[key], key_names[key]);
 
@@ -431,9 +438,6 @@ static int destination_check(const struct destination *d, char **ret_error)
 		return wrong(ret_error,
 			     "destination %s: client-key-file without its certificate; add "
 			     "client-cert-file=PATH",
-			     kind);
-	if (secret_is_set(&d->tenant) && !d->kind->tenant_header)
-		return wrong(ret_error, "destination %s: this kind has no tenants; remove tenant",
 			     kind);
 	return 0;
 }

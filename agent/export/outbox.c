@@ -386,46 +386,69 @@ static void list_land(struct outbox *box, const struct outbox_list *taken)
 	box->raw_on_the_way -= list_raw(box, taken);
 }
 
-static uint64_t *quarantine_find(struct outbox *box, uint64_t series)
+static struct outbox_suspect *quarantine_find(struct outbox *box, uint64_t series)
 {
 	for (size_t i = 0; i < OUTBOX_QUARANTINE_MAX; i++)
-		if (box->quarantine[i] == series)
+		if (box->quarantine[i].series == series)
 			return &box->quarantine[i];
 	return NULL;
 }
 
-void outbox_quarantine(struct outbox *box, uint64_t series)
+/* A request of fewer profiles than before: the search ends. */
+void outbox_quarantine(struct outbox *box, const struct outbox_list *taken)
 {
-	if (!quarantine_find(box, series))
-		box->quarantine[box->n_quarantined++ % OUTBOX_QUARANTINE_MAX] = series;
+	const size_t max_n =
+		(taken->n + OUTBOX_QUARANTINE_REQUESTS - 1) / OUTBOX_QUARANTINE_REQUESTS;
+
+	for (const struct outbox_item *item = taken->first; item; item = item->next) {
+		struct outbox_suspect *at = quarantine_find(box, item->series);
+
+		if (!at)
+			at = &box->quarantine[box->n_quarantined++ % OUTBOX_QUARANTINE_MAX];
+		*at = (struct outbox_suspect){item->series, max_n};
+	}
 }
 
-void outbox_release(struct outbox *box, uint64_t series)
+void outbox_release(struct outbox *box, const struct outbox_list *taken)
 {
-	uint64_t *at = quarantine_find(box, series);
+	for (const struct outbox_item *item = taken->first; item && box->n_quarantined;
+	     item = item->next) {
+		struct outbox_suspect *at = quarantine_find(box, item->series);
 
-	if (at)
-		*at = 0;
+		if (at)
+			*at = (struct outbox_suspect){0};
+	}
+}
+
+/* Whether the first waiting profile may join the request @ret, by the series in quarantine of both.
+ * @max_n: of the request; lowered. */
+static bool quarantine_permits(struct outbox *box, const struct outbox_list *ret, size_t *max_n)
+{
+	const struct outbox_suspect *at = quarantine_find(box, box->waiting.first->series);
+
+	if (ret->n && !at != !quarantine_find(box, ret->first->series))
+		return false;
+	if (at && at->max_n < *max_n)
+		*max_n = at->max_n;
+	return ret->n < *max_n;
 }
 
 void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_t wall_ns,
 		 struct outbox_list *ret)
 {
 	const uint64_t max_raw = box->kind->limits.raw ? box->kind->limits.raw : UINT64_MAX;
-	bool is_only = box->on_the_way == 0, alone = false;
 	uint64_t payload = 0, raw = box->raw_on_the_way;
+	bool is_only = box->on_the_way == 0;
 	size_t len;
 
 	*ret = (struct outbox_list){0};
-	while (!alone) {
+	for (;;) {
 		const struct profile *profile;
 
 		outbox_expire(box, wall_ns);
 		if (!box->waiting.first || ret->n >= max_n ||
-		    series_is_flying(box, box->waiting.first))
-			break;
-		alone = quarantine_find(box, box->waiting.first->series);
-		if (alone && ret->n)
+		    series_is_flying(box, box->waiting.first) ||
+		    !quarantine_permits(box, ret, &max_n))
 			break;
 		profile = box->waiting.first->queued->profile;
 		(void)outbox_payload(box, profile, &len);

@@ -117,7 +117,20 @@ struct outbox_list {
 /* Series in quarantine: the destination refused the last profile for its content, or a batch with
  * this profile: two of the largest batches. Reached: the oldest entry is overwritten. At the next
  * refusal of a batch the sender searches for this series again, or the batch is dropped again. */
-#define OUTBOX_QUARANTINE_MAX 512
+#define OUTBOX_QUARANTINE_MAX	   512
+/* Requests for the profiles of a refused batch in the next window. More requests would load the
+ * backend, and with fewer each would risk more profiles. */
+#define OUTBOX_QUARANTINE_REQUESTS 32
+
+/**
+ * struct outbox_suspect - a series in quarantine
+ * @series: outbox_item.series; 0: none
+ * @max_n:  profiles in a request with one of this series
+ */
+struct outbox_suspect {
+	uint64_t series;
+	size_t max_n;
+};
 
 /**
  * struct outbox - the queue of one destination
@@ -126,7 +139,7 @@ struct outbox_list {
  * @on_the_way: bytes of taken profiles that have neither ended nor been put back
  * @raw_on_the_way: the same, as bytes of pprof before compression
  * @flying:   the taken profiles, by series
- * @quarantine: a ring of outbox_item.series, 0 for none; @n_quarantined: entries ever made
+ * @quarantine: a ring; @n_quarantined: entries ever made
  * @profiles: ended profiles, by enum export_outcome
  * @payload:  the same, as bytes of this destination's pprof
  * @rejected: profiles refused in replies to accepted requests, as counted by the destination
@@ -140,7 +153,7 @@ struct outbox {
 	uint64_t on_the_way;
 	uint64_t raw_on_the_way;
 	struct outbox_item *flying[OUTBOX_FLYING_CHAINS];
-	uint64_t quarantine[OUTBOX_QUARANTINE_MAX];
+	struct outbox_suspect quarantine[OUTBOX_QUARANTINE_MAX];
 	size_t n_quarantined;
 	uint64_t profiles[EXPORT_OUTCOME_MAX];
 	uint64_t payload[EXPORT_OUTCOME_MAX];
@@ -176,8 +189,8 @@ const void *outbox_payload(const struct outbox *box, const struct profile *profi
  *
  * Drops expired profiles. If an earlier call has taken a profile of a series and this profile is
  * still on the way, outbox_take() ends before the next profile of the series, and takes no profile
- * behind. So several requests keep the order within each series. A profile of a series in
- * quarantine is taken alone.
+ * behind. So several requests keep the order within each series. Profiles of series in quarantine
+ * are taken alone or in small groups, without others.
  */
 void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_t wall_ns,
 		 struct outbox_list *ret);
@@ -190,10 +203,11 @@ void outbox_put_back(struct outbox *box, struct outbox_list *taken);
 /* The same at the end of the outbox. */
 void outbox_put_last(struct outbox *box, struct outbox_list *taken);
 
-/* After a refusal for a profile's content: the next profiles of @series are taken alone.
- * outbox_release() ends this after an accepted profile. */
-void outbox_quarantine(struct outbox *box, uint64_t series);
-void outbox_release(struct outbox *box, uint64_t series);
+/* After the refusal of all of @taken for a profile's content: the next profiles of these series are
+ * taken in groups, OUTBOX_QUARANTINE_REQUESTS of them or fewer, or alone. outbox_release() ends
+ * this for accepted profiles. */
+void outbox_quarantine(struct outbox *box, const struct outbox_list *taken);
+void outbox_release(struct outbox *box, const struct outbox_list *taken);
 
 /* Move the first @n items (fewer if there are fewer) of @list to the empty @ret. */
 void outbox_list_split(struct outbox_list *list, size_t n, struct outbox_list *ret);

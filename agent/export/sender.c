@@ -28,8 +28,9 @@
  *
  * A batch that is refused although a part of it may be stored is not sent again, because a second
  * request would store the part twice. Its profiles end as "unknown". All its series go to
- * quarantine, so in the next window the refused profile costs itself alone. If the reply names the
- * profiles that are not stored, only these are dropped or sent again.
+ * quarantine: in the next window they go in 32 requests at most, and the series of a refused
+ *request go alone in the window after it. Then the refused profile costs itself alone. If the reply
+ *names the profiles that are not stored, only these are dropped or sent again.
  *
  * After a 413 the ceiling of a request's bytes is lowered for good.
  *
@@ -311,8 +312,7 @@ static void flight_sent(struct flight *f, const struct http_reply *reply)
 	struct sender *s = f->sender;
 	size_t n = f->batch.n;
 
-	if (n == 1)
-		outbox_release(s->opts.box, f->batch.first->series);
+	outbox_release(s->opts.box, &f->batch);
 	outbox_end(s->opts.box, &f->batch, EXPORT_SENT);
 	if (flight_is_fresh(f)) {
 		size_t limit = s->opts.destination->kind->limits.profiles;
@@ -349,8 +349,7 @@ static void flight_refused(struct flight *f, enum destination_verdict verdict,
 
 	push_message(reply, message);
 	if (verdict == DESTINATION_REFUSED_PART || verdict == DESTINATION_REFUSED_MAYBE)
-		for (const struct outbox_item *item = f->batch.first; item; item = item->next)
-			outbox_quarantine(s->opts.box, item->series);
+		outbox_quarantine(s->opts.box, &f->batch);
 	outbox_end(s->opts.box, &f->batch, refusal_outcome(f, verdict));
 	f->suspects = 0;
 	if (flight_is_fresh(f))

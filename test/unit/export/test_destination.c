@@ -92,7 +92,7 @@ static const struct bad_row bad_rows[] = {
 	{"pyroscope=,tenant=x", "not a URL"},
 	{"Pyroscope=http://h", "unknown destination kind 'Pyroscope'; the kinds are: pyroscope"},
 	{"influx=http://h", "unknown destination kind 'influx'; the kinds are: pyroscope, "},
-	{"coroot=http://h,tenant=t", "this kind has no tenants"},
+	{"coroot=http://h,tenant=t", "this kind has no tenant; remove tenant"},
 	{"pyroscope=http://h,bytes=1MiB", "this kind has no bytes; remove bytes"},
 	{"file=out", "the folder is not an absolute path; write it like file=/"},
 	{"file=http://h", "the folder is not an absolute path"},
@@ -158,6 +158,35 @@ static void test_bad(void **state)
 		assert_non_null(strstr(error, row->says));
 		assert_null(strstr(error, "secret"));
 		assert_null(strchr(error, '\n'));
+	}
+}
+
+/* The kinds' own keys come last in the list. */
+static void test_keys_listed(void **state)
+{
+	static const struct {
+		const char *spec, *ends;
+		bool has_tenant;
+	} rows[] = {
+		{"pyroscope=http://h,x=1", "client-cert-file, client-key-file, server-symbols",
+		 true},
+		{"otlp=http://h,x=1", "client-cert-file, client-key-file", true},
+		{"coroot=http://h,x=1", "client-cert-file, client-key-file", false},
+		{"file=/out,x=1", "unknown key 'x'; the keys are: bytes", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct destination *d = NULL;
+		_cleanup_(freep) char *error = NULL;
+		size_t len, len_ends = strlen(rows[i].ends);
+
+		row_begin(rows[i].spec);
+		assert_int_equal(destination_new(rows[i].spec, &d, &error), 1);
+		len = strlen(error);
+		assert_true(len > len_ends);
+		assert_string_equal(error + len - len_ends, rows[i].ends);
+		assert_int_equal(strstr(error, ", tenant, ") != NULL, rows[i].has_tenant);
 	}
 }
 
@@ -374,11 +403,12 @@ static void test_verdicts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),	       cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_secret_file),
-		cmocka_unit_test(test_secret_env),     cmocka_unit_test(test_help),
-		cmocka_unit_test(test_server_symbols), cmocka_unit_test(test_files),
-		cmocka_unit_test(test_kinds),	       cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_good),	    cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_keys_listed), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_secret_file), cmocka_unit_test(test_secret_env),
+		cmocka_unit_test(test_help),	    cmocka_unit_test(test_server_symbols),
+		cmocka_unit_test(test_files),	    cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_verdicts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

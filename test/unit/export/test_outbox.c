@@ -264,38 +264,127 @@ static void test_flying(void **state)
 	assert_int_equal(budget.used_bytes, 0);
 }
 
-/* The profiles of a series in quarantine go alone. */
+static void submit_series(struct outbox_budget *budget, const char *marks)
+{
+	for (char series[2] = ""; *marks; marks++) {
+		series[0] = *marks;
+		submit_as(budget, series, *marks, NOW_NS, 10);
+	}
+}
+
+/* The waiting profiles @from up to @to, as if a request with @n profiles was refused. */
+static void quarantine(struct outbox *box, size_t from, size_t to, size_t n)
+{
+	struct outbox_item *items = calloc(n, sizeof(*items)), *at = box->waiting.first;
+	struct outbox_list list = {.first = items, .n = n};
+	size_t n_items = 0;
+
+	assert_non_null(items);
+	for (size_t i = 0; i < to; i++, at = at->next)
+		if (i >= from)
+			items[n_items++].series = at->series;
+	for (size_t i = 0; i + 1 < n_items; i++)
+		items[i].next = &items[i + 1];
+	outbox_quarantine(box, &list);
+	free(items);
+}
+
+/* @refused: profiles of the refused request: all series from the second to the fifth of eight */
+struct quarantine_row {
+	const char *name;
+	size_t refused;
+	const char *taken[8];
+};
+
+/* Profiles of series in quarantine go alone or in groups, and without others. */
 static void test_quarantine(void **state)
 {
-	static const char *const taken[] = {"1", "2", "3", "45", ""};
+	static const struct quarantine_row rows[] = {
+		{"alone", OUTBOX_QUARANTINE_REQUESTS, {"1", "2", "3", "4", "5", "678"}},
+		{"in twos", OUTBOX_QUARANTINE_REQUESTS + 1, {"1", "23", "45", "678"}},
+		{"still in twos", 2 * OUTBOX_QUARANTINE_REQUESTS, {"1", "23", "45", "678"}},
+		{"in threes", 2 * OUTBOX_QUARANTINE_REQUESTS + 1, {"1", "234", "5", "678"}},
+		{"all of a large request", 8 * OUTBOX_QUARANTINE_REQUESTS, {"1", "2345", "678"}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+		struct outbox_list list;
+		struct outbox box;
+		char text[MAX_N];
+
+		row_begin(rows[i].name);
+		outbox_init(&box, &budget, &plain);
+		submit_series(&budget, "12345678");
+		quarantine(&box, 1, 5, rows[i].refused);
+		assert_int_equal(box.n_quarantined, 4);
+		for (size_t t = 0; rows[i].taken[t]; t++) {
+			outbox_take(&box, MAX_N, ANY_SIZE, NOW_NS, &list);
+			assert_string_equal(marks(&list, text), rows[i].taken[t]);
+			outbox_end(&box, &list, EXPORT_SENT);
+		}
+		outbox_deinit(&box);
+	}
+}
+
+/* Three windows. Accepted groups go with all others again, a refused group goes alone. */
+static void test_quarantine_ends(void **state)
+{
+	static const struct {
+		const char *window, *taken;
+		bool refused;
+	} steps[] = {
+		{"12345", "12", false}, {"", "34", true}, {"", "5", false}, {"12345", "12", false},
+		{"", "3", false},	{"", "4", true},  {"", "5", false}, {"1235", "1235", false},
+		{"1243", "12", false},	{"", "4", false}, {"", "3", false}, {"1234", "1234", false},
+	};
 	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
 	struct outbox_list list;
 	struct outbox box;
 	char text[MAX_N];
-	uint64_t series;
 
 	(void)state;
 	outbox_init(&box, &budget, &plain);
-	for (const char *mark = "12345"; *mark; mark++)
-		submit_as(&budget, *mark == '2' ? "bad" : "good", *mark, NOW_NS, 10);
-	series = box.waiting.first->next->queued->series;
-	assert_true(series != box.waiting.first->queued->series);
-	outbox_quarantine(&box, series);
-	outbox_quarantine(&box, box.waiting.last->queued->series);
-	outbox_quarantine(&box, series);
-	assert_int_equal(box.n_quarantined, 2);
-	for (size_t i = 0; i < array_size(taken); i++) {
+	for (size_t i = 0; i < array_size(steps); i++) {
+		submit_series(&budget, steps[i].window);
+		if (i == 0)
+			quarantine(&box, 0, 4, 2 * OUTBOX_QUARANTINE_REQUESTS);
 		outbox_take(&box, MAX_N, ANY_SIZE, NOW_NS, &list);
-		assert_string_equal(marks(&list, text), taken[i]);
-		if (i == 2)
-			outbox_release(&box, list.first->queued->series);
+		assert_string_equal(marks(&list, text), steps[i].taken);
+		if (steps[i].refused)
+			outbox_quarantine(&box, &list);
+		else
+			outbox_release(&box, &list);
 		outbox_end(&box, &list, EXPORT_SENT);
 	}
-	row_begin("the oldest entry goes");
-	for (uint64_t i = 1; i <= OUTBOX_QUARANTINE_MAX; i++)
-		outbox_quarantine(&box, i);
+	outbox_deinit(&box);
+}
+
+/* The oldest entry goes. */
+static void test_quarantine_full(void **state)
+{
+	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+	struct outbox_item other = {0};
+	struct outbox_list list = {.first = &other, .n = 1};
+	struct outbox box;
+	char text[MAX_N];
+
+	(void)state;
+	outbox_init(&box, &budget, &plain);
 	submit_as(&budget, "bad", 'a', NOW_NS, 10);
 	submit_as(&budget, "bad", 'b', NOW_NS, 10);
+	quarantine(&box, 0, 1, 1);
+	for (uint64_t i = 1; i < OUTBOX_QUARANTINE_MAX; i++) {
+		other.series = i;
+		outbox_quarantine(&box, &list);
+	}
+	outbox_take(&box, MAX_N, ANY_SIZE, NOW_NS, &list);
+	assert_string_equal(marks(&list, text), "a");
+	outbox_put_back(&box, &list);
+	list = (struct outbox_list){.first = &other, .n = 1};
+	other.series = OUTBOX_QUARANTINE_MAX;
+	outbox_quarantine(&box, &list);
 	outbox_take(&box, MAX_N, ANY_SIZE, NOW_NS, &list);
 	assert_string_equal(marks(&list, text), "ab");
 	outbox_end(&box, &list, EXPORT_SENT);
@@ -504,13 +593,22 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_take),	   cmocka_unit_test(test_put_back_before_others),
-		cmocka_unit_test(test_age),	   cmocka_unit_test(test_full),
-		cmocka_unit_test(test_shared),	   cmocka_unit_test(test_payload),
-		cmocka_unit_test(test_ids),	   cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_names),	   cmocka_unit_test(test_put_last),
-		cmocka_unit_test(test_raw),	   cmocka_unit_test(test_flying),
-		cmocka_unit_test(test_quarantine), cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_take),
+		cmocka_unit_test(test_put_back_before_others),
+		cmocka_unit_test(test_age),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_payload),
+		cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_put_last),
+		cmocka_unit_test(test_raw),
+		cmocka_unit_test(test_flying),
+		cmocka_unit_test(test_quarantine),
+		cmocka_unit_test(test_quarantine_ends),
+		cmocka_unit_test(test_quarantine_full),
+		cmocka_unit_test(test_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

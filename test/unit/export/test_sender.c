@@ -522,6 +522,43 @@ static void test_refused_maybe(void **state)
 	fixture_deinit(&f);
 }
 
+/* One refused profile in a full request: the requests of the next windows are few. */
+static void test_refused_maybe_many(void **state)
+{
+	static const struct sink_answer script[] = {{.status = 500, .only = "wrong"}};
+	static const struct {
+		size_t n_requests;
+		uint64_t unknown, refused;
+	} windows[] = {
+		{1, 256, 0}, /* all in one */
+		{32, 8, 0},  /* in groups of 8 */
+		{10, 0, 1},  /* the 8 of the refused group alone, around them all others */
+		{3, 0, 1},
+	};
+	struct fixture f;
+	size_t n = 0;
+
+	(void)state;
+	fixture_init_letters(&f, script, 1);
+	for (size_t i = 0; i < array_size(windows); i++) {
+		const uint64_t unknown = f.box.profiles[EXPORT_UNKNOWN];
+		const uint64_t refused = f.box.profiles[EXPORT_DROPPED_REFUSED];
+
+		submit_series(&f, 0, 99, (char)('a' + i), "s");
+		submit_series(&f, 99, 1, (char)('a' + i), "wrong");
+		submit_series(&f, 100, 156, (char)('a' + i), "s");
+		f.n_idle = 0;
+		loop_until(f.loop, was_idle, &f);
+		assert_int_equal(sink_n_requests(f.sink) - n, windows[i].n_requests);
+		assert_int_equal(f.box.profiles[EXPORT_UNKNOWN] - unknown, windows[i].unknown);
+		assert_int_equal(f.box.profiles[EXPORT_DROPPED_REFUSED] - refused,
+				 windows[i].refused);
+		n = sink_n_requests(f.sink);
+	}
+	assert_int_equal(assert_stored_once(&f), 4 * 256 - 256 - 8 - 2);
+	fixture_deinit(&f);
+}
+
 static bool sends_paced(void *ctx)
 {
 	const struct fixture *f = ctx;
@@ -561,11 +598,12 @@ static void test_pace(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_time_out),       cmocka_unit_test(test_stopped),
-		cmocka_unit_test(test_backpressure),   cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_refused_again),  cmocka_unit_test(test_flights),
-		cmocka_unit_test(test_failures),       cmocka_unit_test(test_pace),
-		cmocka_unit_test(test_stored_in_part), cmocka_unit_test(test_refused_maybe),
+		cmocka_unit_test(test_time_out),	   cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_backpressure),	   cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_refused_again),	   cmocka_unit_test(test_flights),
+		cmocka_unit_test(test_failures),	   cmocka_unit_test(test_pace),
+		cmocka_unit_test(test_stored_in_part),	   cmocka_unit_test(test_refused_maybe),
+		cmocka_unit_test(test_refused_maybe_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
