@@ -139,6 +139,8 @@ static bool want_files(struct deferred_unwind *du, struct address_space *space,
 	struct frame_record frame;
 	size_t at = 0;
 
+	if (sample_lost_caller(sample))
+		opening |= address_space_seek_memory(du->opts.spaces, space);
 	while (sample_user_next(sample, &at, &frame))
 		if (frame.kind == FRAME_NATIVE)
 			opening |= address_space_want(du->opts.spaces, space,

@@ -144,6 +144,8 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 		r = address_space_cache_get(s->spaces, &who, &space);
 	if (r)
 		return r;
+	if (space && sample_lost_caller(sample))
+		(void)address_space_seek_memory(s->spaces, space); /* for the next samples */
 	if (s->publisher && space)
 		unwind_publisher_sample(s->publisher, sample, space);
 	for (size_t i = 0; i < sample->n_kernel && ret->n < CPU_STACK_FRAMES_MAX; i++) {

@@ -193,6 +193,12 @@ bool address_space_seek(struct address_space_cache *c, struct address_space *s, 
 	return c->lister && !space_find(s, pc) && !space_seek(c, s, pc) && space_is_reading(s);
 }
 
+bool address_space_seek_memory(struct address_space_cache *c, struct address_space *s)
+{
+	/* without memory the stack stays as it is */
+	return !space_seek_memory(c, s) && space_is_reading(s);
+}
+
 bool address_space_want(struct address_space_cache *c, struct address_space *s, uint64_t pc)
 {
 	const struct address_space_mapping *m = space_find(s, pc);

@@ -157,6 +157,9 @@ bool address_space_reading(const struct address_space *space);
 /* Whether @pc is outside all mappings, and the list is being read again. May begin the read. */
 bool address_space_seek(struct address_space_cache *cache, struct address_space *space,
 			uint64_t pc);
+/* For a stack without its outer part, because a caller was in no mapping. Reads the list again if
+ * events tell of memory that no mapping has. True if a thread reads it. */
+bool address_space_seek_memory(struct address_space_cache *cache, struct address_space *space);
 /* address_space_reading(), or files are about to be opened, and nothing is known of some of them
  * (image_to_unwind()). */
 bool address_space_opening(const struct address_space *space);

@@ -68,6 +68,7 @@ struct history_record {
 	uint64_t birth_ns;
 	uint64_t exit_ns; /* of the leader */
 	uint64_t changed_ns;
+	struct history_memory memory;
 	uint64_t epoch_ns; /* the program at the time when the exec id became known */
 	uint32_t program;
 	bool counted;	   /* the next is known */
@@ -325,6 +326,7 @@ static bool executed(struct process_history *history, const struct process_event
 		TAILQ_REMOVE(&history->ended, record, by_exit);
 	record->exit_ns = 0;
 	record->program++;
+	record->memory = (struct history_memory){0};
 	record->changed_ns = record->exec_ns[record->program % HISTORY_RECORD_PROGRAMS] =
 		event->time_ns;
 	/* mappings of programs whose times are no longer known */
@@ -390,6 +392,9 @@ static bool mapped(struct process_history *history, const struct process_event *
 		return false;
 	if (event->map.inode)
 		record->changed_ns = event->time_ns;
+	else
+		record->memory =
+			(struct history_memory){event->map.start, event->map.limit, event->time_ns};
 	map = (struct history_record_map){
 		.start = event->map.start,
 		.limit = event->map.limit,
@@ -579,6 +584,11 @@ bool history_record_is_learned(const struct history_record *record)
 uint64_t history_record_changed_ns(const struct history_record *record)
 {
 	return record->changed_ns;
+}
+
+struct history_memory history_record_memory(const struct history_record *record)
+{
+	return record->memory;
 }
 
 uint64_t history_record_exit_ns(const struct history_record *record)

@@ -103,6 +103,14 @@ void process_history_learn(struct process_history *history, const struct history
 bool history_record_is_learned(const struct history_record *record);
 /* Time of the last file mapping or exec. An older list of mappings is out of date. */
 uint64_t history_record_changed_ns(const struct history_record *record);
+/* Executable memory without a file, and when it was mapped; all 0: none. */
+struct history_memory {
+	uint64_t start;
+	uint64_t limit;
+	uint64_t time_ns;
+};
+/* The newest one of the current program. */
+struct history_memory history_record_memory(const struct history_record *record);
 uint64_t history_record_exit_ns(const struct history_record *record);
 /* Whether the leader ended before a loss of events. Execs and mappings by the other threads after
  * the loss are unknown. */

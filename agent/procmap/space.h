@@ -191,6 +191,8 @@ int space_refresh(struct address_space_cache *c, struct address_space *s, uint64
 bool space_is_due(const struct address_space_cache *c, struct address_space *s);
 /* Reads again for @pc outside all mappings, if it is time. 0 or -ENOMEM. */
 int space_seek(struct address_space_cache *c, struct address_space *s, uint64_t pc);
+/* The same for memory that an event has reported since the last read. */
+int space_seek_memory(struct address_space_cache *c, struct address_space *s);
 /* Repeats the read of @s, with the list; takes the mappings of @list. */
 void space_use_list(struct address_space_cache *c, struct address_space *s, struct open_list *list);
 

@@ -6,6 +6,9 @@
  *	- An event reports a newer file mapping (process_history.h).
  *	- A pc is outside all mappings. This is also the fallback without events: the process has
  *	  loaded or moved a library.
+ *	- A walk found no caller, and an event reports memory without a file that no mapping has.
+ *	  V8's built-in functions find their caller by the frame pointer, and the walk drops a
+ *	  caller outside all mappings. So the pc of a JIT compiler's function is not in the sample.
  *	- A sample belongs to another program of the process, after an exec. Callers without an exec
  *	  id (ADDRESS_SPACE_EXEC_ANY) compare /proc/PID/exe. Programs linked to a fixed address all
  *	  have their code there, so a pc need not be outside.
@@ -399,6 +402,22 @@ int space_seek(struct address_space_cache *c, struct address_space *s, uint64_t 
 	else
 		adjust_delay(s, pc);
 	return 0;
+}
+
+int space_seek_memory(struct address_space_cache *c, struct address_space *s)
+{
+	const struct history_record *record = space_record(c, s);
+	struct history_memory memory;
+
+	if (!record || !s->version)
+		return 0;
+	memory = history_record_memory(record);
+	if (memory.time_ns <= s->read_boot_ns)
+		return 0;
+	/* a JIT compiler's memory grows at either end */
+	if (!space_find(s, memory.start))
+		return space_seek(c, s, memory.start);
+	return space_find(s, memory.limit - 1) ? 0 : space_seek(c, s, memory.limit - 1);
 }
 
 void space_use_list(struct address_space_cache *c, struct address_space *s, struct open_list *list)

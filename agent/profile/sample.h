@@ -8,6 +8,7 @@
 
 #include "discovery/pid.h"
 #include "shared/frame.h"
+#include "shared/sample.h"
 
 /**
  * struct sample - one distinct stack of one process, with its count since the last drain
@@ -80,6 +81,14 @@ static inline bool sample_user_next(const struct sample *sample, size_t *at,
 
 	*at += n;
 	return n > 0;
+}
+
+/* Whether the walk ended at a caller in no mapping, or may have. If the frame pointer leads there,
+ * the caller's pc is not in the sample. */
+static inline bool sample_lost_caller(const struct sample *sample)
+{
+	return sample->end == SAMPLE_END_NO_ROW || sample->end == SAMPLE_END_NO_MAPPING ||
+	       sample->end == SAMPLE_END_REGISTER;
 }
 
 /* The value of an on-CPU stack, if one sample has the value @period. */

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 HELP = {
     "json": "file for the figures",
     "listen": "of the agent",
@@ -28,10 +29,22 @@ class Parser(argparse.ArgumentParser):
                           help=text if default is None else f"{text} (%(default)s)")
 
     def parsed(self):
-        """SIGTERM becomes an exit, so that all that was started is stopped."""
+        """A signal becomes an exit, so that all that was started is stopped."""
         options = self.parse_args()
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        for number in SIGNALS:
+            signal.signal(number, leave)
         return options
+
+
+def leave(*_):
+    ignore_signals()
+    sys.exit(1)
+
+
+def ignore_signals():
+    """While all is stopped, so that a second signal leaves nothing behind."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def write_json(path, figures):

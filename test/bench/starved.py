@@ -130,10 +130,16 @@ PROGRAMS = {"rustc": busy_rustc, "x264": busy_x264, "node": busy_node, "chromium
 
 class Cgroups:
     """A tree of the cpu controller, of either version: /parent, with children by CPU shares."""
+    NAME = "podprof-starved-"
+    STALE_S = 60  # a run has processes in its tree sooner
 
     def __init__(self):
         self.v1 = os.path.exists("/sys/fs/cgroup/cpu/cpu.shares")
-        self.at = f"/sys/fs/cgroup{'/cpu' if self.v1 else ''}/podprof-starved-{os.getpid()}"
+        self.root = f"/sys/fs/cgroup{'/cpu' if self.v1 else ''}"
+        self.at = f"{self.root}/{self.NAME}{os.getpid()}"
+
+    def create(self):
+        self.remove_stale()
         os.mkdir(self.at)
         if not self.v1:
             with contextlib.suppress(OSError):
@@ -168,10 +174,34 @@ class Cgroups:
         procs = f"{self.at}/{name}/cgroup.procs"
         return subprocess.Popen(["sh", "-c", f'echo $$ >{procs} && exec "$@"', "sh", *command], **options)
 
-    def stop(self):
-        for path in glob.glob(f"{self.at}/*/"):
+    @staticmethod
+    def remove(at):
+        for path in [*glob.glob(f"{at}/*/"), at]:
             os.rmdir(path)
-        os.rmdir(self.at)
+
+    def remove_stale(self):
+        """Trees of runs that were killed. A tree with processes cannot be removed."""
+        for at in glob.glob(f"{self.root}/{self.NAME}*"):
+            with contextlib.suppress(OSError):
+                if time.time() - os.stat(at).st_ctime > self.STALE_S:
+                    self.remove(at)
+
+    def stop(self):
+        """Ends the processes, also those that left their parents."""
+        end = time.monotonic() + 60
+        while os.path.exists(self.at):
+            for path in glob.glob(f"{self.at}/*/cgroup.procs"):
+                with open(path) as f:
+                    pids = f.read().split()
+                for pid in filter(int, pids):  # 0: of another PID namespace
+                    with contextlib.suppress(OSError):
+                        os.kill(int(pid), signal.SIGKILL)
+            try:
+                self.remove(self.at)
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
 
 
 # ---------------------------------------------------------------- what was delivered
@@ -422,7 +452,8 @@ class Load:
         for p in self.processes[:self.options.spinners]:
             p.kill()
         for p in self.processes[self.options.spinners:]:
-            os.killpg(p.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # ended
+                os.killpg(p.pid, signal.SIGKILL)
         for p in self.processes:
             p.wait()
         time.sleep(0.2)
@@ -434,26 +465,28 @@ def measure(options, binaries, to):
     compiler = "cc1plus"
     entries = {os.path.realpath(path): entry_of(os.path.realpath(path))
                for path in [cc1plus, *filter(None, map(shutil.which, options.programs))]}
-    cgroups = Cgroups()
     request = options.request * 1024 // 1000
     groups = [f"agent-{i}" if request else "spinners" for i in range(len(binaries))]
     rest = CPUS * 1024 - request * len(binaries)
     made = ["spinners", "compilers" if request else "spinners"]
-    cgroups.add("spinners", rest * 3 // 4 if request else 1024)
-    if request:
-        cgroups.add("compilers", rest // 4)
-        for g in groups:
-            cgroups.add(g, CPUS * 1024 if options.quota else max(2, request))
-            if options.quota:
-                cgroups.limit(g, options.request)
+    cgroups = Cgroups()
     load = Load(cgroups, made, to, options, cc1plus)
     try:
+        cgroups.create()
+        cgroups.add("spinners", rest * 3 // 4 if request else 1024)
+        if request:
+            cgroups.add("compilers", rest // 4)
+            for g in groups:
+                cgroups.add(g, CPUS * 1024 if options.quota else max(2, request))
+                if options.quota:
+                    cgroups.limit(g, options.request)
         load.start()
         for what in options.what.split(","):
             {"agent": agents, "record": records}[what](cgroups, groups, binaries, to, options, entries,
                                                             compiler, load)
             sys.stdout.flush()
     finally:
+        benchoptions.ignore_signals()
         load.stop()
         cgroups.stop()
 

@@ -7,6 +7,7 @@
 #include "support/test.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/loop.h"
@@ -15,6 +16,7 @@
 #include "cpu/deferred_unwind.h"
 #include "discovery/pid.h"
 #include "procmap/address_space.h"
+#include "procmap/process_history.h"
 #include "procmap/space.h"
 #include "shared/stack_dump.h"
 #include "support/metrics.h"
@@ -37,6 +39,7 @@ struct bench {
 	bool knows;	/* the publisher takes names of a process without files */
 	uint64_t words; /* of a walked stack */
 	size_t n_walks;
+	uint32_t end;  /* of its walk */
 	bool finds;    /* the next walk leads to a mapping */
 	char order[8]; /* what has left the list: n, names taken; o, names refused; s, a stack */
 	size_t n_order;
@@ -128,6 +131,7 @@ static int walk_stack(struct unwind_publisher *u, const struct stack_dump *dump,
 	bench_now->n_walks++;
 	*wait = (struct unwind_publisher_wait){0};
 	*ret = dump->sample;
+	ret->end = bench_now->end;
 	return sample_set_user(ret, &bench_now->words, 1, 0);
 }
 
@@ -315,6 +319,42 @@ static void test_found_meanwhile(void **state)
 	expect_order(b, "sss");
 }
 
+/* The caller is in memory that an event tells of: the stack waits for the list. */
+static void test_memory_missing(void **state)
+{
+	char *at = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct bench *b = *state;
+	struct process_event event = {
+		.what = PROCESS_EVENT_MAP,
+		.pid = (uint32_t)b->self.pid,
+		.tid = (uint32_t)b->self.pid,
+		.map = {.start = (uintptr_t)at, .limit = (uintptr_t)at + 4096},
+		.name = "//anon",
+	};
+
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 1);
+	all_arrive(b);
+	b->end = SAMPLE_END_NO_ROW;
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 1);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+	assert_int_equal(mprotect(at, 4096, PROT_READ | PROT_EXEC), 0);
+	event.time_ns = nsec_boot();
+	address_space_cache_event(b->spaces, &event);
+	b->end = SAMPLE_END_NO_FP;
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 1);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+	b->end = SAMPLE_END_NO_ROW;
+	/* lists have pauses between them */
+	for (int i = 0; i < 6000 && !deferred_unwind_pending(b->du); i++) {
+		usleep(10000);
+		come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 1);
+	}
+	assert_int_equal(deferred_unwind_pending(b->du), 1);
+	all_arrive(b);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+	munmap(at, 4096);
+}
+
 /* A known process does not wait for the other files. */
 static void test_names_known(void **state)
 {
@@ -384,6 +424,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_found_meanwhile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_memory_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_behind_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_known, setup, teardown),

@@ -21,6 +21,7 @@
 #include "procmap/process_history.h"
 #include "support/allocfail.h"
 #include "support/fixture.h"
+#include "support/metrics.h"
 
 struct fixture {
 	struct root proc;
@@ -672,6 +673,97 @@ static void test_mapping_event(void **state)
 	munmap(at, 4096);
 }
 
+static void send_memory(struct fixture *f, const char *start, const char *limit)
+{
+	const struct process_event event = {
+		.what = PROCESS_EVENT_MAP,
+		.pid = (uint32_t)f->self.pid,
+		.tid = (uint32_t)f->self.pid,
+		.time_ns = nsec_boot(),
+		.map = {.start = (uintptr_t)start, .limit = (uintptr_t)limit},
+		.name = "//anon"};
+
+	address_space_cache_event(f->cache, &event);
+}
+
+static struct address_space *space_of_self(struct fixture *f)
+{
+	const struct address_space_who who = {.pid = f->self, .exec_id = ADDRESS_SPACE_EXEC_ANY};
+	struct address_space *space;
+
+	assert_int_equal(address_space_cache_get(f->cache, &who, &space), 0);
+	return space;
+}
+
+static bool has(struct fixture *f, const char *at)
+{
+	const uint64_t pc = (uintptr_t)at;
+	const struct address_space_mapping *items;
+	size_t n;
+
+	items = address_space_mappings(space_of_self(f), &n);
+	for (size_t i = 0; i < n; i++)
+		if (pc >= items[i].start && pc < items[i].limit)
+			return true;
+	return false;
+}
+
+/* Seeks until the memory at @at is known; a minute at most, because reads have pauses. */
+static void seek(struct fixture *f, const char *at)
+{
+	for (int i = 0; i < 6000 && !has(f, at); i++) {
+		usleep(10000);
+		assert_false(address_space_seek_memory(f->cache, space_of_self(f))); /* no thread */
+	}
+	assert_true(has(f, at));
+}
+
+static uint64_t reads(struct fixture *f)
+{
+	return metrics_get(address_space_cache_collect, f->cache, "podprof_address_space_reads",
+			   "proc");
+}
+
+/* A JIT compiler's memory that no pc of a sample shows: read once for an event, and again as it
+ * grows at either end. */
+static void test_memory_event(void **state)
+{
+	struct fixture *f = *state;
+	char *at = mmap(NULL, 8 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t n;
+
+	assert_true(at != MAP_FAILED);
+	image_unref(resolve(f, &f->self, (const void *)&test_self).image);
+	usleep(300000); /* no pause is the reason */
+	assert_int_equal(mprotect(at + 3 * 4096, 4096, PROT_READ | PROT_EXEC), 0);
+	assert_false(address_space_seek_memory(f->cache, space_of_self(f)));
+	assert_false(has(f, at + 3 * 4096));
+	send_memory(f, at + 3 * 4096, at + 4 * 4096);
+	seek(f, at + 3 * 4096);
+	assert_int_equal(mprotect(at + 4 * 4096, 4096, PROT_READ | PROT_EXEC), 0);
+	send_memory(f, at + 3 * 4096, at + 5 * 4096);
+	seek(f, at + 4 * 4096);
+	assert_int_equal(mprotect(at + 2 * 4096, 4096, PROT_READ | PROT_EXEC), 0);
+	send_memory(f, at + 2 * 4096, at + 5 * 4096);
+	seek(f, at + 2 * 4096);
+	/* of known memory, and of memory that was read and is gone */
+	n = reads(f);
+	usleep(300000);
+	send_memory(f, at + 2 * 4096, at + 5 * 4096);
+	assert_false(address_space_seek_memory(f->cache, space_of_self(f)));
+	assert_int_equal(reads(f), n);
+	send_memory(f, at + 6 * 4096, at + 7 * 4096);
+	for (int i = 0; i < 6000 && reads(f) == n; i++) {
+		usleep(10000);
+		assert_false(address_space_seek_memory(f->cache, space_of_self(f)));
+	}
+	assert_int_equal(reads(f), n + 1);
+	usleep(300000);
+	assert_false(address_space_seek_memory(f->cache, space_of_self(f)));
+	assert_int_equal(reads(f), n + 1);
+	munmap(at, 8 * 4096);
+}
+
 /* A child of the test executes another program: late samples of the first program. */
 static void test_left_by_exec(void **state)
 {
@@ -965,6 +1057,7 @@ int main(void)
 		TEST(test_child_executes_twice),
 		TEST(test_gone_without_exec),
 		TEST(test_mapping_event),
+		TEST(test_memory_event),
 		TEST(test_left_by_exec),
 		TEST(test_late_samples),
 		TEST(test_touched),
