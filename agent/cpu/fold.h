@@ -5,6 +5,7 @@
 /* A table of distinct stacks with counts, for a series and window. The table is bounded: a full
  * table refuses a new stack, and the caller counts the samples as lost. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,12 @@ struct fold_stack {
 	uint64_t count;
 	uint64_t value;
 };
+
+/* The address to look up: of a return address, the call in front of it. */
+static inline uint64_t instruction_of(uint64_t vaddr, bool is_return)
+{
+	return vaddr - (is_return && vaddr);
+}
 
 /**
  * struct fold_totals - of all samples of a fold

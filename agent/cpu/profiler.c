@@ -12,7 +12,9 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/vec.h"
 #include "base/worker.h"
+#include "cpu/addresses.h"
 #include "cpu/filter.h"
 #include "cpu/http.h"
 #include "cpu/sampler.h"
@@ -41,24 +43,26 @@ _Static_assert(FOLD_STACKS_MAX >= PROFILE_SAMPLES_MAX, "one fold can fill a prof
 #define CPU_PROFILER_TICK_NS NSEC_PER_SEC
 
 /* Interval of checks whether the entities of an ended window have names. */
-#define CPU_PROFILER_NAMES_NS	(250 * NSEC_PER_MSEC)
+#define CPU_PROFILER_NAMES_NS	     (250 * NSEC_PER_MSEC)
 /* CPU time for the names of a profile, of symbol tables above all. The names of node, the slowest
  * of a developer's machine, take 45 ms. Reached: `podprof_symbolized_addresses_total{found="no"}`.
  */
-#define CPU_PROFILER_SYMBOLS_NS (5 * NSEC_PER_SEC)
+#define CPU_PROFILER_SYMBOLS_NS	     (5 * NSEC_PER_SEC)
 /* Time that the report of a profile waits for DWARF. The answers of the other files come with a
  * later profile. */
-#define CPU_PROFILER_DWARF_NS	(2 * NSEC_PER_SEC)
+#define CPU_PROFILER_DWARF_NS	     (2 * NSEC_PER_SEC)
+/* The same for all reports of a window: profiles must not be late because of DWARF. */
+#define CPU_PROFILER_WINDOW_DWARF_NS (10 * NSEC_PER_SEC)
 /* From a change of containers or their labels to the update of the filter: a new container below an
  * excluded cgroup is excluded until then. Further changes in this time belong to the same update.
  */
-#define CPU_PROFILER_FILTER_NS	NSEC_PER_SEC
+#define CPU_PROFILER_FILTER_NS	     NSEC_PER_SEC
 /* Updates after a change: the second one tells the kernel which cgroups are new
  * (cgroup_sampling_know()). */
-#define CPU_PROFILER_UPDATES	2
+#define CPU_PROFILER_UPDATES	     2
 /* Time between two ticks while nothing is sampled, rounded up to a look of the drain thread: the
  * process events of a quiet node wait so long. */
-#define CPU_PROFILER_IDLE_NS	(3 * NSEC_PER_SEC)
+#define CPU_PROFILER_IDLE_NS	     (3 * NSEC_PER_SEC)
 
 /* The longest wait of an ended window for files that are being opened: a file may block the thread
  * for OPENER_STUCK_NS before the next file is opened. */
@@ -142,8 +146,6 @@ static void cpu_job_run(struct work *work)
 {
 	struct cpu_job *job = container_of(work, struct cpu_job, work);
 
-	for (size_t i = 0; i < job->n_parts; i++)
-		fold_settle(job->folds[i]);
 	job->result = cpu_report(job->parts, job->n_parts, job->profiler->symbolizer, &job->opts,
 				 &job->pprof, &job->stats);
 	symbolizer_release(job->profiler->symbolizer);
@@ -263,6 +265,7 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		.max_bytes = p->opts.limits.bytes,
 		.comments = comments,
 		.n_comments = array_size(comments),
+		.is_learned = true,
 	};
 	buf_init(&job->pprof, p->opts.limits.bytes);
 	job->profile->kind = parts->kind;
@@ -282,28 +285,15 @@ static void count_parts(struct cpu_profiler *p, enum cpu_outcome outcome,
 		p->outcomes[outcome] += parts[i].n;
 }
 
-static void report_series(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
-			  size_t n)
-{
-	_cleanup_(cpu_job_freep) struct cpu_job *job = NULL;
-	struct cpu_profiler *p = ctx;
-
-	if (cpu_job_new(p, w, parts, n, &job) || worker_submit(p->worker, &job->work)) {
-		count_parts(p, CPU_SAMPLES_UNREPORTED, parts, n);
-		return;
-	}
-	(void)take_ptr(job);
-}
-
-/* The entity was excluded after the samples had been taken. */
-static void drop_series(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
-			size_t n)
+/* The report was refused, or nobody waits for it. */
+static void count_unreported(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
+			     size_t n)
 {
 	(void)w;
-	count_parts(ctx, CPU_SAMPLES_DROPPED, parts, n);
+	count_parts(ctx, CPU_SAMPLES_UNREPORTED, parts, n);
 }
 
-/* ---------------------------------------------------------------- the end of a window */
+/* ---------------------------------------------------------------- memory */
 
 static void trim_run(struct work *work)
 {
@@ -329,16 +319,114 @@ static void trim_memory(struct cpu_profiler *p)
 		free(work);
 }
 
+/* ---------------------------------------------------------------- the names of a window */
+
+/* The reports of a window, while the worker asks for all their names together. */
+struct window_job {
+	struct work work;
+	struct cpu_profiler *profiler;
+	struct cpu_job **jobs;
+	size_t n;
+	size_t cap;
+};
+
+static void window_job_free(struct window_job *wj)
+{
+	free(wj->jobs);
+	free(wj);
+}
+
+/* Without memory for all names, the reports ask for the rest. */
+static void window_job_run(struct work *work)
+{
+	struct window_job *wj = container_of(work, struct window_job, work);
+	struct symbolizer *symbolizer = wj->profiler->symbolizer;
+	struct addresses addresses = {0};
+	int r = 0;
+
+	symbolizer_begin(symbolizer, CPU_PROFILER_WINDOW_DWARF_NS);
+	for (size_t i = 0; i < wj->n; i++) {
+		const struct cpu_job *job = wj->jobs[i];
+
+		for (size_t k = 0; k < job->n_parts; k++) {
+			fold_settle(job->folds[k]);
+			if (!r)
+				r = addresses_add(&addresses, job->folds[k]);
+		}
+	}
+	if (!r)
+		(void)addresses_learn(&addresses, symbolizer);
+	addresses_deinit(&addresses);
+	symbolizer_release(symbolizer);
+}
+
+static void submit_report(struct cpu_job *job, bool cancelled)
+{
+	struct cpu_profiler *p = job->profiler;
+
+	if (!cancelled && !worker_submit(p->worker, &job->work))
+		return;
+	p->outcomes[CPU_SAMPLES_UNREPORTED] += job->n_samples;
+	cpu_job_free(job);
+}
+
+static void window_job_done(struct work *work)
+{
+	struct window_job *wj = container_of(work, struct window_job, work);
+
+	for (size_t i = 0; i < wj->n; i++)
+		submit_report(wj->jobs[i], work->cancelled);
+	if (!work->cancelled)
+		trim_memory(wj->profiler);
+	window_job_free(wj);
+}
+
+static void report_series(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
+			  size_t n)
+{
+	struct window_job *wj = ctx;
+	struct cpu_job *job;
+
+	if (vec_grow(&wj->jobs, &wj->cap, wj->n + 1, sizeof(*wj->jobs), CPU_PROFILER_QUEUE_MAX) ||
+	    cpu_job_new(wj->profiler, w, parts, n, &job))
+		count_parts(wj->profiler, CPU_SAMPLES_UNREPORTED, parts, n);
+	else
+		wj->jobs[wj->n++] = job;
+}
+
+/* The entity was excluded after the samples had been taken. */
+static void drop_series(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
+			size_t n)
+{
+	const struct window_job *wj = ctx;
+
+	(void)w;
+	count_parts(wj->profiler, CPU_SAMPLES_DROPPED, parts, n);
+}
+
+/* ---------------------------------------------------------------- the end of a window */
+
 static void report_late(struct cpu_profiler *p)
 {
 	struct cpu_window *w = take_ptr(p->late);
+	struct window_job *wj;
 
 	if (!w)
 		return;
 	(void)loop_disarm(p->late_timer);
-	cpu_window_report(w, report_series, drop_series, p);
+	wj = calloc(1, sizeof(*wj));
+	if (wj) {
+		wj->work = (struct work){.run = window_job_run, .done = window_job_done};
+		wj->profiler = p;
+		cpu_window_report(w, report_series, drop_series, wj);
+	} else {
+		cpu_window_report(w, count_unreported, count_unreported, p);
+	}
 	cpu_window_free(w);
-	trim_memory(p);
+	if (wj && worker_submit(p->worker, &wj->work)) {
+		wj->work.cancelled = true;
+		window_job_done(&wj->work);
+	}
 }
 
 static void on_late(void *ctx)
@@ -586,13 +674,6 @@ int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *re
 	else
 		*ret = p;
 	return r;
-}
-
-static void count_unreported(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
-			     size_t n)
-{
-	(void)w;
-	count_parts(ctx, CPU_SAMPLES_UNREPORTED, parts, n);
 }
 
 /* Reports that the end did not wait for. Nobody reads the metrics any more. */

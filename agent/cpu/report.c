@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Two passes over the stacks. The first pass collects the distinct places. Then each place gets its
- * names, image by image, because a file is read on another thread and each exchange costs two
- * switches. The names show the kinds of names of each image: functions, files, lines. pprof needs
- * these flags in the mapping, before the locations that refer to the mapping. The second pass adds
- * locations and samples.
+ * names, image by image. Most names are known by then (addresses.h). The names show the kinds of
+ * names of each image: functions, files, lines. pprof needs these flags in the mapping, before the
+ * locations that refer to the mapping. The second pass adds locations and samples.
  */
 #include "cpu/report.h"
 
@@ -24,6 +23,7 @@
 #include "pprof/pprof.h"
 #include "pprof/tables.h"
 #include "pprof/unnamed.h"
+#include "cpu/addresses.h"
 #include "cpu/fold.h"
 #include "runtimes/runtimes.h"
 #include "symbolize/symbolizer.h"
@@ -215,11 +215,10 @@ static int name_addresses(struct same_image *same)
 	/* the symbolizer changes reference counts */
 	struct image *image = (struct image *)same->places[0]->key.image;
 
-	/* of a return address: the calling instruction */
 	for (size_t i = 0; i < same->n; i++) {
 		const struct place_key *key = &same->places[i]->key;
 
-		same->vaddrs[i] = key->vaddr - (key->is_return && key->vaddr ? 1 : 0);
+		same->vaddrs[i] = instruction_of(key->vaddr, key->is_return);
 	}
 	return symbolizer_find_all(same->build->symbolizer, image, same->vaddrs, same->n, on_symbol,
 				   same);
@@ -622,6 +621,19 @@ static void set_types(const struct cpu_report_opts *opts, struct pprof_opts *ret
 	ret->default_type = ret->period_type.type;
 }
 
+static int learn(const struct cpu_report_part *parts, size_t n, struct symbolizer *symbolizer)
+{
+	struct addresses addresses = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++)
+		r = addresses_add(&addresses, parts[i].fold);
+	if (!r)
+		r = addresses_learn(&addresses, symbolizer);
+	addresses_deinit(&addresses);
+	return r;
+}
+
 int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbolizer *symbolizer,
 	       const struct cpu_report_opts *opts, struct buf *ret,
 	       struct cpu_report_stats *ret_stats)
@@ -644,7 +656,8 @@ int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbo
 
 	set_types(opts, &pprof_opts);
 	r = pprof_new(&pprof_opts, &b.pprof);
-
+	if (!r && !opts->is_learned)
+		r = learn(parts, n_parts, symbolizer);
 	if (!r)
 		r = enter_all(&b, opts);
 	if (!r)

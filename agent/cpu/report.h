@@ -44,6 +44,7 @@ struct cpu_report_opts {
 	size_t n_comments;
 	uint64_t n_lost; /* samples in no fold's totals, of the kind's main type */
 	uint64_t lost_value;
+	bool is_learned; /* the caller has called addresses_learn() for several reports together */
 };
 
 /* Counters of a report. */

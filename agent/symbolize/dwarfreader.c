@@ -70,7 +70,8 @@ struct dwarfreader {
 	int socket;
 	struct dwarfreader_request *running; /* a reference */
 	pid_t dying[DWARFREADER_DYING_MAX];  /* 0: free */
-	uint64_t patience_ns;
+	uint64_t patience_ns;		     /* left of @given_ns */
+	uint64_t given_ns;
 	uint64_t retry_ns; /* monotonic: no process is started before */
 	uint64_t last_number;
 	uint32_t last_id;
@@ -420,6 +421,7 @@ int dwarfreader_new(const struct dwarfreader_opts *opts, struct dwarfreader **re
 	if (!r->opts.deadline_ns)
 		r->opts.deadline_ns = DWARFREADER_DEADLINE_NS;
 	r->patience_ns = opts->patience_ns ? opts->patience_ns : UINT64_MAX;
+	r->given_ns = r->patience_ns;
 	atomic_init(&r->refs, 1);
 	pthread_mutex_init(&r->lock, NULL);
 	*ret = r;
@@ -445,12 +447,22 @@ void dwarfreader_unref(struct dwarfreader *r)
 	free(r);
 }
 
-void dwarfreader_renew(struct dwarfreader *r)
+uint64_t dwarfreader_waited(struct dwarfreader *r)
+{
+	uint64_t waited_ns;
+
+	pthread_mutex_lock(&r->lock);
+	waited_ns = r->given_ns - r->patience_ns;
+	pthread_mutex_unlock(&r->lock);
+	return waited_ns;
+}
+
+void dwarfreader_renew(struct dwarfreader *r, uint64_t patience_ns)
 {
 	pthread_mutex_lock(&r->lock);
 	reap(r);
 	if (r->opts.patience_ns)
-		r->patience_ns = r->opts.patience_ns;
+		r->given_ns = r->patience_ns = patience_ns;
 	if (r->running)
 		wait_once(r, 0);
 	else if (r->pid && waitpid(r->pid, NULL, WNOHANG) == r->pid)

@@ -39,7 +39,7 @@ extern const char *const dwarfreader_outcome_names[DWARFREADER_OUTCOME_MAX];
 /**
  * struct dwarfreader_opts - copied
  * @program:     NULL: this program
- * @patience_ns: waiting time of all calls between two dwarfreader_renew(); 0: no limit
+ * @patience_ns: waiting time of all calls until the first dwarfreader_renew(); 0: no limit, ever
  * @deadline_ns: from a request to the end of the process; 0: DWARFREADER_DEADLINE_NS
  */
 struct dwarfreader_opts {
@@ -61,8 +61,11 @@ int dwarfreader_new(const struct dwarfreader_opts *opts, struct dwarfreader **re
 struct dwarfreader *dwarfreader_ref(struct dwarfreader *reader);
 /* The last call ends the process. NULL is fine. */
 void dwarfreader_unref(struct dwarfreader *reader);
-/* New patience. Kills a process that is past its deadline, and reaps an idle process. */
-void dwarfreader_renew(struct dwarfreader *reader);
+/* How long the callers have waited with the present patience; 0 without a limit. */
+uint64_t dwarfreader_waited(struct dwarfreader *reader);
+/* New patience, unless there is no limit. Kills a process that is past its deadline, and reaps an
+ * idle process. */
+void dwarfreader_renew(struct dwarfreader *reader, uint64_t patience_ns);
 /* By outcome, so far: DWARFREADER_OUTCOME_MAX numbers. */
 void dwarfreader_counts(struct dwarfreader *reader, uint64_t *ret);
 /* The file made a process fail not long ago. */

@@ -86,13 +86,32 @@ struct file_names {
 };
 
 struct lookup_thread {
-	struct loop *loop; /* run by whoever waits for a lookup */
+	struct loop *loop; /* run by whoever waits for lookups */
 	struct worker *worker;
 	struct watchdog *watchdog;
-	bool abandoned; /* the last lookup */
 	pthread_mutex_t lock;
-	struct lookup *running; /* under the lock; NULL: none, or abandoned */
-	bool stopped;		/* the same */
+	struct lookup_group *running; /* under the lock; NULL: none, or abandoned */
+	bool stopped;		      /* the same */
+	bool is_abandoned;	      /* the last group */
+	size_t abandoned; /* the lookup that the thread keeps; the number of all: none */
+};
+
+/**
+ * struct lookup_group - lookups that the thread runs one after the other
+ * @next:    the first that the thread has not begun; @n and more: it begins no other
+ * @left:    of an abandoned group: the lookup that the thread keeps; NULL: none
+ * @cpu_ns:  CPU time of all, until which the thread begins another one
+ * @used_ns: the thread's
+ */
+struct lookup_group {
+	struct work work;
+	struct lookup_thread *thread;
+	atomic_size_t next;
+	struct lookup *left;
+	uint64_t cpu_ns;
+	uint64_t used_ns;
+	size_t n;
+	struct lookup *items[];
 };
 
 /* ---------------------------------------------------------------- /proc */
@@ -562,8 +581,8 @@ static bool ask_source(struct lookup *l, const struct opened *o, const struct pl
 		r = o->source->find(o->data, vaddrs[i], &l->answers[indexes[i]]);
 		l->result = r < 0 ? r : 0;
 		l->answers[indexes[i]].may_change |= !is_final(o, vaddrs[i]);
-		if (l->work.thread)
-			work_alive(&l->work);
+		if (l->group)
+			work_alive(&l->group->work);
 	}
 	return true;
 }
@@ -681,12 +700,18 @@ static void answer(struct lookup *l)
 
 /* ---------------------------------------------------------------- the thread */
 
-static void set_running(struct lookup_thread *t, struct lookup *l)
+static void stop_all(struct lookup_group *g)
+{
+	for (size_t i = 0; i < g->n; i++)
+		atomic_store(&g->items[i]->stop, true);
+}
+
+static void set_running(struct lookup_thread *t, struct lookup_group *g)
 {
 	pthread_mutex_lock(&t->lock);
-	t->running = l;
-	if (l && t->stopped)
-		atomic_store(&l->stop, true);
+	t->running = g;
+	if (g && t->stopped)
+		stop_all(g);
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -695,35 +720,58 @@ void lookup_thread_stop(struct lookup_thread *t)
 	pthread_mutex_lock(&t->lock);
 	t->stopped = true;
 	if (t->running)
-		atomic_store(&t->running->stop, true);
+		stop_all(t->running);
 	pthread_mutex_unlock(&t->lock);
 }
 
-static void lookup_work(struct work *work)
+static void group_work(struct work *work)
 {
-	answer(container_of(work, struct lookup, work));
+	struct lookup_group *g = container_of(work, struct lookup_group, work);
+	size_t i, bytes = 0;
+
+	while (g->used_ns < g->cpu_ns && bytes < LOOKUP_BYTES_MAX &&
+	       (i = atomic_fetch_add(&g->next, 1)) < g->n) {
+		struct lookup *l = g->items[i];
+
+		work_alive(work);
+		l->group = g;
+		answer(l);
+		l->group = NULL;
+		l->has_run = true;
+		g->used_ns += l->cpu_ns;
+		bytes += l->memory.bytes;
+	}
 }
 
-static void lookup_done(struct work *work)
+static void group_done(struct work *work)
 {
-	loop_stop(container_of(work, struct lookup, work)->thread->loop);
+	loop_stop(container_of(work, struct lookup_group, work)->thread->loop);
 }
 
+/* The other lookups stay the caller's: the thread may begin none of them. */
 static void on_abandoned(void *ctx, struct work *work)
 {
-	struct lookup *l = container_of(work, struct lookup, work);
+	struct lookup_group *g = container_of(work, struct lookup_group, work);
 	struct lookup_thread *t = ctx;
+	size_t next = atomic_exchange(&g->next, g->n);
 
-	image_set_slow(l->names->image);
-	atomic_store(&l->stop, true);
 	set_running(t, NULL);
-	t->abandoned = true;
+	t->is_abandoned = true;
+	t->abandoned = next && next <= g->n ? next - 1 : g->n;
+	if (t->abandoned < g->n) {
+		g->left = g->items[t->abandoned];
+		image_set_slow(g->left->names->image);
+		atomic_store(&g->left->stop, true);
+	}
 	loop_stop(t->loop);
 }
 
-static void lookup_drop(struct work *work)
+static void group_drop(struct work *work)
 {
-	lookup_free(container_of(work, struct lookup, work));
+	struct lookup_group *g = container_of(work, struct lookup_group, work);
+
+	lookup_free(g->left);
+	free(g);
 }
 
 int lookup_thread_new(uint64_t blocked_ns, struct lookup_thread **ret)
@@ -733,7 +781,7 @@ int lookup_thread_new(uint64_t blocked_ns, struct lookup_thread **ret)
 		.blocked_ns = blocked_ns,
 		.threads_max = LOOKUP_BLOCKED_MAX,
 		.abandoned = on_abandoned,
-		.drop = lookup_drop,
+		.drop = group_drop,
 		.ctx = t,
 	};
 	int r;
@@ -771,23 +819,52 @@ unsigned int lookup_thread_n_blocked(const struct lookup_thread *t)
 	return watchdog_n_blocked(t->watchdog);
 }
 
-int lookup_run(struct lookup_thread *t, struct lookup *l)
+static int group_new(struct lookup *const *lookups, size_t n, uint64_t cpu_ns,
+		     struct lookup_group **ret)
 {
+	struct lookup_group *g = calloc(1, sizeof(*g) + n * sizeof(*g->items));
+
+	if (!g)
+		return -ENOMEM;
+	g->work = (struct work){.run = group_work, .done = group_done};
+	g->cpu_ns = cpu_ns;
+	g->n = n;
+	memcpy(g->items, lookups, n * sizeof(*g->items));
+	*ret = g;
+	return 0;
+}
+
+/* On the caller's thread. */
+static void run_here(struct lookup **lookups, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		answer(lookups[i]);
+		lookups[i]->has_run = true;
+	}
+}
+
+int lookup_run(struct lookup_thread *t, struct lookup **lookups, size_t n, uint64_t cpu_ns)
+{
+	struct lookup_group *g;
 	int r;
 
-	l->work = (struct work){.run = lookup_work, .done = lookup_done};
-	l->thread = t;
 	if (!t) {
-		answer(l);
-		return l->result;
+		run_here(lookups, n);
+		return 0;
 	}
-	t->abandoned = false;
-	set_running(t, l);
-	r = worker_submit(t->worker, &l->work);
+	r = group_new(lookups, n, cpu_ns, &g);
+	if (r)
+		return r;
+	g->thread = t;
+	t->is_abandoned = false;
+	set_running(t, g);
+	r = worker_submit(t->worker, &g->work);
 	if (!r)
 		r = loop_run(t->loop);
 	set_running(t, NULL);
-	if (!r)
-		r = t->abandoned ? LOOKUP_BLOCKED : l->result;
+	if (!t->is_abandoned)
+		free(g);
+	else if (t->abandoned < n)
+		lookups[t->abandoned] = NULL;
 	return r;
 }

@@ -108,12 +108,16 @@ struct symbol_lines {
 	bool may_change;
 };
 
+struct lookup_group;
+
 /**
  * struct lookup - a batch
  * @names:   owned; lookup_take_names() gives the names back
  * @answers: an entry for each address; the strings, valid UTF-8, live until lookup_take_names() or
  *           lookup_free()
+ * @group:   of the thread that runs it, during the run
  * @stop:    set by another thread: the lookup ends with the answers so far
+ * @has_run: the answers are there
  * @spent:   the file is over the work budget: no further read for a while
  * @is_over: so are its addresses
  * @missing: why addresses without an answer have none
@@ -121,14 +125,14 @@ struct symbol_lines {
  * @result:  0 or -ENOMEM
  */
 struct lookup {
-	struct work work;
-	struct lookup_thread *thread;
+	struct lookup_group *group;
 	struct file_names *names;
 	struct arena memory;
 	uint64_t *vaddrs;
 	size_t n;
 	struct symbol_lines *answers;
 	atomic_bool stop;
+	bool has_run;
 	bool spent;
 	bool is_over;
 	enum symbol_missing missing;
@@ -142,11 +146,6 @@ void lookup_free(struct lookup *lookup);
 /* Ends the answers. */
 struct file_names *lookup_take_names(struct lookup *lookup);
 
-enum lookup_outcome {
-	LOOKUP_OK = 0,
-	LOOKUP_BLOCKED, /* the thread owns the lookup now, and the image counts as slow */
-};
-
 /* @blocked_ns: 0 is the watchdog's default. */
 int lookup_thread_new(uint64_t blocked_ns, struct lookup_thread **ret);
 /* NULL is fine. */
@@ -154,8 +153,13 @@ void lookup_thread_free(struct lookup_thread *thread);
 unsigned int lookup_thread_n_blocked(const struct lookup_thread *thread);
 /* From any thread: this and all later lookups end soon, with the answers so far. */
 void lookup_thread_stop(struct lookup_thread *thread);
-/* Fill the answers and wait for the result. @thread NULL: on the caller's own thread. 0,
- * LOOKUP_BLOCKED or -errno. */
-int lookup_run(struct lookup_thread *thread, struct lookup *lookup);
+/*
+ * Fill the answers of the @n lookups and wait, with a single exchange with the thread. @thread
+ * NULL: on the caller's own thread. The thread keeps a lookup at which it blocks; @lookups then has
+ * NULL there, and the image counts as slow. The lookups behind it do not run, nor those that would
+ * begin after @cpu_ns of CPU time or with LOOKUP_BYTES_MAX of answers. 0 or -errno, with @result of
+ * each.
+ */
+int lookup_run(struct lookup_thread *thread, struct lookup **lookups, size_t n, uint64_t cpu_ns);
 
 #endif

@@ -57,6 +57,9 @@
 #define SYMBOLIZER_BLOCKED_NEW (LOOKUP_BLOCKED_MAX / 2)
 /* Strings found last: most frames have the names of frames before. */
 #define SYMBOLIZER_RECENT      256
+/* Files in an exchange with the reading thread. Each has a batch of addresses, and the answers wait
+ * until the end of the exchange. */
+#define LEARN_FILES	       64
 /* Strings are allocated in blocks of this. */
 #define SYMBOLIZER_BLOCK       (64u << 10)
 
@@ -134,6 +137,8 @@ struct symbolizer {
 	uint64_t jitdump_events[JITDUMP_EVENT_MAX];
 	struct work_refused refused;
 	uint64_t report_ns; /* CPU time of lookups since the release */
+	uint64_t dwarf_ns;  /* of symbolizer_begin(), what is left */
+	uint64_t patience_ns;
 	struct tables *tables;
 	size_t tables_bytes;
 	uint64_t tick;
@@ -534,28 +539,34 @@ static void count_read(struct symbolizer *s, const struct image *image, const st
 	}
 }
 
+/* *@ret is NULL, with the reason, for a file that is not read. @ret_first: its first lookup. */
+static int begin_lookup(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
+			struct lookup **ret, bool *ret_first, enum symbol_missing *ret_why)
+{
+	struct file_names *names;
+	int r = take_tables(s, image, &names, ret_first, ret_why);
+
+	*ret = NULL;
+	return r || !names ? r : lookup_new(names, vaddrs, n, ret);
+}
+
 /* Runs a batch. *@ret is NULL, with the reason, for a file that is not read. The caller calls
  * end_lookup(). */
 static int look_up(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
 		   struct lookup **ret, enum symbol_missing *ret_why)
 {
-	struct file_names *names;
 	bool first = false;
-	int r = take_tables(s, image, &names, &first, ret_why);
+	int r = begin_lookup(s, image, vaddrs, n, ret, &first, ret_why);
 
-	*ret = NULL;
-	if (!r && names)
-		r = lookup_new(names, vaddrs, n, ret);
-	if (!r && *ret) {
-		r = lookup_run(s->thread, *ret);
-		if (r == LOOKUP_BLOCKED) {
-			*ret = NULL;
-			*ret_why = SYMBOL_SLOW_FILE;
-			r = 0;
-		}
-		if (!r)
-			count_read(s, image, *ret, first);
-	}
+	if (r || !*ret)
+		return r;
+	r = lookup_run(s->thread, ret, 1, UINT64_MAX);
+	if (!r && *ret)
+		r = (*ret)->result;
+	if (!*ret)
+		*ret_why = SYMBOL_SLOW_FILE;
+	if (!r)
+		count_read(s, image, *ret, first);
 	return r;
 }
 
@@ -568,7 +579,75 @@ static int end_lookup(struct symbolizer *s, const struct image *image, struct lo
 	return r ? r : kept;
 }
 
-/* A batch. */
+/* ---------------------------------------------------------------- many files at once */
+
+/* Lookups that wait for an exchange, each of another file. */
+struct learning {
+	struct image *images[LEARN_FILES];
+	struct lookup *lookups[LEARN_FILES];
+	bool first[LEARN_FILES];
+	size_t n;
+};
+
+static int learn_now(struct symbolizer *s, struct learning *l)
+{
+	const uint64_t cpu_ns = s->opts.report_ns ? s->opts.report_ns - s->report_ns : UINT64_MAX;
+	int r = l->n ? lookup_run(s->thread, l->lookups, l->n, cpu_ns) : 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		struct lookup *lookup = l->lookups[i];
+
+		if (!lookup || lookup->has_run)
+			count_read(s, l->images[i], lookup, l->first[i]);
+		if (lookup && lookup->has_run && !r)
+			r = lookup->result;
+		r = end_lookup(s, l->images[i], lookup, r);
+	}
+	l->n = 0;
+	return r;
+}
+
+/* @n: at most LOOKUP_BATCH. */
+static int learn_batch(struct symbolizer *s, struct learning *l, struct image *image,
+		       const uint64_t *vaddrs, size_t n)
+{
+	enum symbol_missing why;
+	int r;
+
+	find_known(s, image, vaddrs, n);
+	if (!s->known.n_asked)
+		return 0;
+	l->images[l->n] = image;
+	r = begin_lookup(s, image, s->known.asked, s->known.n_asked, &l->lookups[l->n],
+			 &l->first[l->n], &why);
+	l->n += !r && l->lookups[l->n];
+	return r;
+}
+
+int symbolizer_learn(struct symbolizer *s, const struct symbolizer_addresses *files, size_t n)
+{
+	struct learning l = {.n = 0};
+	int r = 0, last;
+
+	for (size_t i = 0; i < n && !r && s->thread; i++) {
+		const struct symbolizer_addresses *f = &files[i];
+
+		for (size_t at = 0; at < f->n && !r; at += LOOKUP_BATCH) {
+			/* the lookup before has the file's tables */
+			if (at || l.n == LEARN_FILES)
+				r = learn_now(s, &l);
+			if (!r)
+				r = learn_batch(s, &l, f->image, f->vaddrs + at,
+						f->n - at < LOOKUP_BATCH ? f->n - at
+									 : LOOKUP_BATCH);
+		}
+	}
+	last = learn_now(s, &l);
+	return r ? r : last;
+}
+
+/* ---------------------------------------------------------------- a batch */
+
 static int find_in_file(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
 			symbolizer_fn fn, void *ctx)
 {
@@ -685,6 +764,8 @@ int symbolizer_new(const struct symbolizer_opts *opts, struct symbolizer **ret)
 	if (!s)
 		return -ENOMEM;
 	s->opts = *opts;
+	s->dwarf_ns = UINT64_MAX;
+	s->patience_ns = opts->dwarf ? opts->dwarf->patience_ns : 0;
 	debuginfod_ref(s->opts.debuginfod);
 	if (opts->proc)
 		r = shared_root_new(opts->proc, &s->proc);
@@ -806,11 +887,29 @@ void symbolizer_stop(struct symbolizer *s)
 	lookup_thread_stop(s->thread);
 }
 
+void symbolizer_begin(struct symbolizer *s, uint64_t dwarf_ns)
+{
+	s->dwarf_ns = dwarf_ns;
+	if (s->dwarf)
+		dwarfreader_renew(s->dwarf, dwarf_ns / 2);
+}
+
+static void renew_dwarf(struct symbolizer *s)
+{
+	uint64_t waited_ns;
+
+	if (!s->dwarf)
+		return;
+	waited_ns = dwarfreader_waited(s->dwarf);
+	if (s->dwarf_ns != UINT64_MAX)
+		s->dwarf_ns -= waited_ns < s->dwarf_ns ? waited_ns : s->dwarf_ns;
+	dwarfreader_renew(s->dwarf, s->patience_ns < s->dwarf_ns ? s->patience_ns : s->dwarf_ns);
+}
+
 void symbolizer_release(struct symbolizer *s)
 {
 	s->report_ns = 0;
-	if (s->dwarf)
-		dwarfreader_renew(s->dwarf);
+	renew_dwarf(s);
 	release_strings(s);
 	release_held(s);
 	age_tables(s);

@@ -110,6 +110,18 @@ typedef int (*symbolizer_fn)(void *ctx, size_t i, const struct symbol *symbol);
  * -ENOMEM, or the first result of @fn other than 0. */
 int symbolizer_find_all(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
 			symbolizer_fn fn, void *ctx);
+/* Distinct addresses of an image. */
+struct symbolizer_addresses {
+	struct image *image;
+	const uint64_t *vaddrs;
+	size_t n;
+};
+/*
+ * Find names that later calls will ask for, of @n distinct files and vDSOs, with as few exchanges
+ * with the reading thread as possible: on a busy node each exchange takes a tenth of a second.
+ * Answers that may change are not kept; symbolizer_find_all() then asks again. 0 or -ENOMEM.
+ */
+int symbolizer_learn(struct symbolizer *s, const struct symbolizer_addresses *files, size_t n);
 /* Receives a source of a file's names, the best first, and the bytes held in memory.
  * @is_present: the file has such names. */
 typedef int (*symbolizer_source_fn)(void *ctx, const char *name, bool is_present, size_t bytes);
@@ -130,6 +142,10 @@ int symbolizer_sources(struct symbolizer *s, struct image *image, symbolizer_sou
 		       void *ctx);
 /* Read the kernel's names before the first report needs them: 70 ms of CPU time. */
 void symbolizer_ahead(struct symbolizer *s);
+/* Until the next call, all waiting for DWARF takes no longer than @dwarf_ns: half of it until the
+ * first symbolizer_release(), then no longer than the reader's patience between two releases.
+ * Without a call there is no common limit. */
+void symbolizer_begin(struct symbolizer *s, uint64_t dwarf_ns);
 /* Free all returned strings; tables are kept up to the ceiling. Call between reports. */
 void symbolizer_release(struct symbolizer *s);
 /* First and later reads of files for names: once for each file, until the table is evicted. */

@@ -1047,6 +1047,116 @@ static void test_kept_strings(void **state)
 	image_unref(other);
 }
 
+/* ---------------------------------------------------------------- many files at once */
+
+/* More than one exchange has. */
+#define LEARNED_IMAGES 70
+
+static int open_count_to_block; /* the open() that blocks; 0: none */
+
+static int open_or_block(const struct source_file *file, void **ret)
+{
+	const int number = ++silent.n_opened;
+
+	(void)file;
+	while (number == open_count_to_block && sem_wait(&silent.gate) && errno == EINTR)
+		continue;
+	*ret = &silent;
+	return SOURCE_OK;
+}
+
+static struct symbolizer *learning_symbolizer(const struct fixture *f, int blocking)
+{
+	static const struct symbol_source source = {.name = "learned",
+						    .open = open_or_block,
+						    .find = counted_find,
+						    .bytes = silent_bytes,
+						    .free = silent_free};
+	static const struct symbol_source *const sources[] = {&source};
+	const struct symbolizer_opts opts = {.proc = &f->proc,
+					     .cache_bytes = CACHE_BYTES,
+					     .guarded = true,
+					     .blocked_ns = 100 * NSEC_PER_MSEC,
+					     .sources = sources,
+					     .n_sources = 1};
+	struct symbolizer *s;
+
+	silent = (struct silent){0};
+	sem_init(&silent.gate, 0, 0);
+	open_count_to_block = blocking;
+	n_asked = 0;
+	assert_int_equal(symbolizer_new(&opts, &s), 0);
+	return s;
+}
+
+static void learn(struct symbolizer *s, struct symbolizer_addresses *files, size_t n)
+{
+	assert_int_equal(symbolizer_learn(s, files, n), 0);
+	symbolizer_release(s);
+}
+
+static void find_learned(struct symbolizer *s, const struct symbolizer_addresses *file)
+{
+	assert_int_equal(symbolizer_find_all(s, file->image, file->vaddrs, file->n, is_even,
+					     (void *)file->vaddrs),
+			 0);
+}
+
+/* Later calls ask no source. */
+static void test_learn(void **state)
+{
+	enum { N = 2 * LOOKUP_BATCH + 7 };
+	struct symbolizer *s = learning_symbolizer(*state, 0);
+	struct symbolizer_addresses files[LEARNED_IMAGES];
+	static uint64_t vaddrs[N];
+
+	for (size_t i = 0; i < N; i++)
+		vaddrs[i] = 2 * i;
+	for (size_t i = 0; i < LEARNED_IMAGES; i++)
+		files[i] = (struct symbolizer_addresses){fixture_image("plain-pie"), vaddrs,
+							 i == 1 ? N : i % 3};
+	learn(s, files, LEARNED_IMAGES);
+	learn(s, files, LEARNED_IMAGES);
+	assert_int_equal(n_asked, N - 1 + LEARNED_IMAGES - 1);
+	for (size_t i = 0; i < LEARNED_IMAGES; i++) {
+		find_learned(s, &files[i]);
+		image_unref(files[i].image);
+	}
+	assert_int_equal(n_asked, N - 1 + LEARNED_IMAGES - 1);
+	symbolizer_free(s);
+}
+
+/* The files before a blocking one are known, the files behind it are read when they are asked for.
+ */
+static void test_learn_blocked(void **state)
+{
+	struct symbolizer *s = learning_symbolizer(*state, 2);
+	static const uint64_t vaddrs[] = {2, 4};
+	struct symbolizer_addresses files[3];
+	struct symbol sym;
+
+	for (size_t i = 0; i < array_size(files); i++)
+		files[i] = (struct symbolizer_addresses){fixture_image("plain-pie"), vaddrs, 2};
+	learn(s, files, array_size(files));
+	assert_int_equal(symbolizer_reads(s)[SYMBOL_READ_SLOW], 1);
+	for (size_t i = 0; i < array_size(files); i++)
+		assert_int_equal(image_is_slow(files[i].image), i == 1);
+	assert_int_equal(n_asked, 2);
+	find_learned(s, &files[0]);
+	assert_int_equal(n_asked, 2);
+	find_learned(s, &files[2]);
+	assert_int_equal(n_asked, 4);
+	sym = find_with(s, files[1].image, 2);
+	check_name(&sym, false, "plain-pie+0x2");
+	sem_post(&silent.gate);
+	while (!silent.n_freed) /* by the abandoned thread */
+		usleep(1000);
+	symbolizer_free(s);
+	assert_int_equal(silent.n_freed, 3);
+	for (size_t i = 0; i < array_size(files); i++)
+		image_unref(files[i].image);
+}
+
 static void *stop(void *s)
 {
 	while (sem_wait(&greedy.opening) && errno == EINTR)
@@ -1113,7 +1223,8 @@ int main(void)
 		TEST(test_later),	  TEST(test_batches),	    TEST(test_too_much_work),
 		TEST(test_stop),	  TEST(test_report_time),   TEST(test_jitdump),
 		TEST(test_kept),	  TEST(test_without_size),  TEST(test_kernel_clones),
-		TEST(test_kept_in_batch), TEST(test_kept_strings),
+		TEST(test_kept_in_batch), TEST(test_kept_strings),  TEST(test_learn),
+		TEST(test_learn_blocked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
