@@ -20,10 +20,14 @@ set of rules reads both:
               collection) have none
   innermost   of these samples, those whose innermost function of the language has a name
 
+--together N measures N servers at once instead, of the kinds of --only by turns, each with a client that
+waits --pause ms after each answer.
+
 Root. Needs pip, npm, mvn and wrk. The servers' libraries are downloaded once.
 """
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -83,6 +87,7 @@ class Server:
         self.name, self.comm = name, "pw-" + name
         self.program, self.arguments = program, arguments
         self.environment = environment or {}
+        self.client_arguments = ["-c8"]
         self.process = self.client = None
 
     def start(self, to):
@@ -100,10 +105,13 @@ class Server:
                 answer.read()
                 break
             time.sleep(.2)
-        self.client = subprocess.Popen(["wrk", "-t1", "-c8", "-d24h", url], stdout=subprocess.DEVNULL)
+        self.client = subprocess.Popen(["wrk", "-t1", *self.client_arguments, "-d24h", url], stdout=subprocess.DEVNULL)
 
     def pids(self):
         return workloads.family(self.process.pid)
+
+    def is_service(self, name):
+        return name == self.comm
 
     def cpu_s(self):
         return sum(workloads.cpu_s(pid) for pid in self.pids())
@@ -126,6 +134,34 @@ class Server:
                     process.wait(30)
                 process.kill()
                 process.wait()
+
+
+class Servers:
+    """Several servers as one."""
+
+    def __init__(self, name, parts):
+        self.name, self.parts = name, parts
+
+    def start(self, to):
+        for i, part in enumerate(self.parts):
+            os.makedirs(f"{to}/{i}")
+            part.start(f"{to}/{i}")
+
+    def pids(self):
+        return [pid for part in self.parts for pid in part.pids()]
+
+    def is_service(self, name):
+        return any(part.is_service(name) for part in self.parts)
+
+    def cpu_s(self):
+        return sum(part.cpu_s() for part in self.parts)
+
+    def files(self):
+        return {name: path for part in self.parts for name, path in part.files().items()}
+
+    def stop(self):
+        for part in self.parts:
+            part.stop()
 
 
 def servers(options, at):
@@ -245,9 +281,21 @@ class Counts:
         return sum(duration for _, duration in self.times) / 1e9
 
 
+def together(options, at, to):
+    """--together's servers, with one slow client each."""
+    script = f"{to}/slow.lua"
+    with open(script, "w") as f:
+        f.write(f"function delay() return {options.pause} end\n")
+    parts = []
+    for kind in itertools.islice(itertools.cycle(options.only.split(",")), options.together):
+        parts.append(servers(options, at)[kind])
+        parts[-1].client_arguments = ["-c1", "-s", script]
+    return Servers(f"{options.together} servers", parts)
+
+
 def is_server(resource, server, pids):
     pid = resource.get("process.pid")
-    return int(pid) in pids if pid is not None else resource.get("service.name") == server.comm
+    return int(pid) in pids if pid is not None else server.is_service(resource.get("service.name"))
 
 
 def count(path, server, pids, begin_ns, end_ns, counts, starts):
@@ -302,8 +350,8 @@ service:
         self.process.wait()
 
 
-def podprof_command():
-    return [workloads.PODPROF, "agent", "--window", "5s", "--cpu-rate", "{rate}", "--listen",
+def podprof_command(window):
+    return [workloads.PODPROF, "agent", "--window", window, "--cpu-rate", "{rate}", "--listen",
             f"127.0.0.1:{free_port()}", "--destination", "otlp=http://{http}", "--metadata", "none",
             "--go-heap-profiler", "disabled"]
 
@@ -359,7 +407,7 @@ def turn(server, command, to, options, turns, starts):
         turns.bpf_ns += after.bpf_ns - before.bpf_ns
         turns.server_s += server.cpu_s() - server_s
         pids = set(server.pids())
-        time.sleep(6)  # the last report
+        time.sleep(options.window + 1)  # the last report
     finally:
         workloads.stop_profiler(profiler)
         collector.stop()
@@ -390,6 +438,9 @@ def main():
     parser.option("server-warm-up", 20, "from a server's first answer")
     parser.option("rate", 97)
     parser.option("only", "python,java,java-fp,node", "servers")
+    parser.option("window", 5, "seconds of a window of podprof")
+    parser.option("together", 0, "servers at once; 0: one after the other")
+    parser.option("pause", 20, "milliseconds of a client of --together")
     parser.add_argument("--python", default=shutil.which("python3"), help="interpreter of the servers")
     parser.add_argument("--java", default=shutil.which("java"))
     parser.add_argument("--node", default=shutil.which("node"))
@@ -397,16 +448,17 @@ def main():
     parser.add_argument("--keep", metavar="DIR", help="leave the profilers' logs and requests here")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND")
     options = parser.parsed()
-    profilers = {"podprof": podprof_command(), **workloads.commands_of(options.peer)}
+    profilers = {"podprof": podprof_command(f"{options.window}s"), **workloads.commands_of(options.peer)}
     at = prepare(options.python)
-    made = servers(options, at)
     print(f"{workloads.conditions(options.rate)}, {options.rounds} turns of {options.seconds} s each")
     rows = []
     with contextlib.ExitStack() as stack:
         to = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="podprof-bench-"))
         stack.enter_context(workloads.bpf_statistics())
-        for name in options.only.split(","):
-            for row in measure(made[name], profilers, f"{to}/{name}", options):
+        made = ([together(options, at, stack.enter_context(tempfile.TemporaryDirectory()))] if options.together
+                else [servers(options, at)[name] for name in options.only.split(",")])
+        for server in made:
+            for row in measure(server, profilers, f"{to}/{server.name}", options):
                 if not rows:
                     print("| " + " | ".join(row) + " |\n|" + "---|" * len(row))
                 print("| " + " | ".join(map(str, row.values())) + " |", flush=True)
