@@ -71,15 +71,6 @@ def commands(to, options):
     return {name: command for name, command in made.items() if command}
 
 
-def descendants(pid):
-    """The process and its children, at any depth, by name of the process."""
-    yield pid
-    for path in glob.glob(f"/proc/{pid}/task/*/children"):
-        with contextlib.suppress(OSError), open(path) as f:
-            for child in f.read().split():
-                yield from descendants(int(child))
-
-
 class Memory:
     """Peaks, in KiB: of the agent's processes and of the DWARF process, and of all together."""
 
@@ -88,7 +79,7 @@ class Memory:
 
     def look(self, pid):
         now = collections.Counter()
-        for p in descendants(pid):
+        for p in workloads.descendants(pid):
             with contextlib.suppress(OSError, AttributeError):
                 with open(f"/proc/{p}/comm") as f:
                     kind = "DWARF" if f.read().startswith("podprof-dwarf") else "agent"
