@@ -587,7 +587,7 @@ $(B)/hostile/goring: $(wildcard test/hostile/goring/*)
 	$(Q)cd test/hostile/goring && CGO_ENABLED=0 ../../go.sh build -ldflags=-checklinkname=0 -o $(abspath $@) .
 
 ##@ Longer
-.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-names bench-symbols bench-images bench-turns bench-starved bench-overhead bench-runtimes e2e e2e-cluster e2e-long e2e-san check-backends check-pyroscope check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
+.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-large bench-names bench-symbols bench-images bench-turns bench-starved bench-overhead bench-runtimes e2e e2e-cluster e2e-long e2e-san check-backends check-pyroscope check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -730,6 +730,9 @@ bench-growth: all | $(BENCH_JSON) ## cost by processes, programs, containers, ra
 
 bench-names: all ## frames without a name in profiles of usual programs, by reason (root, two minutes)
 	$(Q)test/bench/names.py
+
+bench-large: all ## memory and names with the largest programs at once (root, four minutes; LARGE=--help)
+	$(Q)test/bench/large.py $(LARGE)
 
 bench-symbols: all ## names by podprof, addr2line and llvm-symbolizer: cost and equal answers: FILES
 	$(Q)PODPROF=$(B)/podprof test/bench/symbolizers.py $(or $(FILES),$(B)/podprof)

@@ -12,8 +12,9 @@
 
 /* The command of the program that is this process; not for people. */
 #define DWARFCHILD_COMMAND     "dwarf-child"
-/* Time without a request until the end. */
-#define DWARFCHILD_IDLE_MS     60000
+/* Time without a request until the end. Two windows of the default length: a process that ended
+ * between two profiles read the same units for each. */
+#define DWARFCHILD_IDLE_MS     150000
 /* Descriptor of the socket. */
 #define DWARFCHILD_FD	       LAUNCHER_FD
 /* Private memory. With the budget of all caches it fits into the limit of the chart's pod, because

@@ -41,6 +41,8 @@
 #define LOOKUP_ADDRESS_CPU_NS (500 * NSEC_PER_USEC)
 /* Units of an address besides its reads: 16 addresses cause a look at the clock. */
 #define ADDRESS_COST	      (1u << 16)
+/* Addresses between two signs of life. */
+#define ALIVE_ADDRESSES	      16
 
 /* Without a list of the caller's: each address is asked of these in turn. Go's table has all that
  * DWARF has of Go code. In a Go program the other sources have the code that Go's table lacks
@@ -581,7 +583,7 @@ static bool ask_source(struct lookup *l, const struct opened *o, const struct pl
 		r = o->source->find(o->data, vaddrs[i], &l->answers[indexes[i]]);
 		l->result = r < 0 ? r : 0;
 		l->answers[indexes[i]].may_change |= !is_final(o, vaddrs[i]);
-		if (l->group)
+		if (l->group && i % ALIVE_ADDRESSES == 0)
 			work_alive(&l->group->work);
 	}
 	return true;

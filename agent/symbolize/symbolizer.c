@@ -335,14 +335,15 @@ static int take_tables(struct symbolizer *s, struct image *image, struct file_na
 
 /* ---------------------------------------------------------------- known answers */
 
-/* The report uses these answers: they stay until the release. Without room for them the file's
- * addresses are asked of its sources again. */
+/* The report uses these answers: they stay until the release. Before the first use a full cache
+ * evicts. Without room for them the file's addresses are asked of its sources again. */
 static bool hold(struct symbolizer *s, struct kept_answers *kept)
 {
 	if (kept->is_held)
 		return true;
 	if (s->held_bytes > s->opts.cache_bytes)
 		return false;
+	linecache_age(&kept->cache);
 	s->held_bytes += linecache_bytes(&kept->cache);
 	kept->is_held = true;
 	kept->next = s->held;
@@ -360,18 +361,6 @@ static void release_held(struct symbolizer *s)
 		kept_answers_unref(kept);
 	}
 	s->held_bytes = 0;
-}
-
-/* Nobody uses answers now: full caches evict. */
-static void age_tables(struct symbolizer *s)
-{
-	struct tables *t, *next;
-
-	HASH_ITER(hh, s->tables, t, next) {
-		linecache_age(&file_names_kept(t->names)->cache);
-		weigh_tables(s, t);
-	}
-	trim_tables(s, NULL);
 }
 
 /* Fills @s->known. */
@@ -396,6 +385,8 @@ static void find_known(struct symbolizer *s, const struct image *image, const ui
 		if (!known->answers[i])
 			known->asked[known->n_asked++] = vaddrs[i];
 	}
+	if (t)
+		weigh_tables(s, t);
 }
 
 /* ---------------------------------------------------------------- lines */
@@ -912,7 +903,7 @@ void symbolizer_release(struct symbolizer *s)
 	renew_dwarf(s);
 	release_strings(s);
 	release_held(s);
-	age_tables(s);
+	trim_tables(s, NULL);
 }
 
 size_t symbolizer_bytes(const struct symbolizer *s)

@@ -13,7 +13,10 @@ Other profilers are measured in the same run, by turns with ours: --profiler 'NA
 it is a directory that it may write to, {rate} the sampling rate. Theirs are the columns that need
 nothing of them: CPU, memory, and what BPF takes (all of that as the kernel tells of the process).
 
-CPU is in per cent of the whole node. Root; some minutes.
+CPU is in per cent of the whole node. "names %" is the share of podprof's CPU time that goes to names and
+profiles: the threads "symbols" and "report", and the process that reads DWARF. With --debug the programs of W2
+have debug information. With --alone podprof keeps only the workloads' programs, for a machine with other work.
+Root; some minutes.
 """
 import contextlib
 import glob
@@ -36,6 +39,7 @@ PODPROF = os.path.join(HERE, "../../build/podprof")
 LISTEN = "127.0.0.1:17171"
 BPFTOOL = shutil.which("bpftool") or "/usr/sbin/bpftool"
 CPUS = os.cpu_count()
+ALONE = {"action": "keep", "source_labels": ["service_name"], "regex": "pw-.*"}
 
 
 def run(*command, **options):
@@ -58,6 +62,36 @@ def family(pid):
 
 def family_cpu_s(pid):
     return sum(cpu_s(p) for p in family(pid))
+
+
+def descendants(pid):
+    """The process and its children, at any depth."""
+    yield pid
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        with contextlib.suppress(OSError), open(path) as f:
+            for child in f.read().split():
+                yield from descendants(int(child))
+
+
+def ended_cpu_s(pid):
+    """Of the ended children of a process."""
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(") ", 1)[1].split()
+    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+
+
+def names_cpu_s(pid):
+    """CPU time of podprof's threads that make names and profiles; of its DWARF process and all ended children."""
+    threads = dwarf = 0
+    for p in descendants(pid):
+        with contextlib.suppress(OSError):
+            dwarf += ended_cpu_s(p)
+        for task in glob.glob(f"/proc/{p}/task/*"):
+            with contextlib.suppress(OSError), open(f"{task}/comm") as comm, open(f"{task}/schedstat") as stat:
+                name, ns = comm.read().strip(), int(stat.read().split()[0])
+                threads += ns / 1e9 * (name in ("symbols", "report"))
+                dwarf += ns / 1e9 * (name == "podprof-dwarf")
+    return threads, dwarf
 
 
 def family_pss_kib(pid):
@@ -114,17 +148,18 @@ def node_busy_s():
 # ---------------------------------------------------------------- the programs
 
 
-def build_burners(to):
-    """Those of W2: the command of each. Rust only where there is a compiler."""
+def build_burners(to, debug=False):
+    """Those of W2: the command of each. Rust only where there is a compiler. Go's always have debug information."""
     source = os.path.join(HERE, "workloads")
-    run("g++", "-O2", "-fomit-frame-pointer", "-o", f"{to}/pw-cpp", f"{source}/burn_cpp.cc")
-    run("gcc", "-O2", "-fno-omit-frame-pointer", "-pthread", "-o", f"{to}/pw-c", f"{source}/burn_c.c")
+    flags = ["-g"] if debug else []
+    run("g++", *flags, "-O2", "-fomit-frame-pointer", "-o", f"{to}/pw-cpp", f"{source}/burn_cpp.cc")
+    run("gcc", *flags, "-O2", "-fno-omit-frame-pointer", "-pthread", "-o", f"{to}/pw-c", f"{source}/burn_c.c")
     run("go", "build", "-buildvcs=false", "-o", f"{to}/pw-go", ".", cwd=f"{source}/go")
     os.symlink("/usr/bin/python3", f"{to}/pw-python")
     burners = [["pw-cpp", "0.25"], ["pw-go", "0.25"], ["pw-c", "0.2"],
                ["pw-python", f"{source}/burn_python.py", "0.15"]]
     if shutil.which("rustc"):
-        run("rustc", "-O", "-C", "force-frame-pointers=yes", "-o", f"{to}/pw-rust",
+        run("rustc", *flags, "-O", "-C", "force-frame-pointers=yes", "-o", f"{to}/pw-rust",
             f"{source}/burn_rust.rs")
         burners.append(["pw-rust", "0.15"])
     else:
@@ -216,17 +251,15 @@ class Churn(Workload):
         return []
 
     def cpu_s(self):
-        with open(f"/proc/{self.processes[0].pid}/stat") as f:
-            fields = f.read().rsplit(") ", 1)[1].split()
-        return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+        return ended_cpu_s(self.processes[0].pid)
 
 
-def workloads(to):
+def workloads(to, debug=False):
     run("gcc", "-O2", "-fomit-frame-pointer", "-o", f"{to}/pw-short", f"{HERE}/short_burn.c")
     shutil.copy("/bin/true", f"{to}/pw-true")
     return {
         "W1": lambda: Workload("W1", []),
-        "W2": lambda: Workload("W2", build_burners(to)),
+        "W2": lambda: Workload("W2", build_burners(to, debug)),
         "W3": lambda: Workload("W3", build_sleepers(to), 3),
         "W4": lambda: Churn("W4", [[f"{to}/pw-short", "spawn", "200", "100000", f"{to}/pw-true",
                                     f"{to}/pw-short"]]),
@@ -301,7 +334,7 @@ def complete_share(pids, to, seconds, rate):
 
 class Row(dict):
     COLUMNS = ["workload", "profiler", "CPU %", "BPF %", "PSS MiB", "maps MiB",
-               "start s", "start CPU s", "delivered %", "complete %", "node busy"]
+               "start s", "start CPU s", "names %", "delivered %", "complete %", "node busy"]
 
     def __str__(self):
         return "| " + " | ".join(str(self.get(c, "")) for c in self.COLUMNS) + " |"
@@ -313,9 +346,9 @@ def start_profiler(command, to, rate):
     return subprocess.Popen(command, stdout=log, stderr=log)
 
 
-def agent_command():
+def agent_command(window="10s"):
     """With a store, for start_profiler()."""
-    return [PODPROF, "agent", "--window", "10s", "--cpu-rate", "{rate}", "--listen", LISTEN, "--store-dir",
+    return [PODPROF, "agent", "--window", window, "--cpu-rate", "{rate}", "--listen", LISTEN, "--store-dir",
             "{dir}/store", "--go-heap-profiler", "disabled"]
 
 
@@ -365,12 +398,13 @@ def measure(workload, name, command, to, options):
     try:
         until_sampling = wait_until_sampling(profiler.pid)
         time.sleep(options.warm_up)
-        start_cpu = family_cpu_s(profiler.pid)
+        start_cpu, names = family_cpu_s(profiler.pid), names_cpu_s(profiler.pid)
         busy, bpf = node_busy_s(), bpf_of(profiler.pid)
         begin = time.monotonic()
         pss = watch(profiler.pid, options.seconds)
         seconds = time.monotonic() - begin
         cpu = family_cpu_s(profiler.pid) - start_cpu
+        threads, dwarf = (now - before for now, before in zip(names_cpu_s(profiler.pid), names))
         run_ns = bpf_of(profiler.pid)[0] - bpf[0]
         maps = map_bytes(but=maps_before)
         row = Row({
@@ -383,6 +417,8 @@ def measure(workload, name, command, to, options):
     finally:
         workload_cpu = workload.cpu_s() - workload_begin
         stop_profiler(profiler)
+    if name == "podprof":
+        row["names %"] = f"{100 * (threads + dwarf) / (cpu + dwarf):.1f}"
     if name == "podprof" and workload_cpu > 0.1:
         row["delivered %"] = f"{100 * count_samples(to + '/store') / workload_cpu / options.rate:.1f}"
         if workload.name == "W4":
@@ -426,15 +462,22 @@ def main():
     parser.option("seconds", 30, "length of each measurement")
     parser.option("warm-up", 15, "from its first samples to its measurement: tables are made")
     parser.option("rate", 97)
+    parser.option("window", "10s")
+    parser.add_argument("--debug", action="store_true", help="debug information in the programs of W2")
+    parser.add_argument("--alone", action="store_true", help="rules that keep only the workloads' programs")
     parser.option("only", "W1,W2,W3,W4", "workloads")
     parser.option("json")
     parser.add_argument("--profiler", action="append", default=[], metavar="NAME=COMMAND")
     options = parser.parsed()
-    profilers = {"podprof": agent_command(), **commands_of(options.profiler)}
+    profilers = {"podprof": agent_command(options.window), **commands_of(options.profiler)}
+    if options.alone:
+        profilers["podprof"] += ["--config", "{dir}/../alone.json"]
     print(f"{conditions(options.rate)}, {options.seconds} s each")
     print("| " + " | ".join(Row.COLUMNS) + " |\n|" + "---|" * len(Row.COLUMNS))
     with tempfile.TemporaryDirectory(prefix="podprof-bench-") as to, bpf_statistics():
-        made = workloads(to)
+        made = workloads(to, options.debug)
+        with open(f"{to}/alone.json", "w") as f:
+            json.dump({"relabel_configs": [ALONE]}, f)
         rows = [row for name in options.only.split(",")
                 for row in measure_all(made[name](), profilers, to, options)]
     benchoptions.write_json(options.json, rows)

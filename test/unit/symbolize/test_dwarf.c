@@ -39,6 +39,8 @@
 /* Every so many bytes of the code. */
 #define STEP	    3
 #define NAME	    8192
+/* Bytes of a unit in the large file. */
+#define LARGE	    ((uint64_t)1 << 31)
 
 static const char *program(void)
 {
@@ -544,6 +546,88 @@ static void test_broken_bytes(void **state)
 	image_unref(good);
 }
 
+/* The header of section @name in the file's bytes. */
+static Elf64_Shdr *section_header(const struct copy *c, const char *name)
+{
+	const Elf64_Ehdr *header = (const Elf64_Ehdr *)c->bytes;
+	Elf64_Shdr *sections = (Elf64_Shdr *)(c->bytes + header->e_shoff);
+	const char *names = (const char *)c->bytes + sections[header->e_shstrndx].sh_offset;
+
+	for (size_t i = 0; i < header->e_shnum; i++)
+		if (strcmp(names + sections[i].sh_name, name) == 0)
+			return &sections[i];
+	fail_msg("no section %s", name);
+	return NULL;
+}
+
+/* The same file, but its .debug_info is behind a unit of LARGE bytes, most of them a hole in the
+ * file. Units are found by their lengths, so all offsets above 2 GiB are in use. */
+static struct image *make_large(const char *name, struct copy *c)
+{
+	const struct {
+		uint32_t length;
+		uint16_t version;
+		uint32_t abbreviations;
+		uint8_t address_bytes;
+	} __attribute__((packed)) unit = {LARGE - sizeof(uint32_t), 4, 0, 8};
+	Elf64_Shdr *info, old;
+	struct image *image;
+	uint64_t at;
+	int fd;
+
+	copy_init(c, name);
+	info = section_header(c, ".debug_info");
+	old = *info;
+	at = (c->n + 4095) & ~(uint64_t)4095;
+	info->sh_offset = at;
+	info->sh_size = LARGE + old.sh_size;
+	image_unref(copy_open(c, c->n));
+	fd = open(c->path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, &unit, sizeof(unit), (off_t)at), sizeof(unit));
+	assert_int_equal(pwrite(fd, c->bytes + old.sh_offset, old.sh_size, (off_t)(at + LARGE)),
+			 old.sh_size);
+	close(fd);
+	image = fixture_image_at(c->path);
+	assert_true(image->id.size > LARGE);
+	return image;
+}
+
+/* A file of more than 2 GiB, with the limits of the process: the answers are those of the small
+ * file. */
+static void test_large(void **state)
+{
+	struct image *small = fixture_image("inline-gcc4"), *large;
+	const struct elffile_section text = text_of(small);
+	struct symbolizer *s = new_symbolizer(NULL, 0, DEADLINE);
+	size_t n_inlined = 0;
+	struct copy c;
+
+	(void)state;
+	large = make_large("inline-gcc4", &c);
+	for (uint64_t at = text.vaddr; at < text.vaddr + text.size; at += 16) {
+		struct symbol want, is;
+
+		assert_int_equal(symbolizer_find(s, &(struct frame){small, at}, &want), 0);
+		assert_int_equal(symbolizer_find(s, &(struct frame){large, at}, &is), 0);
+		assert_int_equal(is.found, want.found);
+		assert_int_equal(is.n_lines, want.n_lines);
+		for (size_t i = 0; want.found && i < want.n_lines; i++) {
+			assert_string_equal(is.lines[i].function, want.lines[i].function);
+			assert_string_equal(is.lines[i].file, want.lines[i].file);
+			assert_int_equal(is.lines[i].line, want.lines[i].line);
+		}
+		n_inlined += want.n_lines > 1;
+	}
+	assert_true(n_inlined > 10);
+	assert_int_equal(count(s, DWARFREADER_MEMORY) + count(s, DWARFREADER_TIMEOUT), 0);
+	unlink(c.path);
+	free(c.bytes);
+	symbolizer_free(s);
+	image_unref(small);
+	image_unref(large);
+}
+
 /* The file shrinks while the process has it mapped: SIGBUS ends the process alone. */
 static void test_shrinks(void **state)
 {
@@ -869,13 +953,14 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chains),	     cmocka_unit_test(test_split),
-		cmocka_unit_test(test_split_absent), cmocka_unit_test(test_split_places),
-		cmocka_unit_test(test_late),	     cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_broken_bytes), cmocka_unit_test(test_shrinks),
-		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_eviction),
-		cmocka_unit_test(test_borrowed),     cmocka_unit_test(test_table),
-		cmocka_unit_test(test_left_out),     cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_chains),	       cmocka_unit_test(test_split),
+		cmocka_unit_test(test_split_absent),   cmocka_unit_test(test_split_places),
+		cmocka_unit_test(test_late),	       cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_broken_bytes),   cmocka_unit_test(test_shrinks),
+		cmocka_unit_test(test_large),	       cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_eviction),       cmocka_unit_test(test_borrowed),
+		cmocka_unit_test(test_table),	       cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
