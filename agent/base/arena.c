@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One call of malloc for some hundred pieces. A larger piece has its own block. */
-#define ARENA_BLOCK_BYTES (32u << 10)
+/* One call of malloc for some hundred pieces, and fewer in the first blocks: a block is zeroed. A
+ * larger piece has its own block. */
+#define ARENA_BLOCK_BYTES_MIN (4u << 10)
+#define ARENA_BLOCK_BYTES     (32u << 10)
 
 struct arena_block {
 	struct arena_block *next;
@@ -32,9 +34,19 @@ void arena_deinit(struct arena *a)
 	a->bytes = 0;
 }
 
+/* As large as all blocks before, within the two bounds. */
+static size_t block_size(const struct arena *a, size_t n)
+{
+	size_t size = a->bytes < ARENA_BLOCK_BYTES_MIN ? ARENA_BLOCK_BYTES_MIN : a->bytes;
+
+	if (size > ARENA_BLOCK_BYTES)
+		size = ARENA_BLOCK_BYTES;
+	return size > n ? size : n;
+}
+
 static int arena_add_block(struct arena *a, size_t n)
 {
-	size_t size = n < ARENA_BLOCK_BYTES ? ARENA_BLOCK_BYTES : n;
+	size_t size = block_size(a, n);
 	size_t left = a->max - a->bytes;
 	struct arena_block *block;
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -65,6 +66,7 @@ struct cpu_build {
 	size_t n_parts;
 	struct symbolizer *symbolizer;
 	struct pprof *pprof;
+	struct arena arena; /* of the next two, and of the places' lines */
 	struct place *places;
 	struct image_facts *images;
 	enum cpu_report_kind kind;
@@ -76,19 +78,16 @@ struct cpu_build {
 
 static void cpu_build_deinit(struct cpu_build *b)
 {
-	struct place *place, *next_place;
-	struct image_facts *facts, *next_facts;
-
-	HASH_ITER(hh, b->places, place, next_place) {
-		HASH_DEL(b->places, place);
-		free(place->lines);
-		free(place);
-	}
-	HASH_ITER(hh, b->images, facts, next_facts) {
-		HASH_DEL(b->images, facts);
-		free(facts);
-	}
+	HASH_CLEAR(hh, b->places);
+	HASH_CLEAR(hh, b->images);
+	arena_deinit(&b->arena);
 	pprof_free(b->pprof);
+}
+
+/* @n zeroed items of @size bytes. 0 or -ENOMEM. */
+static int build_alloc(struct cpu_build *b, size_t n, size_t size, void *ret_piece)
+{
+	return arena_array(&b->arena, n, size, ret_piece) ? -ENOMEM : 0;
 }
 
 static int facts_get(struct cpu_build *b, const struct image *image, struct image_facts **ret)
@@ -98,15 +97,14 @@ static int facts_get(struct cpu_build *b, const struct image *image, struct imag
 
 	HASH_FIND_PTR(b->images, &image, facts);
 	if (!facts) {
-		facts = calloc(1, sizeof(*facts));
-		if (!facts)
-			return -ENOMEM;
+		int r = build_alloc(b, 1, sizeof(*facts), &facts);
+
+		if (r)
+			return r;
 		facts->image = image;
 		HASH_ADD_PTR(b->images, image, facts);
-		if (hash_oom) {
-			free(facts);
+		if (hash_oom)
 			return -ENOMEM;
-		}
 	}
 	*ret = facts;
 	return 0;
@@ -146,15 +144,14 @@ static int place_get(struct cpu_build *b, const struct frame *frame, bool is_ret
 
 	HASH_FIND(hh, b->places, &key, sizeof(key), place);
 	if (!place) {
-		place = calloc(1, sizeof(*place));
-		if (!place)
-			return -ENOMEM;
+		int r = build_alloc(b, 1, sizeof(*place), &place);
+
+		if (r)
+			return r;
 		place->key = key;
 		HASH_ADD(hh, b->places, key, sizeof(key), place);
-		if (hash_oom) {
-			free(place);
+		if (hash_oom)
 			return -ENOMEM;
-		}
 	}
 	*ret = place;
 	return 0;
@@ -181,9 +178,10 @@ static int collect_places(struct cpu_build *b, const struct fold *fold)
 /* Strings live as long as the report. */
 static int place_name(struct cpu_build *b, struct place *place, const struct symbol *symbol)
 {
-	place->lines = calloc(symbol->n_lines, sizeof(*place->lines));
-	if (!place->lines)
-		return -ENOMEM;
+	int r = build_alloc(b, symbol->n_lines, sizeof(*place->lines), &place->lines);
+
+	if (r)
+		return r;
 	memcpy(place->lines, symbol->lines, symbol->n_lines * sizeof(*place->lines));
 	place->n_lines = symbol->n_lines;
 	b->stats.n_places++;
@@ -654,6 +652,7 @@ int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbo
 	};
 	int r;
 
+	arena_init(&b.arena, SIZE_MAX); /* frames of the stacks are limited */
 	set_types(opts, &pprof_opts);
 	r = pprof_new(&pprof_opts, &b.pprof);
 	if (!r && !opts->is_learned)

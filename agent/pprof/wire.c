@@ -15,7 +15,9 @@
  * Numbers of samples, locations and functions and the text of strings have different statistics.
  * The compressor's block ends with each of them, so each has Huffman codes of its own: 4 % fewer
  * bytes, measured with 1,366 profiles of real programs. Without these ends, 22 of the profiles are
- * larger than by Go's encoder with zlib's default level; with them, none.
+ * larger than by Go's encoder with zlib's default level; with them, none. In small profiles the
+ * codes take more than they save, and only the text has codes of its own: 16 % fewer instructions
+ * of zlib and 1.6 % fewer bytes (1,075 profiles, 1.3 KB each).
  */
 #include "pprof/wire.h"
 
@@ -133,13 +135,15 @@ static int wire_start(struct wire *w)
 	return 0;
 }
 
-/* Compress the gathered bytes, with the ends of parts that they have. */
+/* Compress the gathered bytes, with the ends of parts that they have; of a small profile, the last.
+ */
 static int wire_flush(struct wire *w, int flush)
 {
+	const bool is_small = !w->is_started && w->raw.len <= SMALL_BYTES;
 	size_t at = 0;
 	int r = w->is_started ? 0 : wire_start(w);
 
-	for (size_t i = 0; i < w->n_ends && !r; at = w->ends[i++])
+	for (size_t i = is_small ? PARTS - 2 : 0; i < w->n_ends && !r; at = w->ends[i++])
 		r = compress_bytes(w, w->raw.data + at, w->ends[i] - at, Z_BLOCK);
 	w->n_ends = 0;
 	if (!r)

@@ -28,8 +28,13 @@
 #include "procmap/process_history.h"
 #include "procmap/space.h"
 
-/* Sweeps before the eviction of an unused process. */
+/* Sweeps before the eviction of an unused process, and of one that has ended before its last list.
+ */
 #define ADDRESS_SPACE_IDLE_SWEEPS 2
+#define ADDRESS_SPACE_GONE_SWEEPS 1
+/* Time before the eviction of an unused process that runs. With short windows, a process that works
+ * for 1 ms a second has no sample in many of them, and its list would be read again and again. */
+#define ADDRESS_SPACE_IDLE_NS	  (100 * NSEC_PER_SEC)
 
 static const char *const outcome_names[ADDRESS_SPACE_OUTCOME_MAX] = {
 	[ADDRESS_SPACE_FILE] = "file",	       [ADDRESS_SPACE_NO_ELF] = "no_elf",
@@ -102,13 +107,31 @@ void address_space_cache_invalidate(struct address_space_cache *c, const struct 
 			space_drop(c, s);
 }
 
+static bool has_ended(const struct address_space_cache *c, const struct address_space *s)
+{
+	const struct history_record *record = space_record(c, s);
+
+	return s->ended || (record && history_record_exit_ns(record));
+}
+
+static bool is_unused(const struct address_space *s, uint64_t now_ns)
+{
+	if (s->gone)
+		return s->idle > ADDRESS_SPACE_GONE_SWEEPS;
+	return s->idle > ADDRESS_SPACE_IDLE_SWEEPS &&
+	       (s->ended || now_ns >= s->used_ns + ADDRESS_SPACE_IDLE_NS);
+}
+
 void address_space_cache_sweep(struct address_space_cache *c, uint64_t since_ns)
 {
 	struct address_space *s, *next;
 
 	HASH_ITER(hh, c->spaces, s, next) {
 		s->stale |= !s->gone && space_is_due(c, s);
-		if (++s->idle > (s->gone ? 1 : ADDRESS_SPACE_IDLE_SWEEPS))
+		if (!s->idle++)
+			s->used_ns = since_ns;
+		s->ended = has_ended(c, s); /* the history forgets it */
+		if (is_unused(s, since_ns))
 			space_drop(c, s);
 	}
 	for (struct space_owner *owner = c->owners; owner; owner = owner->hh.next)

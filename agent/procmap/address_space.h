@@ -193,9 +193,9 @@ void address_space_cache_between(struct address_space_cache *cache, uint64_t sin
 				 uint64_t until_ns);
 /* Forget a target's mappings. */
 void address_space_cache_invalidate(struct address_space_cache *cache, const struct pid_id *id);
-/* Once a window: drops targets without a request since two calls ago (ended ones: since the last
- * call), images without references, and events that samples after @since_ns (boot clock) do not
- * need. */
+/* Once a window: drops targets without a request since two calls ago and, unless they have ended,
+ * for 100 s (without a list to read: since the last call), images without references, and events
+ * that samples after @since_ns (boot clock) do not need. */
 void address_space_cache_sweep(struct address_space_cache *cache, uint64_t since_ns);
 /* A metric_collect_fn: podprof_images by state, podprof_resolved_pcs by outcome,
  * podprof_address_space*. */

@@ -1002,11 +1002,17 @@ static void test_sweep(void **state)
 	struct fixture *f = *state;
 	struct frame frame = resolve(f, &f->self, (const void *)&test_self);
 	size_t bytes = address_space_cache_bytes(f->cache);
+	const uint64_t used_ns = nsec_boot(), kept_ns = 100 * NSEC_PER_SEC;
 
-	address_space_cache_sweep(f->cache, nsec_boot());
+	address_space_cache_sweep(f->cache, used_ns);
+	address_space_cache_sweep(f->cache, used_ns + kept_ns); /* the first without a use */
 	assert_int_equal(address_space_cache_bytes(f->cache), bytes);
-	address_space_cache_sweep(f->cache, nsec_boot());
-	address_space_cache_sweep(f->cache, nsec_boot());
+	image_unref(resolve(f, &f->self, (const void *)&test_self).image);
+	for (int i = 0; i < 5; i++) {
+		address_space_cache_sweep(f->cache, used_ns + (i ? kept_ns - 1 : 0));
+		assert_int_equal(address_space_cache_bytes(f->cache), bytes);
+	}
+	address_space_cache_sweep(f->cache, used_ns + kept_ns);
 	assert_true(address_space_cache_bytes(f->cache) < bytes);
 	assert_int_equal(frame.image->refs, 2); /* ours and the table's */
 	image_unref(frame.image);
@@ -1015,6 +1021,34 @@ static void test_sweep(void **state)
 	address_space_cache_invalidate(f->cache, &f->self);
 	assert_non_null(frame.image->file);
 	image_unref(frame.image);
+}
+
+/* Ended processes leave without that time: there may be many. */
+static void test_sweep_ended(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	size_t bytes, without = address_space_cache_bytes(f->cache);
+	struct pid_id id;
+	const void *code;
+	pid_t pid;
+
+	pid = start(f, fixture_path("plain-fixed", path), &id);
+	tell(f, PROCESS_EVENT_BIRTH, (uint32_t)pid, (uint32_t)getpid());
+	tell(f, PROCESS_EVENT_EXEC, (uint32_t)pid, 0);
+	send_maps(f, &id);
+	code = code_of(pid);
+	expect_path(resolve_exec(f, &id, 1, code), path);
+	bytes = address_space_cache_bytes(f->cache);
+	assert_true(bytes > without);
+	tell(f, PROCESS_EVENT_EXIT, (uint32_t)pid, 0);
+	stop(pid);
+	for (int i = 0; i < 2; i++) {
+		address_space_cache_sweep(f->cache, nsec_boot());
+		assert_int_equal(address_space_cache_bytes(f->cache), bytes);
+	}
+	address_space_cache_sweep(f->cache, nsec_boot());
+	assert_true(address_space_cache_bytes(f->cache) < bytes);
 }
 
 static int resolve_self(void *ctx)
@@ -1064,6 +1098,7 @@ int main(void)
 		TEST(test_checked),
 		TEST(test_unlinked),
 		TEST(test_sweep),
+		TEST(test_sweep_ended),
 		TEST(test_out_of_memory),
 	};
 
