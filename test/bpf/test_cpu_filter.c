@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -349,6 +350,60 @@ static void test_wish(void **state)
 	assert_period(b, 1e9 / RATE);
 }
 
+/* Frees the profiler. The samples of which its log says that they are lost. */
+static uint64_t free_and_read_log(struct bench *b)
+{
+	static const char line[] = "no time for the last profiles, losing their samples";
+	const char *number, *said;
+	char text[4096];
+	FILE *log = tmpfile();
+	int saved = dup(STDERR_FILENO);
+	size_t n;
+
+	assert_non_null(log);
+	assert_true(saved >= 0);
+	assert_true(dup2(fileno(log), STDERR_FILENO) >= 0);
+	cpu_profiler_free(b->profiler);
+	b->profiler = NULL;
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	close(saved);
+	rewind(log);
+	n = fread(text, 1, sizeof(text) - 1, log);
+	text[n] = '\0';
+	fclose(log);
+	said = strstr(text, line);
+	number = said ? strstr(said, "samples=") : NULL;
+	assert_true(!said == !number);
+	return number ? strtoull(number + strlen("samples="), NULL, 10) : 0;
+}
+
+/* An end that does not wait for the window's profiles tells of all their samples, and one that
+ * waits tells nothing. */
+static void test_unreported(void **state)
+{
+	struct bench *b = *state;
+	uint64_t n;
+
+	start(b, CONTAINER, true);
+	wait_above(b, "podprof_profiled_samples", "folded", 0);
+	run_for(b, NSEC_PER_SEC / 5);
+	n = n_samples(b, find(b, ENTITY_CONTAINER, "container", ID));
+	assert_true(n > 0);
+	cpu_profiler_end_window(b->profiler, 1, NSEC_PER_SEC);
+	assert_true(free_and_read_log(b) >= n);
+	assert_int_equal(b->n_profiles, 0);
+}
+
+static void test_reported(void **state)
+{
+	struct bench *b = *state;
+
+	start(b, CONTAINER, true);
+	wait_above(b, "podprof_profiled_samples", "folded", 0);
+	end_window(b);
+	assert_int_equal(free_and_read_log(b), 0);
+}
+
 static uint64_t cgroups(struct bench *b)
 {
 	return metric(b, "podprof_cgroup_sampling_entries", "off");
@@ -570,6 +625,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rate),
+		TEST(test_unreported),
+		TEST(test_reported),
 		TEST(test_wish),
 		TEST(test_left_out),
 		TEST(test_unit),
