@@ -377,12 +377,12 @@ static uint64_t free_and_read_log(struct bench *b)
 	return number ? strtoull(number + strlen("samples="), NULL, 10) : 0;
 }
 
-/* An end that does not wait for the window's profiles tells of all their samples, and one that
- * waits tells nothing. */
+/* An end that does not wait for the window's profiles tells of the samples of all that were not
+ * made in time (usually of each one), and an end that waits tells nothing. */
 static void test_unreported(void **state)
 {
 	struct bench *b = *state;
-	uint64_t n;
+	uint64_t n, lost;
 
 	start(b, CONTAINER, true);
 	wait_above(b, "podprof_profiled_samples", "folded", 0);
@@ -390,8 +390,8 @@ static void test_unreported(void **state)
 	n = n_samples(b, find(b, ENTITY_CONTAINER, "container", ID));
 	assert_true(n > 0);
 	cpu_profiler_end_window(b->profiler, 1, NSEC_PER_SEC);
-	assert_true(free_and_read_log(b) >= n);
-	assert_int_equal(b->n_profiles, 0);
+	lost = free_and_read_log(b);
+	assert_true(lost + (b->n_profiles ? (uint64_t)b->samples : 0) >= n);
 }
 
 static void test_reported(void **state)
