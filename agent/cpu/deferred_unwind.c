@@ -364,23 +364,26 @@ static bool is_due(struct deferred_unwind *du, const struct deferred_stack *stac
 	return !stack->wait.exe || !unwind_publisher_want(du->opts.publisher, stack->wait.exe);
 }
 
-int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns)
+int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns, uint64_t end_ns)
 {
 	struct deferred_stack *stack, *next;
 	int r = stack_dumps_drain(du->dumps, on_record, du);
 	const uint64_t now_ns = nsec_monotonic();
+	bool more = false;
+	size_t n = 0;
 
-	for (stack = TAILQ_FIRST(&du->list); stack; stack = next) {
+	for (stack = TAILQ_FIRST(&du->list); stack && !more; stack = next) {
+		const bool expired = now_ns - stack->since_ns > DEFERRED_UNWIND_WAIT_NS;
+
 		next = TAILQ_NEXT(stack, in_list);
-		if (stack->time_ns >= until_ns)
+		if (stack->time_ns >= until_ns || (!expired && !is_due(du, stack, now_ns)))
 			continue;
-		if (now_ns - stack->since_ns > DEFERRED_UNWIND_WAIT_NS)
-			(void)pass_on(du, stack, DEFERRED_EXPIRED);
-		else if (is_due(du, stack, now_ns))
-			(void)pass_on(du, stack, DEFERRED_WALKED);
+		more = n++ && nsec_monotonic() >= end_ns;
+		if (!more)
+			(void)pass_on(du, stack, expired ? DEFERRED_EXPIRED : DEFERRED_WALKED);
 	}
 	unwind_publisher_rest(du->opts.publisher);
-	return r;
+	return r < 0 ? r : more ? DEFERRED_UNWIND_MORE : DEFERRED_UNWIND_OK;
 }
 
 static bool come_back(struct deferred_unwind *du, const struct sample *sample)

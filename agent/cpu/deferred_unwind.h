@@ -58,8 +58,10 @@ void deferred_unwind_free(struct deferred_unwind *du);
 /* The dumps, for the drain thread's stack_dumps_fetch(). */
 struct stack_dumps *deferred_unwind_dumps(const struct deferred_unwind *du);
 /* Read the ring, and walk and deliver the complete stacks from before @until_ns (boot clock). The
- * sideband records for later dumps may still be missing. 0 or -errno. */
-int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns);
+ * sideband records for later dumps may still be missing. It walks until @end_ns (monotonic), and at
+ * least one dump. 0; DEFERRED_UNWIND_MORE: some are left to be walked; -errno. */
+int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns, uint64_t end_ns);
+enum deferred_unwind_result { DEFERRED_UNWIND_OK = 0, DEFERRED_UNWIND_MORE };
 /* A thread has returned: @sample is the wait, with a dump_id. True: the wait is delivered with the
  * dump's stack, now or later. False: the dump is unknown or dropped. */
 bool deferred_unwind_back(struct deferred_unwind *du, const struct sample *sample);

@@ -14,6 +14,9 @@
  * too, with full sampling, and those of new containers count as such before they are in the table.
  * If the table has no room for all of these, no host directory is entered.
  *
+ * An inner container on such a node may be in the outer container's directory of the unified tree.
+ * If their rates differ, the inner container's directory of the other tree comes first.
+ *
  * A host process outside of all units has no own directory: the samples are walked, and
  * folding drops them.
  */
@@ -48,13 +51,17 @@ unsigned int cpu_filter_rate(const struct entity *entity, unsigned int rate_hz)
 	return (unsigned int)rate;
 }
 
-static void set(struct pass *pass, unsigned int rate_hz, enum hierarchy hierarchy, uint64_t id)
+static void note(struct pass *pass, int r)
 {
-	int r = cgroup_sampling_set(pass->cgroup_sampling, hierarchy, id, rate_hz, pass->rate_hz);
-
 	pass->full |= r == CGROUP_SAMPLING_FULL;
 	if (r < 0)
 		pass->result = r;
+}
+
+static void set(struct pass *pass, unsigned int rate_hz, enum hierarchy hierarchy, uint64_t id)
+{
+	note(pass,
+	     cgroup_sampling_set(pass->cgroup_sampling, hierarchy, id, rate_hz, pass->rate_hz));
 }
 
 static void set_container(void *ctx, struct entity *entity, enum hierarchy hierarchy, uint64_t id)
@@ -63,6 +70,12 @@ static void set_container(void *ctx, struct entity *entity, enum hierarchy hiera
 	const unsigned int rate_hz =
 		entity ? cpu_filter_rate(entity, pass->rate_hz) : pass->rate_hz;
 
+	const struct entity *outer =
+		entity && hierarchy == HIERARCHY_V1 ? entity_outer(entity) : NULL;
+
+	if (outer && cpu_filter_rate(outer, pass->rate_hz) != rate_hz)
+		note(pass,
+		     cgroup_sampling_set_inner(pass->cgroup_sampling, id, rate_hz, pass->rate_hz));
 	if (rate_hz < pass->rate_hz || (pass->both && hierarchy == HIERARCHY_V2))
 		set(pass, rate_hz, hierarchy, id);
 }

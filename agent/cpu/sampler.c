@@ -35,6 +35,9 @@
  * samples are taken in any case. */
 #define CPU_SAMPLER_EVENTS	4096
 #define CPU_SAMPLER_EVENT_TURNS 20
+/* Samples of a turn, and stack dumps of a turn: for so long, and one more. A sample of a process
+ * with thousands of mappings takes a millisecond while the process maps files. */
+#define CPU_SAMPLER_SLICE_NS	(5 * NSEC_PER_MSEC)
 /* Sweeps from one look for ended processes in /proc to the next, while events tell of all. */
 #define CPU_SAMPLER_CHECK	16
 
@@ -51,6 +54,7 @@ struct cpu_sampler {
 	struct deferred_unwind *deferred;   /* with it */
 	struct waiting_samples *waiting;
 	struct sample_time taken; /* the samples that are delivered */
+	uint64_t taken_ns[2];	  /* on-CPU, off-CPU: when the drain's first were taken; 0: none */
 	struct drain *drain;
 	struct loop_source *drained;
 	struct loop_source *opened; /* files that stacks waited for */
@@ -338,22 +342,33 @@ static bool on_waiting(void *ctx, const struct sample *sample, bool off_cpu,
 	return true;
 }
 
-/* Takes the samples of a drain. False without any. */
-static bool take_samples(struct cpu_sampler *s, struct stacks *stacks, sample_fn fn)
+enum taken { TAKEN_NONE, TAKEN_SOME, TAKEN_ALL };
+
+/* Takes samples of a drain, until @end_ns (monotonic) and at least one. */
+static enum taken take_samples(struct cpu_sampler *s, struct stacks *stacks, uint64_t end_ns,
+			       sample_fn fn)
 {
+	const bool off_cpu = stacks != oncpu_stacks(s->oncpu);
+	uint64_t *taken_ns = &s->taken_ns[off_cpu];
 	uint64_t until_ns;
 
 	if (!stacks_next(stacks))
-		return false;
+		return TAKEN_NONE;
+	if (!*taken_ns)
+		*taken_ns = nsec_boot();
 	until_ns = stacks_until_ns(stacks);
-	s->taken = (struct sample_time){stacks_since_ns(stacks), nsec_boot()};
+	s->taken = (struct sample_time){stacks_since_ns(stacks), *taken_ns};
 	address_space_cache_between(s->spaces, s->taken.since_ns, s->taken.until_ns);
 	s->caught_up = false;
-	stacks_deliver(stacks, fn, s);
+	if (stacks_deliver_until(stacks, end_ns, fn, s)) {
+		runtimes_flush(s->runtimes);
+		return TAKEN_SOME;
+	}
+	*taken_ns = 0;
 	runtimes_flush(s->runtimes);
 	if (s->opts.drained)
-		s->opts.drained(s->opts.ctx, stacks != oncpu_stacks(s->oncpu), until_ns);
-	return true;
+		s->opts.drained(s->opts.ctx, off_cpu, until_ns);
+	return TAKEN_ALL;
 }
 
 static void on_sample(void *ctx, const struct sample *sample)
@@ -375,20 +390,28 @@ static void on_wait(void *ctx, const struct sample *sample)
 	pass_on(s, sample, true);
 }
 
-/* Take stack dumps, after all events before them. False: there are more events than for one turn,
- * and the samples wait for the next one. */
-static bool take_deferred(struct cpu_sampler *s)
+/* Take the events before stack dumps and samples. False: there are more than for one turn, and the
+ * samples wait for the next one. */
+static bool take_earlier(struct cpu_sampler *s, uint64_t *ret_until_ns)
 {
 	const bool last = s->event_turns == CPU_SAMPLER_EVENT_TURNS;
-	uint64_t until_ns;
 
 	s->event_turns++;
-	if (!take_events(s, last ? SIZE_MAX : CPU_SAMPLER_EVENTS, &until_ns))
+	if (!take_events(s, last ? SIZE_MAX : CPU_SAMPLER_EVENTS, ret_until_ns))
 		return false;
 	s->event_turns = 0;
-	if (s->deferred)
-		note_unread(s, deferred_unwind_tick(s->deferred, until_ns));
 	return true;
+}
+
+/* Whether dumps are left for the next turn. */
+static bool walk_deferred(struct cpu_sampler *s, uint64_t until_ns)
+{
+	int r = s->deferred ? deferred_unwind_tick(s->deferred, until_ns,
+						   nsec_monotonic() + CPU_SAMPLER_SLICE_NS)
+			    : 0;
+
+	note_unread(s, r);
+	return r == DEFERRED_UNWIND_MORE;
 }
 
 /* After each on-CPU drain, also one without samples: about once an interval. */
@@ -408,27 +431,30 @@ static bool has_samples(const struct cpu_sampler *s)
 	       (s->offcpu && stacks_next_since_ns(offcpu_stacks(s->offcpu)) != UINT64_MAX);
 }
 
-/* One drain of each kind a turn: the loop has other things to do. */
+/* A slice of one drain of each kind a turn: the loop has other things to do. */
 static void on_drained(void *ctx, int fd, uint32_t events)
 {
 	struct cpu_sampler *s = ctx;
-	uint64_t n;
+	uint64_t n, until_ns;
 	bool more;
 
 	(void)events;
 	(void)!read(fd, &n, sizeof(n));
 	note_unread(s, drain_error(s->drain));
-	if (!take_deferred(s)) {
+	if (!take_earlier(s, &until_ns)) {
 		drain_again(s->drain);
 		return;
 	}
+	more = walk_deferred(s, until_ns);
 	waiting_samples_retry(s->waiting, false);
-	if (take_samples(s, oncpu_stacks(s->oncpu), on_sample))
+	if (take_samples(s, oncpu_stacks(s->oncpu), nsec_monotonic() + CPU_SAMPLER_SLICE_NS,
+			 on_sample) == TAKEN_ALL)
 		tick(s);
 	if (s->offcpu)
-		(void)take_samples(s, offcpu_stacks(s->offcpu), on_wait);
+		(void)take_samples(s, offcpu_stacks(s->offcpu),
+				   nsec_monotonic() + CPU_SAMPLER_SLICE_NS, on_wait);
 	runtimes_flush(s->runtimes); /* for stack dumps, too */
-	more = has_samples(s);
+	more |= has_samples(s);
 	if (more)
 		drain_again(s->drain);
 	drain_set_busy(s->drain, more || cpu_sampler_pending(s) ||
@@ -532,7 +558,7 @@ static void finish_deferred(struct cpu_sampler *s)
 	uint64_t now_ns;
 
 	if (s->deferred)
-		(void)deferred_unwind_tick(s->deferred, UINT64_MAX);
+		(void)deferred_unwind_tick(s->deferred, UINT64_MAX, UINT64_MAX);
 	wait_for_mappings(s, end_ns);
 	if (!s->deferred)
 		return;
@@ -573,12 +599,12 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 	oncpu_stop(s->oncpu);
 	(void)take_events(s, SIZE_MAX, &until_ns);
 	r = stacks_fetch_rest(oncpu_stacks(s->oncpu));
-	while (take_samples(s, oncpu_stacks(s->oncpu), on_sample))
+	while (take_samples(s, oncpu_stacks(s->oncpu), UINT64_MAX, on_sample))
 		;
 	if (!r && s->offcpu) {
 		offcpu_stop(s->offcpu);
 		r = stacks_fetch_rest(offcpu_stacks(s->offcpu));
-		while (take_samples(s, offcpu_stacks(s->offcpu), on_wait))
+		while (take_samples(s, offcpu_stacks(s->offcpu), UINT64_MAX, on_wait))
 			;
 	}
 	finish_deferred(s);

@@ -393,6 +393,20 @@ static int container_new(struct entity_table *table, const struct cgroup_id *id,
 	return 0;
 }
 
+struct entity *entity_outer(const struct entity *entity)
+{
+	struct cgroup_id id = {.kind = CGROUP_KIND_CONTAINER};
+	char key[CONTAINER_KEY_BYTES];
+	struct entity *outer;
+
+	if (entity->kind != ENTITY_CONTAINER || !entity->id.outer_id[0])
+		return NULL;
+	snprintf(id.container_id, sizeof(id.container_id), "%s", entity->id.outer_id);
+	container_key(&id, key);
+	HASH_FIND(hh, entity->table->entities, key, strlen(key), outer);
+	return outer;
+}
+
 int entity_container(struct entity_table *table, const struct cgroup_id *id, struct entity **ret)
 {
 	char key[CONTAINER_KEY_BYTES];

@@ -122,6 +122,9 @@ struct entity *entity_known_unit(struct entity_table *table, const struct unit *
 /* Borrowed; valid as long as the table. */
 struct entity *entity_unknown(struct entity_table *table);
 
+/* The outermost container around a container, borrowed; NULL: none, or not known. */
+struct entity *entity_outer(const struct entity *entity);
+
 /* The unit of an entity of kind ENTITY_UNIT; for other kinds all fields are "". Borrowed. */
 struct unit entity_unit_of(const struct entity *entity);
 

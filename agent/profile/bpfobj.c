@@ -704,6 +704,7 @@ struct bpfobj_cgroup_sampling bpfobj_cgroup_sampling(const struct bpfobj *obj)
 	return (struct bpfobj_cgroup_sampling){
 		.cgroup_sampling = bpf_map__fd(skel->maps.cgroup_sampling),
 		.in_use = &skel->bss->cgroup_sampling_in_use,
+		.inner = &skel->bss->cgroup_sampling_inner,
 		.newest = (volatile uint64_t *)&skel->bss->cgroup_sampling_newest,
 	};
 }

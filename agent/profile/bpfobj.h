@@ -150,6 +150,7 @@ struct bpfobj_pid_filter bpfobj_pid_filter(const struct bpfobj *obj);
 struct bpfobj_cgroup_sampling {
 	int cgroup_sampling;
 	volatile uint32_t *in_use;
+	volatile uint32_t *inner;
 	volatile uint64_t *newest;
 };
 

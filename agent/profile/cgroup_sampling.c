@@ -133,10 +133,10 @@ static int enter(struct cgroup_sampling *s, const struct cgroup_sampling_key *ke
 	return 0;
 }
 
-int cgroup_sampling_set(struct cgroup_sampling *s, enum hierarchy hierarchy, uint64_t id,
-			unsigned int part, unsigned int whole)
+static int set(struct cgroup_sampling *s, uint64_t tree, uint64_t id, unsigned int part,
+	       unsigned int whole)
 {
-	const struct cgroup_sampling_key key = {.id = id, .tree = hierarchy};
+	const struct cgroup_sampling_key key = {.id = id, .tree = tree};
 	const struct cgroup_sampling_rate rate = rate_of(part, whole);
 	int r = enter(s, &key, &rate);
 
@@ -146,6 +146,22 @@ int cgroup_sampling_set(struct cgroup_sampling *s, enum hierarchy hierarchy, uin
 	}
 	if (!r)
 		*s->bpf.in_use = 1;
+	return r;
+}
+
+int cgroup_sampling_set(struct cgroup_sampling *s, enum hierarchy hierarchy, uint64_t id,
+			unsigned int part, unsigned int whole)
+{
+	return set(s, hierarchy, id, part, whole);
+}
+
+int cgroup_sampling_set_inner(struct cgroup_sampling *s, uint64_t id, unsigned int part,
+			      unsigned int whole)
+{
+	int r = set(s, CGROUP_TREE_INNER, id, part, whole);
+
+	if (!r)
+		*s->bpf.inner = 1;
 	return r;
 }
 
@@ -159,9 +175,11 @@ void cgroup_sampling_know(struct cgroup_sampling *s, uint64_t newest)
 int cgroup_sampling_end(struct cgroup_sampling *s)
 {
 	struct cgroup_entry *e, *next;
+	bool inner = false;
 	int r;
 
 	HASH_ITER(hh, s->entries, e, next) {
+		inner |= e->round == s->round && e->key.tree == CGROUP_TREE_INNER;
 		if (e->round == s->round)
 			continue;
 		r = bpf_map_delete_elem(s->bpf.cgroup_sampling, &e->key);
@@ -170,6 +188,7 @@ int cgroup_sampling_end(struct cgroup_sampling *s)
 		forget(s, e);
 	}
 	*s->bpf.in_use = s->entries != NULL;
+	*s->bpf.inner = inner;
 	return 0;
 }
 

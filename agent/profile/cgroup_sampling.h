@@ -41,6 +41,12 @@ void cgroup_sampling_begin(struct cgroup_sampling *s);
 int cgroup_sampling_set(struct cgroup_sampling *s, enum hierarchy hierarchy, uint64_t id,
 			unsigned int part, unsigned int whole);
 
+/* The same for the version 1 directory of a container in another container. BPF looks there before
+ * it looks in the unified hierarchy, where a task of such a container may be in the outer one's
+ * directory. */
+int cgroup_sampling_set_inner(struct cgroup_sampling *s, uint64_t id, unsigned int part,
+			      unsigned int whole);
+
 /* Call before the end of a round. @newest: the largest id that the caller knows in the unified
  * hierarchy. BPF ignores the version 1 directory of a task if the task's directory in the unified
  * hierarchy has a larger id than @newest of the round before. 0: BPF ignores no directory. */

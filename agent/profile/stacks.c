@@ -97,7 +97,9 @@ struct stacks {
 	size_t fetched_bytes;
 
 	/* of the taking thread */
-	struct batch *taken;	    /* from stacks_next() to stacks_deliver(); else NULL */
+	struct batch *taken; /* until all is delivered; else NULL */
+	struct chunk *at;    /* ... of which the next sample is number @at_n; NULL: none */
+	uint32_t at_n;
 	struct sample_stats *stats; /* one per possible CPU */
 	uint64_t n_odd;		    /* malformed entries */
 	uint64_t fp_frames;
@@ -464,26 +466,27 @@ void stacks_walked(struct stacks *s, const struct sample *sample)
 	count_frames(s, sample);
 }
 
-static void deliver(struct stacks *s, const struct chunk *chunk, sample_fn fn, void *ctx)
+static void deliver(struct stacks *s, const struct chunk *chunk, uint32_t i, sample_fn fn,
+		    void *ctx)
 {
 	struct sample sample;
 
-	for (uint32_t i = 0; i < chunk->n; i++) {
-		if (sample_decode(&chunk->keys[i], chunk->values + i * chunk->value_size,
-				  chunk->value_size, &sample) != SAMPLE_OK) {
-			s->n_odd++;
-			continue;
-		}
-		if (!sample.dump_id) /* dumped stacks are counted in stacks_walked() */
-			count_frames(s, &sample);
-		fn(ctx, &sample);
+	if (sample_decode(&chunk->keys[i], chunk->values + i * chunk->value_size, chunk->value_size,
+			  &sample) != SAMPLE_OK) {
+		s->n_odd++;
+		return;
 	}
+	if (!sample.dump_id) /* dumped stacks are counted in stacks_walked() */
+		count_frames(s, &sample);
+	fn(ctx, &sample);
 }
 
 bool stacks_next(struct stacks *s)
 {
 	struct batch *batch;
 
+	if (s->taken)
+		return true;
 	pthread_mutex_lock(&s->lock);
 	batch = STAILQ_FIRST(&s->fetched);
 	if (batch) {
@@ -491,21 +494,38 @@ bool stacks_next(struct stacks *s)
 		s->fetched_bytes -= batch->bytes;
 	}
 	pthread_mutex_unlock(&s->lock);
-	batch_free(s->taken);
 	s->taken = batch;
+	s->at = batch ? STAILQ_FIRST(&batch->chunks) : NULL;
+	s->at_n = 0;
 	return batch != NULL;
+}
+
+bool stacks_deliver_until(struct stacks *s, uint64_t end_ns, sample_fn fn, void *ctx)
+{
+	while (s->at) {
+		if (s->at_n == s->at->n) {
+			s->at = STAILQ_NEXT(s->at, in_list);
+			s->at_n = 0;
+			continue;
+		}
+		deliver(s, s->at, s->at_n++, fn, ctx);
+		if (nsec_monotonic() >= end_ns)
+			break;
+	}
+	while (s->at && s->at_n == s->at->n) {
+		s->at = STAILQ_NEXT(s->at, in_list);
+		s->at_n = 0;
+	}
+	if (s->at)
+		return true;
+	batch_free(s->taken);
+	s->taken = NULL;
+	return false;
 }
 
 void stacks_deliver(struct stacks *s, sample_fn fn, void *ctx)
 {
-	struct chunk *chunk;
-
-	if (!s->taken)
-		return;
-	STAILQ_FOREACH(chunk, &s->taken->chunks, in_list)
-	deliver(s, chunk, fn, ctx);
-	batch_free(s->taken);
-	s->taken = NULL;
+	(void)stacks_deliver_until(s, UINT64_MAX, fn, ctx);
 }
 
 int stacks_tick(struct stacks *s, sample_fn fn, void *ctx)
@@ -545,6 +565,8 @@ uint64_t stacks_next_since_ns(struct stacks *s)
 {
 	uint64_t since_ns;
 
+	if (s->taken)
+		return s->taken->since_ns;
 	pthread_mutex_lock(&s->lock);
 	since_ns = STAILQ_EMPTY(&s->fetched) ? UINT64_MAX : STAILQ_FIRST(&s->fetched)->since_ns;
 	pthread_mutex_unlock(&s->lock);

@@ -62,18 +62,21 @@ int stacks_fetch_none(struct stacks *s);
 /* Time from this stacks_fetch() or stacks_tick() to the next, in ns; on the same thread. */
 uint64_t stacks_interval_ns(const struct stacks *s);
 
-/* Take the samples of one drain from what is fetched, the oldest. False if there are none. */
+/* Take the samples of one drain from what is fetched, the oldest. Samples that are taken and not
+ * delivered stay taken. False if there are none. */
 bool stacks_next(struct stacks *s);
-/* Start of the span of these samples (boot clock), until stacks_deliver() returns. */
+/* Start of the span of these samples (boot clock), until the last is delivered. */
 uint64_t stacks_since_ns(const struct stacks *s);
 /* End of their span (boot clock): the change of generations. A program that ran meanwhile may have
- * stored a sample a moment later. Until stacks_deliver() returns. */
+ * stored a sample a moment later. Until the last is delivered. */
 uint64_t stacks_until_ns(const struct stacks *s);
-/* The same as stacks_since_ns() of the samples that stacks_next() will take; UINT64_MAX if there
- * are none. */
+/* The same as stacks_since_ns() of the samples that are taken, or that stacks_next() will take;
+ * UINT64_MAX if there are none. */
 uint64_t stacks_next_since_ns(struct stacks *s);
 /* Deliver them: @fn is called for each distinct stack, with its count since the last drain. */
 void stacks_deliver(struct stacks *s, sample_fn fn, void *ctx);
+/* The same until @end_ns (nsec_monotonic()), and at least one. Whether some are left. */
+bool stacks_deliver_until(struct stacks *s, uint64_t end_ns, sample_fn fn, void *ctx);
 
 /* stacks_fetch(), and the delivery of all that is fetched, on one thread. 0 or -errno. */
 int stacks_tick(struct stacks *s, sample_fn fn, void *ctx);

@@ -21,14 +21,24 @@ struct {
 volatile __u32 cgroup_sampling_in_use __weak = 0;
 /* Cgroups of the unified hierarchy with a larger id are younger than the map; 0: no limit. */
 volatile __u64 cgroup_sampling_newest __weak = 0;
+/* 1: the map has entries of CGROUP_TREE_INNER. */
+volatile __u32 cgroup_sampling_inner __weak = 0;
 
 static __always_inline const struct cgroup_sampling_rate *
 cgroup_sampling_find(const struct sample_key *key)
 {
-	struct cgroup_sampling_key k = {.id = key->cgroup_id, .tree = CGROUP_TREE_V2};
-	const struct cgroup_sampling_rate *rate = bpf_map_lookup_elem(&cgroup_sampling, &k);
+	struct cgroup_sampling_key k = {.id = key->cgroup_v1_id, .tree = CGROUP_TREE_INNER};
 	const __u64 newest = cgroup_sampling_newest;
+	const struct cgroup_sampling_rate *rate;
 
+	if (cgroup_sampling_inner && key->cgroup_v1_id) {
+		rate = bpf_map_lookup_elem(&cgroup_sampling, &k);
+		if (rate)
+			return rate;
+	}
+	k.id = key->cgroup_id;
+	k.tree = CGROUP_TREE_V2;
+	rate = bpf_map_lookup_elem(&cgroup_sampling, &k);
 	if (rate || !key->cgroup_v1_id || (newest && key->cgroup_id > newest))
 		return rate;
 	k.id = key->cgroup_v1_id;

@@ -12,6 +12,11 @@
  * hierarchy. So no lookup uses this hierarchy if the cgroup in the unified hierarchy is younger
  * than the map. The kernel numbers the cgroups of a hierarchy in ascending order.
  *
+ * Docker in a container of a node with both trees has the version 1 hierarchies alone: tasks of its
+ * containers stay in the outer container's directory of the unified hierarchy. So the directory of
+ * such an inner container, of another rate than the outer one, comes before both
+ * (CGROUP_TREE_INNER).
+ *
  * Each sample is an independent random draw, so that work in step with the clock causes no bias.
  * The weight of a taken sample also represents the samples left out.
  */
@@ -19,7 +24,11 @@
 #include "lib/types.h"
 
 /* The ids of cgroups are unique within one hierarchy only. */
-enum cgroup_tree { CGROUP_TREE_V2, CGROUP_TREE_V1 };
+enum cgroup_tree {
+	CGROUP_TREE_V2,
+	CGROUP_TREE_V1,
+	CGROUP_TREE_INNER, /* of version 1 */
+};
 
 /* Hash key: no padding. */
 struct cgroup_sampling_key {

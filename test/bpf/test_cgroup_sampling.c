@@ -319,6 +319,45 @@ static void test_newest(void **state)
 	finish(b);
 }
 
+/* Samples of the process with full sampling by its directory of the unified tree, and with @part by
+ * its other directory as an inner container's; none without. */
+static uint64_t n_with_inner(struct bench *b, uint64_t v2_id, bool has_inner, unsigned int part)
+{
+	cgroup_sampling_begin(b->cgroup_sampling);
+	assert_int_equal(cgroup_sampling_set(b->cgroup_sampling, HIERARCHY_V2, v2_id,
+					     has_inner && part ? 0 : WHOLE, WHOLE),
+			 0);
+	if (has_inner)
+		assert_int_equal(
+			cgroup_sampling_set_inner(b->cgroup_sampling, b->dir_id, part, WHOLE), 0);
+	assert_int_equal(cgroup_sampling_end(b->cgroup_sampling), 0);
+	drain(b);
+	b->n_one = 0;
+	wait_cpu(b->one, NSEC_PER_SEC / 10);
+	drain(b);
+	return b->n_one;
+}
+
+/* An inner container's directory comes before the unified tree's. */
+static void test_inner(void **state)
+{
+	struct bench *b = *state;
+	uint64_t id;
+
+	open_tree(b, HIERARCHY_V1);
+	start(b, BURN_USER);
+	snprintf(b->v2_dir, sizeof(b->v2_dir), "podprof-inner-%d", getpid());
+	b->v2 = open_root(HIERARCHY_V2);
+	id = tree_mkdir(b->v2, b->v2_dir);
+	move_in(b->v2, b->one, b->v2_dir);
+	burn_go(b->one);
+	assert_true(n_with_inner(b, id, false, 0) > 0);
+	assert_int_equal(n_with_inner(b, id, true, 0), 0);
+	assert_true(n_with_inner(b, id, true, WHOLE) > 0);
+	assert_true(n_with_inner(b, id, false, 0) > 0);
+	finish(b);
+}
+
 /* A moved process keeps being sampled by its new cgroup; a sub-directory is a cgroup of its own. */
 static void test_moves(void **state)
 {
@@ -550,9 +589,16 @@ static void test_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_left_out),	    TEST(test_left_out_v1), TEST(test_other_tree),
-		TEST(test_newest),	    TEST(test_moves),	    TEST(test_thinned),
-		TEST(test_changes),	    TEST(test_full),	    TEST(test_off_cpu_left_out),
+		TEST(test_left_out),
+		TEST(test_left_out_v1),
+		TEST(test_other_tree),
+		TEST(test_inner),
+		TEST(test_newest),
+		TEST(test_moves),
+		TEST(test_thinned),
+		TEST(test_changes),
+		TEST(test_full),
+		TEST(test_off_cpu_left_out),
 		TEST(test_off_cpu_thinned),
 	};
 

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@
 #include "support/until.h"
 
 #define ID	  "9d1f7ad4a5a34f1c8a3a6f0f7f2c7e5d1b6f4c30bc8d69923d37ee698f5cfcce"
+#define INNER	  "3b0a1c5de2f94d6788c1b2a3948576e0f1d2c3b4a5968778695a4b3c2d1e0f9a"
 #define UID	  "5d59024d-c3a0-12f8-a461-131a79258807"
 #define POD	  "podprof-filter-%d/kubepods/pod" UID
 #define CONTAINER POD "/" ID
@@ -348,6 +350,60 @@ static void test_wish(void **state)
 	assert_period(b, 1e9 / RATE);
 }
 
+/* Frees the profiler. The samples of which its log says that they are lost. */
+static uint64_t free_and_read_log(struct bench *b)
+{
+	static const char line[] = "no time for the last profiles, losing their samples";
+	const char *number, *said;
+	char text[4096];
+	FILE *log = tmpfile();
+	int saved = dup(STDERR_FILENO);
+	size_t n;
+
+	assert_non_null(log);
+	assert_true(saved >= 0);
+	assert_true(dup2(fileno(log), STDERR_FILENO) >= 0);
+	cpu_profiler_free(b->profiler);
+	b->profiler = NULL;
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	close(saved);
+	rewind(log);
+	n = fread(text, 1, sizeof(text) - 1, log);
+	text[n] = '\0';
+	fclose(log);
+	said = strstr(text, line);
+	number = said ? strstr(said, "samples=") : NULL;
+	assert_true(!said == !number);
+	return number ? strtoull(number + strlen("samples="), NULL, 10) : 0;
+}
+
+/* An end that does not wait for the window's profiles tells of the samples of all that were not
+ * made in time (usually of each one), and an end that waits tells nothing. */
+static void test_unreported(void **state)
+{
+	struct bench *b = *state;
+	uint64_t n, lost;
+
+	start(b, CONTAINER, true);
+	wait_above(b, "podprof_profiled_samples", "folded", 0);
+	run_for(b, NSEC_PER_SEC / 5);
+	n = n_samples(b, find(b, ENTITY_CONTAINER, "container", ID));
+	assert_true(n > 0);
+	cpu_profiler_end_window(b->profiler, 1, NSEC_PER_SEC);
+	lost = free_and_read_log(b);
+	assert_true(lost + (b->n_profiles ? (uint64_t)b->samples : 0) >= n);
+}
+
+static void test_reported(void **state)
+{
+	struct bench *b = *state;
+
+	start(b, CONTAINER, true);
+	wait_above(b, "podprof_profiled_samples", "folded", 0);
+	end_window(b);
+	assert_int_equal(free_and_read_log(b), 0);
+}
+
 static uint64_t cgroups(struct bench *b)
 {
 	return metric(b, "podprof_cgroup_sampling_entries", "off");
@@ -466,6 +522,60 @@ static void test_no_host_but_unified(void **state)
 	wait_samples(b, entity);
 }
 
+/* Docker in a pod, on a node with both trees: the inner container has the version 1 trees alone. */
+static struct entity *start_inner(struct bench *b, bool host_processes)
+{
+	struct entity *entity = NULL;
+	char file[380], text[24];
+
+	start(b, CONTAINER, host_processes);
+	snprintf(b->sub, sizeof(b->sub), "%s/docker/" INNER, b->dir);
+	snprintf(file, sizeof(file), "%s/cgroup.procs", b->sub);
+	snprintf(text, sizeof(text), "%d\n", b->pid);
+	for (int h = HIERARCHY_MAX - 1; h >= 0; h--) {
+		if (b->trees.roots[h].fd < 0)
+			continue;
+		tree_mkdir(b->trees.roots[h].fd, b->sub);
+		tree_write(b->trees.roots[h].fd, file, text);
+		if (h == HIERARCHY_V1)
+			break;
+	}
+	for (int i = 0; i < 100 && !entity; i++) {
+		run_for(b, NSEC_PER_SEC / 10);
+		entity = find(b, ENTITY_CONTAINER, "container", INNER);
+	}
+	assert_non_null(entity);
+	wait_samples(b, entity);
+	return entity;
+}
+
+static void check_inner(struct bench *b, bool host_processes)
+{
+	struct entity *outer, *inner = start_inner(b, host_processes);
+
+	assert_int_equal(entity_leave_out(inner, "the test says so"), 0);
+	check_nothing(b, inner);
+	assert_int_equal(entity_leave_out(inner, NULL), 0);
+	wait_samples(b, inner);
+	end_window(b);
+	outer = find(b, ENTITY_CONTAINER, "container", ID);
+	assert_non_null(outer);
+	assert_int_equal(entity_leave_out(outer, "the test says so"), 0);
+	wait_above(b, "podprof_cgroup_sampling_entries", "off", 0);
+	end_window(b);
+	wait_samples(b, inner);
+}
+
+static void test_inner(void **state)
+{
+	check_inner(*state, true);
+}
+
+static void test_inner_no_host(void **state)
+{
+	check_inner(*state, false);
+}
+
 static bool has_entity(void *ctx)
 {
 	struct bench *b = ctx;
@@ -514,10 +624,18 @@ static void test_new_but_unified(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rate), TEST(test_wish),
-		TEST(test_left_out),	     TEST(test_unit),
-		TEST(test_no_host),	     TEST(test_no_host_but_unified),
-		TEST(test_new_but_unified),  TEST(test_pod),
+		cmocka_unit_test(test_rate),
+		TEST(test_unreported),
+		TEST(test_reported),
+		TEST(test_wish),
+		TEST(test_left_out),
+		TEST(test_unit),
+		TEST(test_no_host),
+		TEST(test_no_host_but_unified),
+		TEST(test_new_but_unified),
+		TEST(test_pod),
+		TEST(test_inner),
+		TEST(test_inner_no_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

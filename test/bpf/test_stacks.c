@@ -255,6 +255,37 @@ static void test_none(void **state)
 	assert_all_taken(b);
 }
 
+/* A slice without time is one sample; the batch stays taken until its last one. */
+static void test_slices(void **state)
+{
+	struct bench *b = *state;
+	uint64_t since_ns;
+
+	start(b, SMALL, NSEC_PER_SEC);
+	inject(b, 3);
+	usleep(20000); /* more than the span's margin of 10 ms */
+	assert_true(fetch(b));
+	inject(b, 1);
+	assert_true(fetch(b));
+	assert_true(stacks_next(b->stacks));
+	since_ns = stacks_since_ns(b->stacks);
+	for (uint64_t n = 1; n < 3; n++) {
+		assert_true(stacks_deliver_until(b->stacks, 0, take, b));
+		assert_int_equal(b->n_taken, n);
+		assert_true(stacks_next(b->stacks));
+		assert_true(stacks_since_ns(b->stacks) == since_ns);
+		assert_true(stacks_next_since_ns(b->stacks) == since_ns);
+	}
+	assert_false(stacks_deliver_until(b->stacks, 0, take, b));
+	assert_int_equal(b->n_taken, 3);
+	assert_true(stacks_next_since_ns(b->stacks) > since_ns);
+	assert_true(stacks_next(b->stacks));
+	assert_true(stacks_since_ns(b->stacks) > since_ns);
+	assert_false(stacks_deliver_until(b->stacks, UINT64_MAX, take, b));
+	assert_false(stacks_next(b->stacks));
+	assert_all_taken(b);
+}
+
 /* The owner hears of idle time, too. */
 static void test_idle_span(void **state)
 {
@@ -333,6 +364,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_interval, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slices, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_span, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_thread, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_thread, setup, teardown),

@@ -40,6 +40,7 @@ struct bench {
 	uint64_t words; /* of a walked stack */
 	size_t n_walks;
 	uint32_t end;  /* of its walk */
+	bool slices;   /* the test walks the dumps */
 	bool finds;    /* the next walk leads to a mapping */
 	char order[8]; /* what has left the list: n, names taken; o, names refused; s, a stack */
 	size_t n_order;
@@ -232,7 +233,9 @@ static void come(struct bench *b, uint32_t pid, enum stack_dump_kind kind, size_
 			 .n_excerpt = n_excerpt}};
 	b->size = sizeof(b->record.head) + n_excerpt;
 	b->n_ring = n;
-	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX), 0);
+	if (b->slices)
+		return;
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX, UINT64_MAX), 0);
 }
 
 /* The list, or some files, arrive. */
@@ -319,6 +322,29 @@ static void test_found_meanwhile(void **state)
 	expect_order(b, "sss");
 }
 
+/* A slice without time is one walk. Dumps that wait for tables or files take no part. */
+static void test_slices(void **state)
+{
+	struct bench *b = *state;
+
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 1);
+	all_arrive(b);
+	b->slices = true;
+	b->n_walks = 0;
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 3);
+	for (size_t i = 1; i < 3; i++) {
+		assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX, 0), DEFERRED_UNWIND_MORE);
+		assert_int_equal(b->n_walks, i);
+	}
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX, 0), DEFERRED_UNWIND_OK);
+	assert_int_equal(b->n_walks, 3);
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 3);
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX, b->now_ns + 1),
+			 DEFERRED_UNWIND_OK);
+	assert_int_equal(b->n_walks, 6);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+}
+
 /* The caller is in memory that an event tells of: the stack waits for the list. */
 static void test_memory_missing(void **state)
 {
@@ -373,7 +399,7 @@ static void test_names_of_nobody(void **state)
 
 	come(b, NOBODY, STACK_DUMP_NAMES, 1);
 	all_arrive(b);
-	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX), 0);
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX, UINT64_MAX), 0);
 	assert_int_equal(deferred_unwind_pending(b->du), 0);
 	expect_order(b, "");
 	assert_int_equal(count(b, "expired"), 0);
@@ -386,10 +412,10 @@ static void test_names_expire(void **state)
 
 	come(b, (uint32_t)b->self.pid, STACK_DUMP_NAMES, 1);
 	b->now_ns += DEFERRED_UNWIND_WAIT_NS;
-	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX), 0);
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX, UINT64_MAX), 0);
 	assert_int_equal(deferred_unwind_pending(b->du), 1);
 	b->now_ns++;
-	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX), 0);
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX, UINT64_MAX), 0);
 	assert_int_equal(deferred_unwind_pending(b->du), 0);
 	assert_int_equal(count(b, "expired"), 1);
 }
@@ -424,6 +450,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_found_meanwhile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slices, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_behind_stack, setup, teardown),
