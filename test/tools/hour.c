@@ -5,13 +5,13 @@
  *	hour PLAN FAULTS TRUTH SPOOL DESTINATION...
  *
  * Each simulated minute has a window of each kind for twelve containers, half of these in pods. The
- * program appends the sums of each profile to the file TRUTH, as the lines of e2e/backends, and
- *writes the faults of the minute to FAULTS/SERVER.fault for the proxies. The faults of the plan are
- *in FAULTS/plan.
+ * program appends the sums of each profile to the file TRUTH, as the lines of e2e/backends. It
+ * writes the faults of the minute to FAULTS/SERVER.fault for the proxies, and those of the plan to
+ * FAULTS/plan.
  *
- * The plan "away" has a longer outage, and in it the program kills itself (SIGKILL), once between
- *two windows, and once with requests under way. Call it again then: the next run goes on at the
- *same simulated time, which is in FAULTS/clock.
+ * The plan "away" has a longer outage, and in it the program kills itself (SIGKILL): once between
+ * two windows, and once with requests under way. Call it again then: the next run goes on at the
+ * same simulated time, which is in FAULTS/clock.
  *
  * The clock is simulated below the agent's code and libcurl. The program has a clock_gettime() of
  * its own, which adds an offset. While a request or a job of a worker is under way, the clock runs
