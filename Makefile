@@ -678,14 +678,16 @@ e2e: all $(HOUR) ## all end-to-end tests: check-e2e, then podprof in a cluster o
 	$(Q)test/run.sh begin
 	$(Q)e2e/run.sh || failed=yes; \
 		e2e/backends/run.sh 4 5 || failed=yes; \
-		e2e/backends/hour.sh || failed=yes; \
+		e2e/backends/hour.sh hour || failed=yes; \
+		e2e/backends/hour.sh away || failed=yes; \
 		e2e/cluster/run.sh || failed=yes; \
 		PODPROF_E2E_SHAPE=container e2e/cluster/run.sh || failed=yes; \
 		test/run.sh summary && [ -z "$$failed" ]
 
-check-backends: all $(HOUR) ## all destinations at once, each behind a proxy with a new fault every PHASE seconds (50): lost, twice, memory; and an hour with a simulated clock (root, ten minutes)
+check-backends: all $(HOUR) ## all destinations at once, each behind a proxy with a new fault every PHASE seconds (50): lost, twice, memory; then two hours with a simulated clock, one of them away and killed (root, a quarter of an hour)
 	$(Q)e2e/backends/run.sh $(or $(PHASE),50) 10
-	$(Q)e2e/backends/hour.sh
+	$(Q)e2e/backends/hour.sh hour
+	$(Q)e2e/backends/hour.sh away
 
 check-pyroscope: all ## a live agent's profiles in a whole Pyroscope, to the nanosecond: PYROSCOPE=PROGRAM, PYROSCOPE_SECONDS (70) (root, three minutes)
 	$(Q)e2e/backends/pyroscope.sh $(or $(PYROSCOPE),$(error PYROSCOPE is the path of Pyroscope's server)) $(or $(PYROSCOPE_SECONDS),70)

@@ -29,8 +29,8 @@
  * A batch that is refused although a part of it may be stored is not sent again, because a second
  * request would store the part twice. Its profiles end as "unknown". All its series go to
  * quarantine: in the next window they go in 32 requests at most, and the series of a refused
- *request go alone in the window after it. Then the refused profile costs itself alone. If the reply
- *names the profiles that are not stored, only these are dropped or sent again.
+ * request go alone in the window after it. Then the refused profile costs itself alone. If the
+ * reply names the profiles that are not stored, only these are dropped or sent again.
  *
  * After a 413 the ceiling of a request's bytes is lowered for good.
  *

@@ -39,6 +39,7 @@ import (
 //	garbage   bytes that are not HTTP, and the server sees nothing
 //	lost      the server takes the request, and the connection is closed in place of an answer
 //	cut       the same in the middle of the answer
+//	stall     the server takes the request, and the answer waits until the sender has gone
 //	huge      the server takes the request, and its answer is followed by 1 GB
 //	lying     the server takes the request, and the answer is 503
 //	forgets   the answer is 200, but the server stores nothing: DIR/forgotten has the request's name. The request goes on
@@ -310,7 +311,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	fault := p.fault()
 	name := p.next()
-	loses := fault == "lost" || fault == "cut" || fault == "lying" || fault == "huge"
+	loses := fault == "lost" || fault == "cut" || fault == "lying" || fault == "huge" || fault == "stall"
 	answers := fault == "forgets" || fault == "partial"
 	appendLine(p.path("requests"), fault)
 	switch {
@@ -338,6 +339,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		loses = loses && answer.StatusCode/100 == 2
+		if loses && fault == "stall" {
+			<-r.Context().Done()
+		}
 		if loses || r.Context().Err() != nil {
 			p.noteLost(name, body)
 		}

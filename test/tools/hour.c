@@ -2,11 +2,16 @@
 /*
  * An hour of profiles to real servers, in the time that the requests take:
  *
- *	hour FAULTS TRUTH SPOOL DESTINATION...
+ *	hour PLAN FAULTS TRUTH SPOOL DESTINATION...
  *
  * Each simulated minute has a window of each kind for twelve containers, half of these in pods. The
- * program writes the sums of each profile to the file TRUTH, as the lines of e2e/backends, and the
- * faults of the minute to FAULTS/SERVER.fault for the proxies. The plan is in FAULTS/plan.
+ * program appends the sums of each profile to the file TRUTH, as the lines of e2e/backends. It
+ * writes the faults of the minute to FAULTS/SERVER.fault for the proxies, and those of the plan to
+ * FAULTS/plan.
+ *
+ * The plan "away" has a longer outage, and in it the program kills itself (SIGKILL): once between
+ * two windows, and once with requests under way. Call it again then: the next run goes on at the
+ * same simulated time, which is in FAULTS/clock.
  *
  * The clock is simulated below the agent's code and libcurl. The program has a clock_gettime() of
  * its own, which adds an offset. While a request or a job of a worker is under way, the clock runs
@@ -15,6 +20,7 @@
  * Exit status 1: a profile was dropped, or waits in the end.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +42,12 @@
 #include "export/export.h"
 #include "pprof/pprof.h"
 
-#define HOUR_WINDOWS	60u
 #define HOUR_WINDOW_NS	(60 * NSEC_PER_SEC)
 #define HOUR_CONTAINERS 12u
 #define HOUR_STACKS	40u
+#define HOUR_SEEDS	60u
+/* From a window to the kill between windows. */
+#define HOUR_KILL_NS	(30 * NSEC_PER_SEC)
 #define HOUR_FLUSH_NS	(1800 * NSEC_PER_SEC)
 #define QUEUE_BYTES	(64ull << 20)
 
@@ -66,6 +74,8 @@ struct job {
  * @timers:    descriptors of timers, perhaps closed since
  * @n_calls:   HTTP requests under way
  * @jobs:      of workers, under way; without a work: free
+ * @idle:      called when nothing happens until the next timer or event; NULL: nobody. It may
+ * change nothing
  */
 static struct {
 	int64_t offset_ns;
@@ -74,6 +84,8 @@ static struct {
 	size_t n_calls;
 	struct job jobs[JOBS_MAX];
 	size_t n_jobs;
+	void (*idle)(void *ctx);
+	void *ctx;
 } clock_state;
 
 // NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
@@ -148,6 +160,9 @@ static int wait_events(int fd, struct epoll_event *events, int n, int timeout_ms
 	return (int)syscall(SYS_epoll_pwait, fd, events, n, timeout_ms, NULL, 0);
 }
 
+/* To the next call of clock_state.idle, which looks at files. */
+#define IDLE_MS 50
+
 /* The loop's only call that waits. */
 // NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
 __attribute__((visibility("default"))) int epoll_wait(int fd, struct epoll_event *events, int n,
@@ -157,6 +172,11 @@ __attribute__((visibility("default"))) int epoll_wait(int fd, struct epoll_event
 
 	if (r || !timeout_ms) /* 0: the loop has something to do now */
 		return r;
+	if (clock_state.idle) {
+		clock_state.idle(clock_state.ctx);
+		if (timeout_ms < 0 || timeout_ms > IDLE_MS)
+			timeout_ms = IDLE_MS;
+	}
 	if (!clock_state.n_calls && !clock_state.n_jobs &&
 	    !clock_jump(timeout_ms > 0 ? (uint64_t)timeout_ms * NSEC_PER_MSEC : 0))
 		return 0;
@@ -246,11 +266,13 @@ int __wrap_worker_submit(struct worker *worker, struct work *work)
 
 /* ---- the faults */
 
-static const struct plan {
+struct fault {
 	const char *server;
 	unsigned int from, to; /* minutes */
 	const char *fault;
-} plan[] = {
+};
+
+static const struct fault hour_faults[] = {
 	{"pyroscope", 5, 15, "down"},	  {"pyroscope", 30, 32, "forgets"},
 	{"pyroscope", 40, 45, "429"},	  {"pyroscope", 50, 51, "lost"},
 	{"parca", 5, 10, "slow"},	  {"parca", 15, 20, "429"},
@@ -265,9 +287,40 @@ static const struct plan {
 	{"coroot", 40, 42, "cut"},	  {"coroot", 50, 52, "forgets"},
 };
 
-static FILE *open_new(const char *path)
+/* Pyroscope is away for less than its age limit of 59 minutes. The collector works but for the
+ * minute of the second kill. */
+static const struct fault away_faults[] = {
+	{"pyroscope", 5, 60, "down"}, {"parca", 5, 65, "down"},	      {"otlp", 5, 65, "down"},
+	{"coroot", 5, 65, "down"},    {"collector", 45, 46, "stall"},
+};
+
+/* @kills: after this number of windows; @in_flight: while requests wait for a server */
+static const struct plan {
+	const char *name;
+	unsigned int windows;
+	const struct fault *faults;
+	size_t n_faults;
+	struct {
+		unsigned int after;
+		bool in_flight;
+	} kills[2];
+} plans[] = {
+	{"hour", 60, hour_faults, array_size(hour_faults), {{0}}},
+	{"away", 70, away_faults, array_size(away_faults), {{25, false}, {45, true}}},
+};
+
+static const struct plan *find_plan(const char *name)
 {
-	FILE *f = fopen(path, "we");
+	for (size_t i = 0; i < array_size(plans); i++)
+		if (strcmp(plans[i].name, name) == 0)
+			return &plans[i];
+	must(-EINVAL);
+	return NULL;
+}
+
+static FILE *open_file(const char *path, const char *mode)
+{
+	FILE *f = fopen(path, mode);
 
 	if (!f)
 		must(-errno);
@@ -279,28 +332,29 @@ static FILE *open_in(const char *folder, const char *name, const char *end)
 	char path[512];
 
 	snprintf(path, sizeof(path), "%s/%s%s", folder, name, end);
-	return open_new(path);
+	return open_file(path, "we");
 }
 
-static void write_plan(const char *folder)
+static void write_plan(const struct plan *plan, const char *folder)
 {
 	FILE *f = open_in(folder, "plan", "");
 
-	for (size_t i = 0; i < array_size(plan); i++)
-		fprintf(f, "%s %s\n", plan[i].server, plan[i].fault);
+	for (size_t i = 0; i < plan->n_faults; i++)
+		fprintf(f, "%s %s\n", plan->faults[i].server, plan->faults[i].fault);
 	fclose(f);
 }
 
 /* The proxies read a file at each request. */
-static void set_faults(const char *folder, unsigned int minute)
+static void set_faults(const struct plan *plan, const char *folder, unsigned int minute)
 {
-	for (size_t i = 0; i < array_size(plan); i++) {
+	for (size_t i = 0; i < plan->n_faults; i++) {
+		const struct fault *fault = &plan->faults[i];
 		FILE *f;
 
-		if (minute != plan[i].from && minute != plan[i].to)
+		if (minute != fault->from && minute != fault->to)
 			continue;
-		f = open_in(folder, plan[i].server, ".fault");
-		fputs(minute == plan[i].from ? plan[i].fault : "none", f);
+		f = open_in(folder, fault->server, ".fault");
+		fputs(minute == fault->from ? fault->fault : "none", f);
 		fclose(f);
 	}
 }
@@ -314,11 +368,15 @@ struct series {
 	int64_t grown[HOUR_STACKS][PPROF_VALUES_MAX];
 };
 
+/* @is_killed, @in_flight: the next kill has come */
 struct hour {
+	const struct plan *plan;
 	const char *faults;
 	FILE *truth;
 	struct loop *loop;
 	struct loop_source *timer;
+	struct loop_source *kill_timer;
+	bool is_killed, in_flight;
 	struct export *e;
 	uint64_t start_ns;
 	unsigned int window;
@@ -355,7 +413,7 @@ static void values_of(struct series *s, unsigned int window, unsigned int stack,
 
 	for (size_t t = 0; t < profile_types[s->kind].n_types; t++)
 		ret[t] = value_of(s->kind, t,
-				  ((number * HOUR_WINDOWS + window) * HOUR_STACKS + stack) * 8);
+				  ((number * HOUR_SEEDS + window) * HOUR_STACKS + stack) * 8);
 }
 
 /* Values in use are those of a moment. */
@@ -443,6 +501,20 @@ static void set_labels(struct labels *labels, unsigned int container)
 		must(labels_set(labels, "team", "p\303\244iv\303\244 \"x\" \\ / & = %41"));
 }
 
+/* Adds a window's values to those of each stack, and to @sums. */
+static void series_grow(struct series *s, unsigned int window, int64_t sums[PPROF_VALUES_MAX])
+{
+	for (unsigned int i = 0; i < HOUR_STACKS; i++) {
+		int64_t values[PPROF_VALUES_MAX];
+
+		values_of(s, window, i, values);
+		for (size_t t = 0; t < profile_types[s->kind].n_types; t++) {
+			sums[t] += values[t];
+			s->grown[i][t] += values[t];
+		}
+	}
+}
+
 static void submit_series(struct hour *h, struct series *s, uint64_t start_ns)
 {
 	int64_t sums[PPROF_VALUES_MAX] = {0};
@@ -459,15 +531,7 @@ static void submit_series(struct hour *h, struct series *s, uint64_t start_ns)
 	if (profile_kind_is_cumulative(s->kind))
 		encode_series(s, h->window, start_ns, false, &profile->pprof_delta,
 			      &profile->pprof_delta_len);
-	for (unsigned int i = 0; i < HOUR_STACKS; i++) {
-		int64_t values[PPROF_VALUES_MAX];
-
-		values_of(s, h->window, i, values);
-		for (size_t t = 0; t < profile_types[s->kind].n_types; t++) {
-			sums[t] += values[t];
-			s->grown[i][t] += values[t];
-		}
-	}
+	series_grow(s, h->window, sums);
 	write_truth(h, s, start_ns, sums);
 	export_submit(h->e, profile);
 	h->n++;
@@ -480,21 +544,6 @@ static void on_flushed(void *ctx)
 	struct hour *h = ctx;
 
 	loop_stop(h->loop);
-}
-
-static void on_minute(void *ctx)
-{
-	struct hour *h = ctx;
-	const uint64_t start_ns = h->start_ns + h->window * HOUR_WINDOW_NS;
-
-	for (size_t i = 0; i < array_size(h->series); i++)
-		submit_series(h, &h->series[i], start_ns);
-	h->window++;
-	set_faults(h->faults, h->window);
-	if (h->window < HOUR_WINDOWS)
-		return;
-	loop_remove(take_ptr(h->timer));
-	export_flush(h->e, HOUR_FLUSH_NS, on_flushed, h);
 }
 
 static void on_family(struct metric_sink *sink, const struct metric_family_desc *family)
@@ -513,12 +562,117 @@ static void on_value(struct metric_sink *sink, const struct metric_value *value)
 
 	if (strcmp(h->family, "podprof_export_queue_bytes") == 0)
 		h->n_queued += value->u;
+	if (strcmp(h->family, "podprof_spool_recovered") == 0 && value->u)
+		printf("recovered profiles %llu\n", (unsigned long long)value->u);
 	if (profiles && strncmp(value->labels[1].value, "dropped", 7) == 0)
 		h->n_dropped += value->u;
 	if ((profiles || rejected) && value->u)
 		printf("%s %s %llu\n", value->labels[0].value,
 		       profiles ? value->labels[1].value : "rejected",
 		       (unsigned long long)value->u);
+}
+
+/* ---- the kills */
+
+/* Requests that wait for an answer that never comes. */
+static size_t count_stalled(const struct hour *h)
+{
+	char path[512], line[32];
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/collector.requests", h->faults);
+	f = open_file(path, "re");
+	while (fgets(line, sizeof(line), f))
+		n += strcmp(line, "stall\n") == 0;
+	fclose(f);
+	return n;
+}
+
+/* Nothing is under way but the requests of the kill, and no profile and no acknowledgement is on
+ * its way to the disk. So it is certain which profiles may arrive twice. */
+static void on_kill(void *ctx)
+{
+	struct hour *h = ctx;
+	FILE *f;
+
+	if (!h->is_killed || clock_state.n_jobs)
+		return;
+	if (clock_state.n_calls != (h->in_flight ? count_stalled(h) : 0) ||
+	    !clock_state.n_calls != !h->in_flight)
+		return;
+	export_collect(h->e, &h->sink);
+	if (h->n_dropped)
+		must(-EBADE);
+	f = open_in(h->faults, "clock", "");
+	fprintf(f, "%llu %llu %u", (unsigned long long)h->start_ns, (unsigned long long)nsec_wall(),
+		h->window);
+	fclose(f);
+	f = open_in(h->faults, "collector", ".fault");
+	fputs("none", f);
+	fclose(f);
+	fclose(h->truth);
+	fflush(stdout);
+	raise(SIGKILL);
+}
+
+static void on_kill_timer(void *ctx)
+{
+	struct hour *h = ctx;
+
+	h->is_killed = true;
+}
+
+static void kill_soon(struct hour *h, bool in_flight)
+{
+	clock_state.idle = on_kill;
+	clock_state.ctx = h;
+	h->in_flight = in_flight;
+	h->is_killed = in_flight;
+	if (!in_flight)
+		must(loop_arm(h->kill_timer, HOUR_KILL_NS, 0));
+}
+
+/* A run after a kill goes on where the killed run was. */
+static void hour_resume(struct hour *h)
+{
+	unsigned long long start_ns, now_ns;
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/clock", h->faults);
+	f = fopen(path, "re");
+	if (!f) { /* the first run; the hour ends about now */
+		clock_state.offset_ns = -(int64_t)(h->plan->windows * HOUR_WINDOW_NS);
+		h->start_ns = nsec_wall();
+		return;
+	}
+	if (fscanf(f, "%llu %llu %u", &start_ns, &now_ns, &h->window) != 3)
+		must(-EBADE);
+	fclose(f);
+	clock_state.offset_ns = (int64_t)(now_ns - nsec_wall());
+	h->start_ns = start_ns;
+	for (size_t i = 0; i < array_size(h->series); i++)
+		for (unsigned int w = 0; w < h->window; w++)
+			series_grow(&h->series[i], w, (int64_t[PPROF_VALUES_MAX]){0});
+}
+
+static void on_minute(void *ctx)
+{
+	struct hour *h = ctx;
+	const uint64_t start_ns = h->start_ns + h->window * HOUR_WINDOW_NS;
+
+	for (size_t i = 0; i < array_size(h->series); i++)
+		submit_series(h, &h->series[i], start_ns);
+	h->window++;
+	set_faults(h->plan, h->faults, h->window);
+	for (size_t i = 0; i < array_size(h->plan->kills); i++)
+		if (h->window == h->plan->kills[i].after)
+			kill_soon(h, h->plan->kills[i].in_flight);
+	if (h->window < h->plan->windows)
+		return;
+	loop_remove(take_ptr(h->timer));
+	export_flush(h->e, HOUR_FLUSH_NS, on_flushed, h);
 }
 
 static void hour_start(struct hour *h, const char *spool, const char *const *destinations, size_t n)
@@ -545,28 +699,30 @@ int main(int argc, char **argv)
 	struct hour *h = calloc(1, sizeof(*h));
 	bool fine;
 
-	if (!h || argc < 5)
+	if (!h || argc < 6)
 		return 2;
 	h->sink = (struct metric_sink){on_family, on_value};
-	h->faults = argv[1];
-	h->truth = open_new(argv[2]);
-	/* The hour ends about now. */
-	clock_state.offset_ns = -(int64_t)(HOUR_WINDOWS * HOUR_WINDOW_NS);
-	h->start_ns = nsec_wall();
+	h->plan = find_plan(argv[1]);
+	h->faults = argv[2];
+	h->truth = open_file(argv[3], "ae");
 	for (size_t i = 0; i < array_size(h->series); i++)
 		h->series[i] = (struct series){.container = (unsigned int)i / PROFILE_KIND_MAX,
 					       .kind = (enum profile_kind)(i % PROFILE_KIND_MAX)};
+	hour_resume(h);
 	must(loop_new(&h->loop));
-	hour_start(h, argv[3], (const char *const *)argv + 4, (size_t)argc - 4);
-	write_plan(h->faults);
+	hour_start(h, argv[4], (const char *const *)argv + 5, (size_t)argc - 5);
+	write_plan(h->plan, h->faults);
+	must(loop_add_timer(h->loop, on_kill_timer, h, &h->kill_timer));
 	must(loop_add_timer(h->loop, on_minute, h, &h->timer));
-	must(loop_arm(h->timer, HOUR_WINDOW_NS, HOUR_WINDOW_NS));
+	must(loop_arm(h->timer, h->start_ns + (h->window + 1) * HOUR_WINDOW_NS - nsec_wall(),
+		      HOUR_WINDOW_NS));
 	loop_run(h->loop);
 	export_collect(h->e, &h->sink);
 	printf("submitted profiles %llu\nsimulated s %llu\n", (unsigned long long)h->n,
 	       (unsigned long long)((nsec_wall() - h->start_ns) / NSEC_PER_SEC));
 	fine = !h->n_dropped && !h->n_queued;
 	export_free(h->e);
+	loop_remove(h->kill_timer);
 	loop_free(h->loop);
 	fine = !fclose(h->truth) && fine;
 	free(h);
