@@ -36,7 +36,7 @@ struct python_code_key {
 	uint64_t qualname; /* @name where there is none */
 	uint64_t lines;
 	uint64_t first_line;
-	bool has_strings; /* the next two are set: to 3.11 */
+	uint64_t has_strings; /* 1: the next two are set; to 3.11. No padding: keys are compared */
 	struct python_code_string {
 		uint64_t length;
 		uint64_t hash; /* all ones: not computed yet */
