@@ -5,6 +5,8 @@
  * and characters. The pool leads to the class, whose name is a symbol too.
  *
  * The memory of a class is freed when its loader is, and code is freed and replaced at any time.
+ * The check of interpreted code therefore has the names of the method and of its class: another
+ * class often takes the addresses of all others of its words.
  */
 #include "runtimes/hotspot_method.h"
 
@@ -35,11 +37,14 @@ void hotspot_function_deinit(struct hotspot_function *f)
 	*f = (struct hotspot_function){0};
 }
 
-static uint32_t check_of(const uint64_t words[3])
+/* The words of a check. */
+#define KEY_WORDS (3 + 2 * HOTSPOT_SYMBOL_WORDS)
+
+static uint32_t check_of(const uint64_t *words, size_t n)
 {
 	uint64_t h = 0;
 
-	for (int i = 0; i < 3; i++) {
+	for (size_t i = 0; i < n; i++) {
 		h = (h ^ words[i]) * CHECK_FACTOR;
 		h ^= h >> 29;
 	}
@@ -57,7 +62,8 @@ struct reading {
 
 /* What the reading begins with. Equal before and after if all that was read belongs together. */
 struct origin {
-	uint64_t key[3];	      /* the words of the check */
+	uint64_t key[KEY_WORDS]; /* the words of the check ... */
+	size_t n_key;
 	struct hotspot_tables tables; /* of compiled code */
 };
 
@@ -94,7 +100,49 @@ static int read_compiled_key(const struct reading *r, uint64_t key[3])
 	return !result && !is_used ? HOTSPOT_ODD : result;
 }
 
-static int read_method_key(const struct reading *r, uint64_t key[3])
+/* The symbols in the check. */
+static int read_key_symbols(const struct reading *r, const uint64_t at[2],
+			    uint64_t (*ret)[HOTSPOT_SYMBOL_WORDS])
+{
+	const struct hotspot_process *p = &r->target->process;
+	struct memory_range ranges[] = {{at[0], &ret[0][0], 8}, {at[1], &ret[1][0], 8}};
+	int result = read_ranges(r, ranges, 2);
+
+	for (int i = 0; i < 2; i++) {
+		const size_t end = p->symbol_text + (ret[i][0] >> p->symbol_n * 8 & 0xffff);
+		const size_t n = end < sizeof(ret[i]) ? (end + 7) / 8 * 8 : sizeof(ret[i]);
+
+		ranges[i] = (struct memory_range){at[i] + 8, &ret[i][1], n > 8 ? n - 8 : 0};
+		ret[i][0] &= p->symbol_kept;
+	}
+	return result ? result : read_ranges(r, ranges, 2);
+}
+
+/* The words of a method's check behind the first three. */
+static int read_key_names(const struct reading *r, uint64_t key[KEY_WORDS])
+{
+	const struct hotspot_process *p = &r->target->process;
+	const uint64_t index = key[2] >> p->name_index * 8 & 0xffff;
+	uint64_t symbols[2][HOTSPOT_SYMBOL_WORDS] = {{0}}, at[2], holder;
+	const struct memory_range ranges[] = {
+		{key[1] + p->pool_entries + index * 8, &at[0], 8},
+		{key[1] + p->pool_holder, &holder, 8},
+	};
+	int result = read_ranges(r, ranges, 2);
+
+	if (!result)
+		result = hotspot_outcome_of_memory(
+			memory_read(r->m, (holder & ~1ull) + p->class_name, &at[1], 8));
+	if (result)
+		return result;
+	at[0] &= ~1ull; /* a mark of the pool */
+	at[1] &= ~1ull;
+	result = read_key_symbols(r, at, symbols);
+	memcpy(key + 3, symbols, sizeof(symbols));
+	return result;
+}
+
+static int read_method_key(const struct reading *r, uint64_t key[KEY_WORDS])
 {
 	const struct hotspot_process *p = &r->target->process;
 	struct memory_range ranges[] = {{r->object + p->method_const, &key[0], 8}, {0}};
@@ -104,14 +152,15 @@ static int read_method_key(const struct reading *r, uint64_t key[3])
 		return result;
 	ranges[0] = (struct memory_range){key[0] + p->const_constants, &key[1], 8};
 	ranges[1] = (struct memory_range){key[0] + p->const_names, &key[2], 8};
-	return read_ranges(r, ranges, 2);
+	result = read_ranges(r, ranges, 2);
+	return result ? result : read_key_names(r, key);
 }
 
 static int read_origin(const struct reading *r, struct origin *ret)
 {
 	int result;
 
-	*ret = (struct origin){.key = {0}};
+	*ret = (struct origin){.n_key = r->is_compiled ? 3 : KEY_WORDS};
 	if (!r->is_compiled)
 		return read_method_key(r, ret->key);
 	result = read_compiled_key(r, ret->key);
@@ -370,7 +419,7 @@ int hotspot_function_read(struct memory *m, const struct hotspot_target *target,
 	struct origin origin, again;
 	int result = read_origin(&r, &origin);
 
-	if (!result && check_of(origin.key) != words[1] >> 32)
+	if (!result && check_of(origin.key, origin.n_key) != words[1] >> 32)
 		return HOTSPOT_ODD;
 	if (!result)
 		result = read_places(&r, &origin, ret);

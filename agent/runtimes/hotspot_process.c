@@ -106,6 +106,7 @@ static bool take_offsets(const struct hotspot_layout *layout, struct hotspot_pro
 				 f[HOTSPOT_BLOB_COMPLETE], code,
 				 f[HOTSPOT_BLOB_METHOD],   f[HOTSPOT_BLOB_COMPILE_ID]};
 	const uint64_t names = f[HOTSPOT_CONST_NAME] & ~7ull;
+	const uint64_t counter = f[HOTSPOT_SYMBOL_N] ? 0 : 2;
 
 	if (!is_word(blob[0]) || !is_int(blob[1]) || blob[2] % 2 || blob[2] >= OFFSET_MAX ||
 	    !(is_distance ? is_int(code) : is_word(code)) || !is_word(blob[4]) ||
@@ -116,6 +117,18 @@ static bool take_offsets(const struct hotspot_layout *layout, struct hotspot_pro
 	    names + 8 > HOTSPOT_CONST_BYTES || (f[HOTSPOT_CONST_SIGNATURE] & ~7ull) != names ||
 	    layout->bytes[HOTSPOT_CONST] >= OFFSET_MAX || !is_word(layout->bytes[HOTSPOT_BLOCK]))
 		return false;
+	if (!is_word(f[HOTSPOT_POOL_HOLDER]) || !is_word(layout->bytes[HOTSPOT_POOL]) ||
+	    !is_word(f[HOTSPOT_CLASS_NAME]) || f[HOTSPOT_CONST_NAME] % 2 ||
+	    (f[HOTSPOT_SYMBOL_N] != 0 && f[HOTSPOT_SYMBOL_N] != 4) ||
+	    f[HOTSPOT_SYMBOL_BODY] >= OFFSET_MAX)
+		return false;
+	p->name_index = (uint16_t)(f[HOTSPOT_CONST_NAME] % 8);
+	p->pool_holder = (uint16_t)f[HOTSPOT_POOL_HOLDER];
+	p->pool_entries = (uint16_t)layout->bytes[HOTSPOT_POOL];
+	p->class_name = (uint16_t)f[HOTSPOT_CLASS_NAME];
+	p->symbol_n = (uint16_t)f[HOTSPOT_SYMBOL_N];
+	p->symbol_text = (uint16_t)f[HOTSPOT_SYMBOL_BODY];
+	p->symbol_kept = ~(0xffffull << counter * 8);
 	p->block_header = (uint16_t)layout->bytes[HOTSPOT_BLOCK];
 	p->blob_name = (uint16_t)blob[0];
 	p->blob_size = (uint16_t)blob[1];

@@ -3,7 +3,8 @@
  * A code object never changes, but may be freed, and another code object may take the address. The
  * check of a sample distinguishes the two: a hash of the object's pointers to the strings and the
  * table, and from 3.12 on of its number. Up to 3.11 a function that is made and freed all the time
- * can have all of these again.
+ * can have all of these again, so the strings' contents are in the check: the hashes that CPython
+ * caches in strings, or the last characters of a string without one.
  */
 #include "runtimes/python_code.h"
 
@@ -30,16 +31,47 @@ void python_code_deinit(struct python_code *code)
 	*code = (struct python_code){0};
 }
 
-uint32_t python_code_check(const struct python_code_key *key)
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+	h = (h ^ word) * CHECK_FACTOR;
+	return h ^ h >> 29;
+}
+
+/* @was_hashed: the hash, if there is one, was there for the walker. */
+static uint64_t string_value(const struct python_code_string *s, bool was_hashed)
+{
+	const uint64_t hash = was_hashed ? s->hash : UINT64_MAX;
+	uint64_t h = mix(mix(0, s->length), hash);
+
+	for (size_t i = 0; hash == UINT64_MAX && i < array_size(s->tail); i++)
+		h = mix(h, s->tail[i]);
+	return h;
+}
+
+static uint32_t check_of(const struct python_code_key *key, bool name_was_hashed,
+			 bool file_was_hashed)
 {
 	const uint64_t words[] = {key->file, key->name, key->qualname, key->lines, key->first_line};
 	uint64_t h = 0;
 
-	for (size_t i = 0; i < array_size(words); i++) {
-		h = (h ^ words[i]) * CHECK_FACTOR;
-		h ^= h >> 29;
+	for (size_t i = 0; i < array_size(words); i++)
+		h = mix(h, words[i]);
+	if (key->has_strings) {
+		h = mix(h, string_value(&key->name_string, name_was_hashed));
+		h = mix(h, string_value(&key->file_string, file_was_hashed));
 	}
 	return (uint32_t)(h >> 32);
+}
+
+uint32_t python_code_check(const struct python_code_key *key)
+{
+	return check_of(key, true, true);
+}
+
+bool python_code_is(const struct python_code_key *key, uint32_t check)
+{
+	return check_of(key, true, true) == check || check_of(key, true, false) == check ||
+	       check_of(key, false, true) == check || check_of(key, false, false) == check;
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -60,7 +92,36 @@ static int read_ranges(struct memory *m, const struct memory_range *ranges, size
 	return python_outcome_of_memory(memory_read_ranges(m, ranges, n));
 }
 
-/* One call for the five words, which lie within 128 bytes. */
+/* What the check has of the strings at @at. */
+static int read_check_strings(const struct reading *r, const uint64_t at[2],
+			      struct python_code_string *const *ret)
+{
+	struct memory_range ranges[6];
+	uint32_t states[2];
+	int result;
+
+	for (size_t i = 0; i < 2; i++) {
+		ranges[i * 3] =
+			(struct memory_range){at[i] + PYTHON_STRING_LENGTH, &ret[i]->length, 8};
+		ranges[i * 3 + 1] =
+			(struct memory_range){at[i] + PYTHON_STRING_HASH, &ret[i]->hash, 8};
+		ranges[i * 3 + 2] =
+			(struct memory_range){at[i] + PYTHON_STRING_STATE, &states[i], 4};
+	}
+	result = read_ranges(r->m, ranges, 6);
+	for (size_t i = 0; !result && i < 2; i++) {
+		const uint64_t n = (ret[i]->length & 0xffffff) * (states[i] >> 2 & 7);
+		const uint64_t before = n > PYTHON_TAIL_BYTES ? n - PYTHON_TAIL_BYTES : 0;
+		const uint64_t chars =
+			states[i] >> 6 & 1 ? PYTHON_STRING_ASCII : PYTHON_STRING_WIDE;
+
+		ranges[i] = (struct memory_range){at[i] + chars + before, ret[i]->tail,
+						  (size_t)(n - before)};
+	}
+	return result ? result : read_ranges(r->m, ranges, 2);
+}
+
+/* One call for the five words, which lie within 128 bytes, and two for the strings. */
 static int read_key(const struct reading *r, struct python_code_key *ret)
 {
 	const struct python_process *p = &r->layout->process;
@@ -73,9 +134,13 @@ static int read_key(const struct reading *r, struct python_code_key *ret)
 	};
 	int result;
 
-	*ret = (struct python_code_key){0};
+	*ret = (struct python_code_key){.has_strings = p->has_strings};
 	result = read_ranges(r->m, ranges, array_size(ranges));
-	if (!result && r->check && python_code_check(ret) != *r->check)
+	if (!result && ret->has_strings)
+		result = read_check_strings(
+			r, (const uint64_t[]){ret->qualname, ret->file},
+			(struct python_code_string *[]){&ret->name_string, &ret->file_string});
+	if (!result && r->check && !python_code_is(ret, *r->check))
 		return PYTHON_ODD;
 	return result;
 }
@@ -158,6 +223,9 @@ static int read_all(struct reading *r, struct python_code *ret)
 	result = read_contents(r, ret);
 	if (!result)
 		result = read_key(r, &again);
+	/* computed since */
+	again.name_string.hash = r->key.name_string.hash;
+	again.file_string.hash = r->key.file_string.hash;
 	if (!result && memcmp(&again, &r->key, sizeof(again)) != 0)
 		return PYTHON_ODD;
 	return result;

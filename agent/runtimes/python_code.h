@@ -4,6 +4,7 @@
 
 /* A code object in the memory of a process: names, first line, line table. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,10 +36,19 @@ struct python_code_key {
 	uint64_t qualname; /* @name where there is none */
 	uint64_t lines;
 	uint64_t first_line;
+	uint64_t has_strings; /* 1: the next two are set; to 3.11. No padding: keys are compared */
+	struct python_code_string {
+		uint64_t length;
+		uint64_t hash; /* all ones: not computed yet */
+		uint64_t tail[PYTHON_TAIL_BYTES / 8];
+	} name_string, file_string;
 };
 
 /* Bits 63..32 of a frame's second word. The walker computes the same. */
 uint32_t python_code_check(const struct python_code_key *key);
+/* Whether the walker could have read the key: CPython may have computed hashes of the strings
+ * since. */
+bool python_code_is(const struct python_code_key *key, uint32_t check);
 
 /**
  * python_code_read() - read a code object
@@ -46,7 +56,7 @@ uint32_t python_code_check(const struct python_code_key *key);
  * @check:   of the frame; NULL: any
  * @ret:     must be empty; stays empty on failure
  *
- * The words of the check are read again at the end: they hold the strings. Six reads or less.
+ * The words of the check are read again at the end: they hold the strings. Ten reads or less.
  *
  * Return: 0; PYTHON_ODD if the object is no such code object, or not @check's any more;
  * PYTHON_UNREADABLE; PYTHON_GONE; PYTHON_DENIED; -errno.

@@ -15,6 +15,7 @@
  *
  * From 3.12 on, a code object has a number of its own, co_version: 24 bytes behind co_firstlineno
  * in all releases and builds. The check of a frame has the word with it in place of co_name.
+ * Before, the check has the contents of the strings.
  *
  * Sources: CPython's headers, in Include/internal and Include/cpython.
  */
@@ -64,9 +65,9 @@ static const struct release releases[] = {
 #define VERSION_OF_NUMBERS 0x030c
 #define NUMBER_BEHIND_LINE 24
 
-/* The number tells code objects apart that have the same address one after the other: their strings
- * and tables often have the same addresses, too. False if it is outside of what the walker reads.
- */
+/* The number, or the strings, tell code objects apart that have the same address one after the
+ * other: their strings and tables often have the same addresses, too. False if the number is
+ * outside of what the walker reads. */
 static bool take_number(struct python_layout *layout)
 {
 	const uint16_t word =
@@ -74,6 +75,8 @@ static bool take_number(struct python_layout *layout)
 
 	if (layout->version >= VERSION_OF_NUMBERS)
 		layout->process.code_name = word;
+	else
+		layout->process.has_strings = 1;
 	return layout->process.code_name < layout->process.code_lines;
 }
 

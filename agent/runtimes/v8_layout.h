@@ -17,6 +17,8 @@ struct elffile;
 /* Bytes from V8_SHARED_LENGTH to the number of the function in its script, an int: the same in all
  * releases from 8 on. */
 #define V8_NUMBER_BEHIND 12
+/* Bytes from V8_SCRIPT_LINES to the id of the script, likewise: a small integer. */
+#define V8_ID_BEHIND	 8
 
 /* Why frames of a process have no names. The first rows are an image's, the others a process's. */
 enum v8_outcome {

@@ -46,6 +46,7 @@ static struct v8_process offsets_of(const int32_t *c)
 		.shared_name = (uint16_t)c[V8_SHARED_NAME],
 		.shared_script = (uint16_t)c[V8_SHARED_SCRIPT],
 		.shared_number = (uint16_t)(c[V8_SHARED_LENGTH] + V8_NUMBER_BEHIND),
+		.script_id = (uint16_t)(c[V8_SCRIPT_LINES] + V8_ID_BEHIND),
 	};
 }
 

@@ -45,12 +45,16 @@ int v8_shared_read(const struct v8_heap *heap, uint64_t object, struct v8_shared
 	memcpy(&ret->data, bytes + c[V8_SHARED_DATA], 8);
 	memcpy(&number, bytes + c[V8_SHARED_LENGTH] + V8_NUMBER_BEHIND, 4);
 	ret->number = number;
-	return 0;
+	ret->id = 0;
+	return v8_is_object(ret->script)
+		       ? v8_word_read(heap, ret->script,
+				      (uint64_t)c[V8_SCRIPT_LINES] + V8_ID_BEHIND, &ret->id)
+		       : 0;
 }
 
 uint32_t v8_shared_check(const struct v8_shared *shared)
 {
-	const uint64_t key[] = {shared->name, shared->script, shared->number};
+	const uint64_t key[] = {shared->name, shared->script, shared->id, shared->number};
 
 	return check_of(key, array_size(key));
 }

@@ -43,6 +43,10 @@ enum {
 	HOTSPOT_CODE, /* the blob's code; of an interpreted frame the ConstMethod */
 	HOTSPOT_WORD,
 	HOTSPOT_MAP = HOTSPOT_CODE, /* the segment of the first byte read of the map */
+	/* of an interpreted frame */
+	HOTSPOT_POOL = HOTSPOT_BASE,
+	HOTSPOT_HASH = HOTSPOT_SEGMENTS,
+	HOTSPOT_AT = HOTSPOT_SEGMENT,
 };
 
 /* Numbers of registers in unwind tables. */
@@ -456,13 +460,59 @@ WALK_INLINE __u32 hotspot_compiled(const struct walk_ctx *c, const struct hotspo
 
 /* ---------------------------------------------------------------- interpreted code */
 
+/* HOTSPOT_AT becomes the pointer there. Not 0 if unreadable. */
+WALK_INLINE int hotspot_follow(const struct walk_ctx *c)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	if (window_read(c->space, plan_words(c), 8, mine[HOTSPOT_AT]))
+		return -1;
+	mine[HOTSPOT_AT] = plan_words(c)[0] & ~1ull; /* a mark of the pool */
+	WALK_FENCE();
+	return 0;
+}
+
+/* Mixes the symbol that the pointer at HOTSPOT_AT leads to. Not 0 if unreadable. */
+WALK_INLINE int hotspot_symbol(const struct walk_ctx *c, const struct hotspot_process *p)
+{
+	__u64 *mine = c->w->aside.of_runtime, *words = plan_words(c), end;
+
+	if (hotspot_follow(c) ||
+	    window_read_some(c->space, words, HOTSPOT_SYMBOL_WORDS * 8, mine[HOTSPOT_AT]))
+		return -1;
+	WALK_FENCE();
+	end = p->symbol_text + (words[0] >> (p->symbol_n & 7) * 8 & 0xffff);
+	mine[HOTSPOT_HASH] = walk_hash(mine[HOTSPOT_HASH], words[0] & p->symbol_kept);
+	for (__u64 i = 1; i < HOTSPOT_SYMBOL_WORDS; i++)
+		mine[HOTSPOT_HASH] =
+			walk_hash(mine[HOTSPOT_HASH], words[i] & -((i * 8 - end) >> 63));
+	WALK_FENCE();
+	return 0;
+}
+
+/* Mixes the names of the method and of its class. Not 0 if unreadable. HOTSPOT_AT: the name's
+ * index. */
+WALK_INLINE int hotspot_names(const struct walk_ctx *c, const struct hotspot_process *p)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	mine[HOTSPOT_AT] = mine[HOTSPOT_POOL] + p->pool_entries + mine[HOTSPOT_AT] * 8;
+	if (hotspot_symbol(c, p))
+		return -1;
+	mine[HOTSPOT_AT] = mine[HOTSPOT_POOL] + p->pool_holder;
+	if (hotspot_follow(c))
+		return -1;
+	mine[HOTSPOT_AT] += p->class_name;
+	return hotspot_symbol(c, p);
+}
+
 /* The frame of @method, at the bytecode @bcp. */
 WALK_INLINE void hotspot_method(const struct walk_ctx *c, const struct hotspot_process *p,
 				__u64 method, __u64 bcp)
 {
 	__u64 *object = plan_words(c);
 	__u64 *mine = c->w->aside.of_runtime;
-	__u64 hash;
+	__u64 names, hash;
 
 	plan_set(c, PLAN_BROKEN, method, FRAME_REASON_ODD);
 	if (!hotspot_plausible(method) || hotspot_in_code(p, method))
@@ -474,11 +524,19 @@ WALK_INLINE void hotspot_method(const struct walk_ctx *c, const struct hotspot_p
 	WALK_FENCE();
 	if (window_read(c->space, object, HOTSPOT_CONST_BYTES, mine[HOTSPOT_CODE]))
 		return;
+	mine[HOTSPOT_POOL] = hotspot_object(c, p->const_constants & ~7);
+	names = hotspot_object(c, p->const_names & ~7);
 	hash = walk_hash(0, mine[HOTSPOT_CODE]);
-	hash = walk_hash(hash, hotspot_object(c, p->const_constants & ~7));
-	hash = walk_hash(hash, hotspot_object(c, p->const_names & ~7));
+	hash = walk_hash(hash, mine[HOTSPOT_POOL]);
+	mine[HOTSPOT_HASH] = walk_hash(hash, names);
+	mine[HOTSPOT_AT] = names >> (p->name_index & 7) * 8 & 0xffff;
+	WALK_FENCE();
+	if (hotspot_names(c, p))
+		return;
+	WALK_FENCE();
 	plan_set(c, PLAN_KNOWN, method,
-		 hash >> 32 << 32 | (__u32)(bcp - mine[HOTSPOT_CODE] - p->const_code));
+		 mine[HOTSPOT_HASH] >> 32 << 32 |
+			 (__u32)(bcp - mine[HOTSPOT_CODE] - p->const_code));
 }
 
 /* At the entry of a method, without a frame: the return address, just read, is on top. */

@@ -50,6 +50,8 @@ enum {
 	PYTHON_FIRST,  /* the activation's innermost frame */
 	PYTHON_CFRAME, /* the innermost activation's cframe; 0: none, or seen */
 	PYTHON_OUTER,  /* the innermost frame of the cframe before that */
+	PYTHON_FILE,   /* the file name read last; mostly the caller's, too */
+	PYTHON_FILE_VALUE,
 };
 
 #define PYTHON_BEGUN  1 /* PYTHON_AT is set */
@@ -72,6 +74,8 @@ _Static_assert(PYTHON_CHECK + 1 == PYTHON_FRAME_WORDS, "as in an excerpt");
 #define PYTHON_BELOW	    (WINDOW_BYTES - PYTHON_FRAME_BYTES_3_11)
 
 _Static_assert(PYTHON_CODE_BYTES <= WALK_OBJECT_WORDS * 8, "a code object fits");
+/* The words of strings, behind a code object of the releases whose check has strings. */
+#define PYTHON_STRING_WORD (WALK_OBJECT_WORDS - PYTHON_TAIL_BYTES / 8)
 
 /* ---------------------------------------------------------------- reading */
 
@@ -279,6 +283,69 @@ WALK_INLINE int python_uncopy(const struct walk_ctx *c, const struct python_proc
 	return 0;
 }
 
+/* Mixes the last of the @bytes characters of a string, in @words. Without branches. */
+WALK_INLINE __u64 python_tail(__u64 hash, const __u64 *words, __s64 bytes)
+{
+	for (int i = 0; i < PYTHON_TAIL_BYTES / 8; i++, bytes -= 8) {
+		__s64 n = bytes & ~(bytes >> 63);
+
+		n = 8 + ((n - 8) & ((n - 8) >> 63)); /* 0 to 8 */
+		hash = walk_hash(hash,
+				 words[i] & (~0ull >> ((64 - n * 8) & 63)) & (__u64)(-n >> 63));
+	}
+	return hash;
+}
+
+/* The value of the string at @at. Not 0 if unreadable. */
+WALK_INLINE int python_string(const struct walk_ctx *c, __u64 at, __u64 *ret)
+{
+	__u64 *words = walk_room(c)->object + PYTHON_STRING_WORD;
+	__u64 n, is_ascii;
+	__s64 before;
+
+	if (!python_plausible(at) || window_read(c->space, words, 16, at + PYTHON_STRING_LENGTH))
+		return -1;
+	n = words[0] & 0xffffff;
+	*ret = walk_hash(walk_hash(0, words[0]), words[1]);
+	if (~words[1])
+		return 0;
+	WALK_FENCE();
+	if (window_read(c->space, words, 8, at + PYTHON_STRING_STATE))
+		return -1;
+	n *= words[0] >> 2 & 7; /* bytes of a character */
+	is_ascii = words[0] >> 6 & 1;
+	before = (__s64)n - PYTHON_TAIL_BYTES;
+	before &= ~(before >> 63);
+	at += PYTHON_STRING_WIDE - is_ascii * (PYTHON_STRING_WIDE - PYTHON_STRING_ASCII);
+	WALK_FENCE();
+	if (window_read_some(c->space, words, PYTHON_TAIL_BYTES, at + (__u64)before))
+		return -1;
+	*ret = python_tail(*ret, words, (__s64)n - before);
+	return 0;
+}
+
+/* Mixes the values of the name and the file of the code object read last. Not 0 if unreadable. */
+WALK_INLINE int python_strings(const struct walk_ctx *c, const struct python_process *p,
+			       __u64 *hash)
+{
+	const __u64 name = python_code_word(c, p->code_qualname);
+	const __u64 file = python_code_word(c, p->code_filename);
+	__u64 *mine = c->w->aside.of_runtime, value;
+
+	if (python_string(c, name, &value))
+		return -1;
+	WALK_FENCE();
+	if (mine[PYTHON_FILE] != file) {
+		mine[PYTHON_FILE] = 0;
+		if (python_string(c, file, &mine[PYTHON_FILE_VALUE]))
+			return -1;
+		mine[PYTHON_FILE] = file;
+	}
+	WALK_FENCE();
+	*hash = walk_hash(walk_hash(*hash, value), mine[PYTHON_FILE_VALUE]);
+	return 0;
+}
+
 /* The check of the code object at @code. Not 0 if unreadable. */
 WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_process *p, __u64 code,
 			     __u64 *ret)
@@ -295,6 +362,8 @@ WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_proce
 	hash = walk_hash(hash, python_code_word(c, p->code_lines));
 	hash = walk_hash(hash, (__u32)(python_code_word(c, p->code_first_line) >>
 				       (p->code_first_line & 4) * 8));
+	if (p->has_strings && python_strings(c, p, &hash))
+		return -1;
 	*ret = hash >> 32;
 	return python_uncopy(c, p, code);
 }

@@ -72,7 +72,7 @@ WALK_INLINE __u64 v8_copied(const struct walk *w, const struct v8_process *p, __
 /* The frame of the function in V8_FUNCTION. */
 WALK_INLINE void v8_function(const struct walk_ctx *c, const struct v8_process *p)
 {
-	__u64 *mine = c->w->aside.of_runtime, hash, data, place, compiled;
+	__u64 *mine = c->w->aside.of_runtime, hash, data, script, number, place, compiled;
 
 	plan_set(c, PLAN_BROKEN, mine[V8_FUNCTION], FRAME_REASON_UNREADABLE);
 	if (window_read(c->space, plan_words(c), 8, mine[V8_FUNCTION] - 1 + p->function_shared))
@@ -87,9 +87,15 @@ WALK_INLINE void v8_function(const struct walk_ctx *c, const struct v8_process *
 		return;
 	WALK_FENCE();
 	data = v8_object(c, p->shared_data);
-	hash = walk_hash(0, v8_object(c, p->shared_name));
-	hash = walk_hash(hash, v8_object(c, p->shared_script));
-	hash = walk_hash(hash, (__u32)v8_object(c, p->shared_number));
+	script = v8_object(c, p->shared_script);
+	number = (__u32)v8_object(c, p->shared_number);
+	hash = walk_hash(walk_hash(0, v8_object(c, p->shared_name)), script);
+	plan_words(c)[0] = 0;
+	if (v8_is_object(script) &&
+	    window_read(c->space, plan_words(c), 8, script - 1 + p->script_id))
+		return;
+	WALK_FENCE();
+	hash = walk_hash(walk_hash(hash, plan_words(c)[0]), number);
 	/* Compiled code does not keep these two up to date, and then the function's code is not its
 	 * bytecode. */
 	place = mine[V8_OFFSET] >> 32;

@@ -64,7 +64,22 @@ WINDOW_INLINE int window_fill_some(const struct table_space *space, struct windo
 	return 0;
 }
 
-/* The whole window from @address on, likewise. */
+/* Read @n bytes from @address on, or up to the page's end if the next page is not there: then zeros
+ * follow. @n is a constant power of two below a page's size. Returns 0 if any bytes are readable.
+ */
+WINDOW_INLINE int window_read_some(const struct table_space *space, __u64 *to, __u64 n,
+				   __u64 address)
+{
+	__u64 edge = WINDOW_TO_EDGE(space, address);
+
+	if (!window_read(space, to, n, address))
+		return 0;
+	if (!edge || edge >= n)
+		return -1;
+	return window_read(space, to, edge & (n - 1), address);
+}
+
+/* The whole window from @address on, as window_fill_some(). */
 WINDOW_INLINE int window_fill(const struct table_space *space, struct window *win,
 			      struct window_place *place, __u64 address)
 {

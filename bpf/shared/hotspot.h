@@ -14,8 +14,11 @@
  *   as an unsigned 32-bit number. The words of a blob that is no method are whatever lies there.
  *   The place is the distance of the pc, as looked up, from the blob.
  * - elsewhere: interpreted code. The first word is the address of the method. The check mixes the
- *   address of the method's ConstMethod, its constant pool, and the eight aligned bytes with the
- *   indices of name and signature. The place is the bytecode index.
+ *   address of the method's ConstMethod, its constant pool, the eight aligned bytes with the
+ *   indices of name and signature, and the symbols of the method's name and of its class's. Of a
+ *   symbol, HOTSPOT_SYMBOL_WORDS words are mixed: the first without the count of references, then
+ *   each word that has a part of the text, then zeros. The first has the number of characters and
+ *   a random number, new for each symbol. The place is the bytecode index.
  *
  * The check is the upper half of the result.
  */
@@ -39,6 +42,10 @@
 #define HOTSPOT_BLOB_BYTES  512
 #define HOTSPOT_ENTRY_BYTES 128
 #define HOTSPOT_CONST_BYTES 64
+
+/* Words of a symbol in the check: some 58 characters. Reached: symbols of one length that differ
+ * further behind are told apart by the random number of 16 bits. */
+#define HOTSPOT_SYMBOL_WORDS 8
 
 struct hotspot_heap {
 	__u64 low; /* [low, limit), reserved memory */
@@ -67,13 +74,20 @@ struct hotspot_process {
 	__u16 const_constants; /* pointer to the constant pool */
 	__u16 const_names;     /* the eight bytes with the indices; a multiple of 8 */
 	__u16 const_code;      /* the bytecodes */
+	__u16 name_index;      /* unsigned short in the eight bytes: the name's entry */
+	__u16 pool_holder;     /* pointer to the class */
+	__u16 pool_entries;    /* pointers */
+	__u16 class_name;      /* pointer to the symbol */
+	__u16 symbol_n;	       /* unsigned short, in the first word */
+	__u16 symbol_text;
 	__u16 frame_bcp; /* of an interpreted frame: from the next bytecode to the frame pointer */
 	__u16 entry_bytes; /* of a ContinuationEntry: below the saved frame pointer */
 	__u16 entry_args;  /* in it, two ints: flags, words of arguments below it */
 	__u8 complete_is_short;
 	__u8 code_is_distance;
-	__u8 pad[6];
+	__u8 pad[2];
+	__u64 symbol_kept; /* bits of the first word without the count of references */
 };
-_Static_assert(sizeof(struct hotspot_process) == 184, "value of the map of HotSpot processes");
+_Static_assert(sizeof(struct hotspot_process) == 200, "value of the map of HotSpot processes");
 
 #endif

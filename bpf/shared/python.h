@@ -20,6 +20,11 @@
  * on the word with co_version, the object's own number), co_qualname (to 3.10 co_name again), the
  * line table's pointer, and co_firstlineno as an unsigned 32-bit number. The check is the upper
  * half of the result.
+ *
+ * To 3.11 a later object can have all five. So the check also mixes a value of the string
+ * co_qualname, then one of co_filename. The value mixes, starting from 0, the words with the
+ * length and the hash that CPython caches in the string. If the hash is -1 (not computed yet), the
+ * value also mixes the last PYTHON_TAIL_BYTES bytes of the characters, or all with zeros behind.
  */
 
 #include "lib/types.h"
@@ -39,6 +44,17 @@
 #define PYTHON_FRAME_BYTES	128
 #define PYTHON_FRAME_BYTES_3_11 80
 #define PYTHON_CODE_BYTES	256
+
+/* Where strings of 3.6 to 3.11 have the length, the hash, the state (python_string.c), and the
+ * characters: of ASCII, and of others. */
+#define PYTHON_STRING_LENGTH 16
+#define PYTHON_STRING_HASH   24
+#define PYTHON_STRING_STATE  32
+#define PYTHON_STRING_ASCII  48
+#define PYTHON_STRING_WIDE   72
+/* Characters in the check. Reached: functions of one name at one place of one file, or with an
+ * equal end of these, are told apart by length and addresses. A name or a path has a hash soon. */
+#define PYTHON_TAIL_BYTES    32
 
 /* The Python frames of one run of the evaluation loop. */
 enum python_activation {
@@ -79,7 +95,7 @@ struct python_process {
 	__u8 activation;	 /* enum python_activation */
 	__u8 instr_is_int;	 /* frame_instr is f_lasti */
 	__u8 code_tagged;	 /* the low bits of frame_code are a tag: 3.14 */
-	__u8 pad[1];
+	__u8 has_strings;	 /* the check has the strings: to 3.11 */
 };
 _Static_assert(sizeof(struct python_process) == 168, "value of the map of Python processes");
 

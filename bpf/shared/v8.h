@@ -12,10 +12,11 @@
  *
  * Frames of JavaScript in a stack (frame.h): the first word is the address of the function's
  * SharedFunctionInfo, which all closures of the function share. The check mixes, walk_hash() for
- * each, starting from 0: the word that leads to the name, the word of the script, and the number of
- * the function in its script as an unsigned 32-bit number. The check is the upper half of the
- * result. The place is the offset of the bytecode from the word that refers to the bytecode array,
- * in interpreted frames; 0 in builtins.
+ * each, starting from 0: the word that leads to the name, the word of the script, the word with the
+ * script's id (0 without a script), and the number of the function in its script as an unsigned
+ * 32-bit number. An isolate never gives the id of a script to another one. The check is the upper
+ * half of the result. The place is the offset of the bytecode from the word that refers to the
+ * bytecode array, in interpreted frames; 0 in builtins.
  *
  * Frames of compiled code, if @has_code, have the address in the code: of a caller, in its call. It
  * is in bits 47..0 of the second word, and bit 0 of the first word is set. The upper 18 bits of the
@@ -57,8 +58,9 @@ struct v8_process {
 	__u16 shared_name;
 	__u16 shared_script;
 	__u16 shared_number; /* int, a multiple of 4 */
+	__u16 script_id;     /* of a script */
 	__u8 has_code;	     /* 1: frames of compiled code have the address */
-	__u8 pad[5];
+	__u8 pad[3];
 };
 _Static_assert(sizeof(struct v8_process) == 56, "value of the map of V8 processes");
 

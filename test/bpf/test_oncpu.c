@@ -28,8 +28,8 @@
 #include "support/burn.h"
 
 /* Verifying costs start-up time, and kernels have a limit (1,000,000): the program must stay far
- * below both. Seen: 51,734 on 6.18, and 124,790 on 5.10 without bpf_loop(). */
-#define VERIFIED_INSNS_MAX 150000
+ * below both. Seen: 152,262 on 6.18 (oncpu_dump_python), and 323,243 on 5.10 without bpf_loop(). */
+#define VERIFIED_INSNS_MAX 400000
 
 /* A prime, and high enough for meaningful numbers from a short run. */
 #define RATE 997

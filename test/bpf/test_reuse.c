@@ -5,8 +5,7 @@
  * its process the number of this function as a name, and each sample has that name. Functions whose
  * names podprof read too late have none.
  *
- * Where a function has a number of its own: code objects of CPython from 3.12 on, and compiled code
- * of HotSpot. docs/runtimes.md says how often others have a wrong name.
+ * Arguments for a longer run: the samples that each program must have, and a test's name.
  */
 #include "support/test.h"
 
@@ -20,6 +19,7 @@
 #include "procmap/address_space.h"
 #include "runtimes/runtimes.h"
 #include "support/javas.h"
+#include "support/nodes.h"
 #include "support/pythons.h"
 #include "support/sampling.h"
 #include "support/until.h"
@@ -28,6 +28,9 @@
 /* Functions with the name that they should have, and samples with numbers. */
 #define WANT   100
 #define ENOUGH 1000
+
+/* Samples instead of WANT. */
+static uint64_t n_asked;
 
 struct bench {
 	struct sampling on;
@@ -86,6 +89,8 @@ static bool enough(void *ctx)
 {
 	const struct bench *b = ctx;
 
+	if (n_asked)
+		return b->right + b->wrong >= n_asked && b->n >= n_asked;
 	return (b->right >= WANT && b->n >= WANT) || b->n >= ENOUGH;
 }
 
@@ -111,15 +116,6 @@ static void run(struct bench *b, uint32_t runtime, const char *path)
 	assert_true(b->right >= WANT / 4);
 }
 
-static bool has_numbers(const char *path)
-{
-	char command[256];
-
-	snprintf(command, sizeof(command),
-		 "%s -c 'import sys; sys.exit(sys.version_info < (3, 12))'", path);
-	return system(command) == 0; // NOLINT(cert-env33-c,bugprone-command-processor)
-}
-
 static void test_python(void **state)
 {
 	struct pythons pythons;
@@ -130,12 +126,24 @@ static void test_python(void **state)
 		const char *args[] = {"test/data/python/reuse.py", NULL};
 		struct bench b = {.n = 0};
 
-		if (!has_numbers(pythons.paths[i]))
-			continue;
 		goprocess_start(&b.process, pythons.paths[i], args, NULL);
 		run(&b, FRAME_RUNTIME_PYTHON, pythons.paths[i]);
 	}
 	pythons_deinit(&pythons);
+}
+
+static void run_java(const char *const *options)
+{
+	struct javas javas;
+
+	javas_find(&javas);
+	for (size_t i = 0; i < javas.n; i++) {
+		struct bench b = {.n = 0};
+
+		javas_run(&javas, javas.paths[i], options, "Reuse", NULL, &b.process);
+		run(&b, FRAME_RUNTIME_HOTSPOT, javas.paths[i]);
+	}
+	javas_deinit(&javas);
 }
 
 static void test_java(void **state)
@@ -148,25 +156,46 @@ static void test_java(void **state)
 		"-XX:CompileCommand=compileonly,Reuse*.*",
 		NULL,
 	};
-	struct javas javas;
 
 	(void)state;
-	javas_find(&javas);
-	for (size_t i = 0; i < javas.n; i++) {
-		struct bench b = {.n = 0};
-
-		javas_run(&javas, javas.paths[i], options, "Reuse", NULL, &b.process);
-		run(&b, FRAME_RUNTIME_HOTSPOT, javas.paths[i]);
-	}
-	javas_deinit(&javas);
+	run_java(options);
 }
 
-int main(void)
+static void test_java_interpreted(void **state)
+{
+	static const char *const options[] = {"-Xint", "-Xmx32m", "-XX:+UseSerialGC", NULL};
+
+	(void)state;
+	run_java(options);
+}
+
+static void test_v8(void **state)
+{
+	static const char *const options[] = {"--expose-gc", NULL};
+	struct nodes nodes;
+
+	(void)state;
+	nodes_find(&nodes);
+	for (size_t i = 0; i < nodes.n; i++) {
+		struct bench b = {.n = 0};
+
+		nodes_run(nodes.paths[i], options, "test/data/v8/reuse.js", NULL, &b.process);
+		run(&b, FRAME_RUNTIME_V8, nodes.paths[i]);
+	}
+	nodes_deinit(&nodes);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_python),
 		cmocka_unit_test(test_java),
+		cmocka_unit_test(test_java_interpreted),
+		cmocka_unit_test(test_v8),
 	};
 
+	n_asked = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
+	if (argc > 2)
+		cmocka_set_test_filter(argv[2]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

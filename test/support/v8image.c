@@ -175,6 +175,7 @@ void v8image_build(uint8_t ret[V8IMAGE_BYTES])
 	put_map(ret, V8IMAGE_SCRIPT, SCRIPT);
 	put(ret, V8IMAGE_SCRIPT + 8, V8IMAGE_SOURCE + 1);
 	put(ret, V8IMAGE_SCRIPT + 16, V8IMAGE_FILE + 1);
+	put(ret, V8IMAGE_SCRIPT + 64, integer(V8IMAGE_ID));
 	put_string(ret, V8IMAGE_SOURCE, "let a;\nfunction f() {\n\treturn a + 1;\n}\nf();\n");
 	put_string(ret, V8IMAGE_FILE, "file:///srv/a.js");
 	put_map(ret, V8IMAGE_BYTECODE, BYTECODE);

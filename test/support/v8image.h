@@ -8,6 +8,8 @@
 
 #define V8IMAGE_BYTES 4096
 
+#define V8IMAGE_ID 5 /* of the script */
+
 /* Addresses of the process, which begins at 4096 with the variables of the builtins: a pointer and
  * a number of bytes. */
 #define V8IMAGE_BUILTINS	5632

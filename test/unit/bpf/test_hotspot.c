@@ -28,7 +28,10 @@
 #define NAME	      0x123456789ull
 #define METHOD	      (METHODS + 0x100)
 #define CONST	      (METHODS + 0x200)
-#define CONSTANTS     0xabcdef0ull
+#define CONSTANTS     (METHODS + 0x300)
+#define HOLDER	      (METHODS + 0x400)
+#define NAME_SYMBOL   (METHODS + 0x500)
+#define CLASS_SYMBOL  (METHODS + (REGION_WORDS * 8) - 16) /* no further memory behind */
 
 /* The compiled blobs' code, from CODE on: prologue, body, copy of a word, epilogue. */
 static const uint8_t code[] = {
@@ -88,6 +91,13 @@ static const struct hotspot_process whole = {
 	.const_constants = 8,
 	.const_names = 24,
 	.const_code = 40,
+	.name_index = 2,
+	.pool_holder = 24,
+	.pool_entries = 32,
+	.class_name = 16,
+	.symbol_n = 4,
+	.symbol_text = 6,
+	.symbol_kept = ~0xffffull,
 	.complete_is_short = 1,
 	.code_is_distance = 1,
 };
@@ -140,6 +150,10 @@ WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx
 
 /* ---------------------------------------------------------------- building */
 
+/* Symbols of 42 and of 10 characters, referred to 5 times; words behind them. */
+static const uint64_t name_symbol[HOTSPOT_SYMBOL_WORDS] = {0x6261002a12340005, 1, 2, 3, 4, 5, 6, 7};
+static const uint64_t class_symbol[2] = {0x6463000a56780005, 8};
+
 static void put_blob(uint64_t blob, int32_t words, int16_t complete, uint32_t id)
 {
 	const int32_t distance = CODE;
@@ -183,6 +197,13 @@ static void build(void)
 	put_word(METHOD + 8, CONST);
 	put_word(CONST + 8, CONSTANTS);
 	put_word(CONST + 24, 0x0001000200030004ull);
+	put_word(CONSTANTS + 24, HOLDER);
+	put_word(CONSTANTS + 32 + 3 * 8, NAME_SYMBOL | 1);
+	put_word(HOLDER + 16, CLASS_SYMBOL);
+	for (uint64_t i = 0; i < HOTSPOT_SYMBOL_WORDS; i++) {
+		put_word(NAME_SYMBOL + i * 8, name_symbol[i]);
+		put_word(CLASS_SYMBOL + i * 8, i < 2 ? class_symbol[i] : 0);
+	}
 }
 
 /* The walk is at @pc with @sp; the stack is
@@ -192,6 +213,21 @@ static void build(void)
 static uint32_t mix(uint64_t a, uint64_t b, uint64_t c)
 {
 	return (uint32_t)(walk_hash(walk_hash(walk_hash(0, a), b), c) >> 32);
+}
+
+/* Without the counts of references, and the words behind the characters. */
+static uint32_t mix_method(void)
+{
+	const uint64_t words[] = {CONST, CONSTANTS, 0x0001000200030004ull};
+	uint64_t h = 0;
+
+	for (size_t i = 0; i < array_size(words); i++)
+		h = walk_hash(h, words[i]);
+	for (size_t i = 0; i < HOTSPOT_SYMBOL_WORDS; i++)
+		h = walk_hash(h, i < 6 ? name_symbol[i] - (i ? 0 : 5) : 0);
+	for (size_t i = 0; i < HOTSPOT_SYMBOL_WORDS; i++)
+		h = walk_hash(h, i < 2 ? class_symbol[i] - (i ? 0 : 5) : 0);
+	return (uint32_t)(h >> 32);
 }
 
 /* A letter for each frame: C(ompiled), c(aller), S(tub), I(nterpreted), n(ative); u and o for
@@ -220,8 +256,7 @@ static void spell(const struct walked *w, char *ret)
 			assert_int_equal((uint32_t)f.words[1], CODE + 12);
 		}
 		if (letter == 'I') {
-			assert_int_equal(f.words[1] >> 32,
-					 mix(CONST, CONSTANTS, 0x0001000200030004ull));
+			assert_int_equal(f.words[1] >> 32, mix_method());
 		}
 		*ret++ = letter;
 	}
@@ -428,6 +463,17 @@ static void test_interpreted(void **state)
 	spell(&w, got);
 	assert_string_equal(got, "nuIcn");
 	put_word(STACK + 0x80 - 24, METHOD);
+	/* no names */
+	put_word(CONSTANTS + 24, NATIVE);
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "nunucn");
+	put_word(CONSTANTS + 24, HOLDER);
+	put_word(HOLDER + 16, NATIVE);
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "nunucn");
+	put_word(HOLDER + 16, CLASS_SYMBOL);
 	put_word(METHOD + 8, NATIVE);
 	walk_from(&at, &w);
 	spell(&w, got);

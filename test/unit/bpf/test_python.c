@@ -112,7 +112,7 @@ enum release { R36, R38, R310, R311, R312, R313, R314, R314T, N_RELEASES };
 		.frame_instr = f_lasti, .code_filename = filename, .code_name = (filename) + 8, \
 		.code_qualname = (filename) + 8, .code_lines = lines, .code_first_line = first, \
 		.code_instructions = PYTHON_NO_OFFSET, .activation = PYTHON_EACH_FRAME,         \
-		.instr_is_int = 1,                                                              \
+		.instr_is_int = 1, .has_strings = 1,                                            \
 	}
 #define NEW(state, cframe, previous, code, owner, first_line, instructions, how, tagged)         \
 	{                                                                                        \
@@ -121,6 +121,7 @@ enum release { R36, R38, R310, R311, R312, R313, R314, R314T, N_RELEASES };
 		.frame_instr = 56, .frame_entry = owner, .code_filename = 112, .code_name = 120, \
 		.code_qualname = 128, .code_lines = 136, .code_first_line = first_line,          \
 		.code_instructions = instructions, .activation = how, .code_tagged = tagged,     \
+		.has_strings = (how) == PYTHON_IS_ENTRY,                                         \
 	}
 
 static const struct python_process releases[N_RELEASES] = {
@@ -228,13 +229,49 @@ static uint32_t place_of(char c)
 	return 2u * (unsigned char)c;
 }
 
-static void put_code(char c)
+/* Strings, each behind a code object: the names, and the file of all. */
+#define STRING_AT 0xa0
+#define FILE_OF	  'A'
+
+/* Of the string of @c, which has a hash or characters: a few, many, or wide ones. */
+static const struct string_shape {
+	uint64_t length, hash, state;
+	uint64_t tail, n; /* the characters in the check: from the string on, and their bytes */
+} shapes[] = {
+	{5, 0x1234567, 0x64, 0, 0},
+	{5, UINT64_MAX, 0x64, 48, 5},
+	{44, UINT64_MAX, 0x64, 48 + 12, 32},
+	{8, UINT64_MAX, 0x28, 72, 16},
+};
+
+static const struct string_shape *shape_of(char c)
 {
+	return &shapes[(unsigned char)c % array_size(shapes)];
+}
+
+static void fill_code(char c, uint64_t words[32])
+{
+	const struct string_shape *s = shape_of(c);
 	const uint32_t first_line = 1000u + (unsigned char)c;
 
-	for (uint64_t off = 0; off < 0x100; off += 8)
-		put_word(CODE(c) + off, 0xabcdull << 32 | (unsigned char)c << 12 | off);
-	put(CODE(c) + process.code_first_line, &first_line, 4);
+	for (uint64_t i = 0; i < 32; i++)
+		words[i] = 0xabcdull << 32 | (unsigned char)c << 12 | i * 8;
+	memcpy((char *)words + process.code_first_line, &first_line, 4);
+	if (!process.has_strings)
+		return;
+	words[process.code_filename / 8] = CODE(FILE_OF) + STRING_AT;
+	words[process.code_qualname / 8] = CODE(c) + STRING_AT;
+	words[(STRING_AT + 16) / 8] = s->length;
+	words[(STRING_AT + 24) / 8] = s->hash;
+	words[(STRING_AT + 32) / 8] = s->state;
+}
+
+static void put_code(char c)
+{
+	uint64_t words[32];
+
+	fill_code(c, words);
+	put(CODE(c), words, sizeof(words));
 	if (!process.code_copies)
 		return;
 	put_word(CODE(c) + process.code_copies, CODE(c) + COPIES_AT);
@@ -344,6 +381,7 @@ static void build(const char *native, const char *python)
 					: c == 'C' ? LOOP_COLD + 8
 						   : LOOP + LOOP_BYTES);
 	}
+	put_code(FILE_OF);
 	for (int c = 'a'; c <= 'z'; c++)
 		put_code((char)c);
 	head = put_frames(native, python);
@@ -371,19 +409,37 @@ static void walk_built(const char *native, const struct walk_runtime *step, stru
 	walk_from(&from, ret);
 }
 
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+	h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+	return h ^ h >> 29;
+}
+
+static uint64_t value_of(char c)
+{
+	const struct string_shape *s = shape_of(c);
+	uint64_t words[32], tail[4] = {0}, h = mix(mix(0, s->length), s->hash);
+
+	fill_code(c, words);
+	memcpy(tail, (const char *)words + STRING_AT + s->tail, s->n);
+	for (size_t i = 0; s->n && i < array_size(tail); i++)
+		h = mix(h, tail[i]);
+	return h;
+}
+
 /* As the header defines. */
 static uint32_t check_of(char c)
 {
 	const uint16_t offs[] = {process.code_filename, process.code_name, process.code_qualname,
 				 process.code_lines};
-	uint64_t h = 0, word;
+	uint64_t words[32], h = 0;
 
-	for (size_t i = 0; i < 5; i++) {
-		word = i < 4 ? 0xabcdull << 32 | (unsigned char)c << 12 | offs[i]
-			     : 1000u + (unsigned char)c;
-		h = (h ^ word) * 0x9e3779b97f4a7c15ull;
-		h ^= h >> 29;
-	}
+	fill_code(c, words);
+	for (size_t i = 0; i < array_size(offs); i++)
+		h = mix(h, words[offs[i] / 8]);
+	h = mix(h, 1000u + (unsigned char)c);
+	if (process.has_strings)
+		h = mix(mix(h, value_of(c)), value_of(FILE_OF));
 	return (uint32_t)(h >> 32);
 }
 
@@ -582,12 +638,35 @@ static void test_reads(void **state)
 	assert_in_range(n_reads - n_native - 64 - 2 - 1, 1, 12);
 }
 
+/* Of strings: one for a name with a hash, three for another, and the file once. */
+static void test_string_reads(void **state)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzabcdefabcdefghijklmnopqrstuvwxyzabcdef";
+	size_t n[2], n_strings = 3;
+	struct walked w;
+
+	(void)state;
+	has_process = true;
+	for (int has_strings = 0; has_strings < 2; has_strings++) {
+		process = releases[R311];
+		build("L", letters);
+		process.has_strings = (__u8)has_strings;
+		walk_built("L", &python_walk, &w);
+		assert_int_equal(w.walk.n, 128);
+		n[has_strings] = n_reads;
+	}
+	for (const char *c = letters; *c; c++)
+		n_strings += shape_of(*c)->n ? 3 : 1;
+	assert_int_equal(n[1] - n[0], n_strings);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stacks),	cmocka_unit_test(test_circle),
 		cmocka_unit_test(test_threads), cmocka_unit_test(test_random),
-		cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_reads),	cmocka_unit_test(test_string_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

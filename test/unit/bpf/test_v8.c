@@ -20,6 +20,8 @@
 #define INNATE	 (OBJECTS + 0x300) /* is a builtin itself */
 #define BYTECODE (OBJECTS + 0x400)
 #define CONTEXT	 (OBJECTS + 0x500)
+#define SCRIPT	 (OBJECTS + 0x600)
+#define ID	 (9ull << 32) /* the script's */
 
 /* Frame pointers. */
 #define FP	  (STACK + 0x200)
@@ -63,6 +65,7 @@ static const struct v8_process process = {
 	.shared_name = 16,
 	.shared_script = 32,
 	.shared_number = 52,
+	.script_id = 64,
 };
 
 WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
@@ -119,7 +122,8 @@ static void put_function(uint64_t function, uint64_t data)
 	put_word(function + 24, shared + 1);
 	put_word(shared + 8, data);
 	put_word(shared + 16, function + 2);
-	put_word(shared + 32, function + 3);
+	put_word(shared + 32, SCRIPT + 1);
+	put_word(SCRIPT + 64, ID);
 	put_word(shared + 48, 7ull << 32);
 }
 
@@ -147,7 +151,12 @@ static void build(void)
 
 static uint32_t mix(uint64_t function)
 {
-	return (uint32_t)(walk_hash(walk_hash(walk_hash(0, function + 2), function + 3), 7) >> 32);
+	const uint64_t words[] = {function + 2, SCRIPT + 1, ID, 7};
+	uint64_t h = 0;
+
+	for (size_t i = 0; i < array_size(words); i++)
+		h = walk_hash(h, words[i]);
+	return (uint32_t)(h >> 32);
 }
 
 /* A letter for each frame: L(eaf), C(aller), I(nnate), n(ative); u and o for broken ones. */
@@ -247,6 +256,7 @@ static const struct other_row other_rows[] = {
 	{"a function elsewhere", CODE + 7, {FP - 16}, {0x12345671}, "nuCn", 0},
 	{"no shared part", CODE + 7, {LEAF + 24}, {8}, "noCn", 0},
 	{"a shared part elsewhere", CODE + 7, {LEAF + 24}, {0x12345671}, "nuCn", 0},
+	{"a script elsewhere", CODE + 7, {LEAF + 0x60}, {0x12345671}, "nuCn", 0},
 	{"a helper", BUILTIN + 8, {0}, {0}, "nLCn", 0},
 	{"a helper at its return",
 	 BUILTIN + 8,

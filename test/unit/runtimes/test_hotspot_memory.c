@@ -26,18 +26,21 @@
 #define HEAD   5 /* bytes of the fuzzer's own */
 #define BYTES  32768
 
-#define METHOD	    15616
-#define INLINED	    15648
-#define CONST	    15680
-#define POOL	    15872
-#define CLASS	    16128
-#define BLOB	    22544
-#define CODE	    40 /* distance from the blob */
-#define METHODS	    16272
-#define IMMUTABLE   16384
-#define DESCS	    (IMMUTABLE + 32)
-#define SCOPES	    (IMMUTABLE + 96)
-#define INTERPRETER 20560
+#define METHOD	     15616
+#define INLINED	     15648
+#define CONST	     15680
+#define POOL	     15872
+#define CLASS	     16128
+#define BLOB	     22544
+#define CODE	     40 /* distance from the blob */
+#define POOL_ENTRIES 24
+#define NAME_INDEX   1 /* of the method at METHOD */
+#define SYMBOL_TEXT  6
+#define METHODS	     16272
+#define IMMUTABLE    16384
+#define DESCS	     (IMMUTABLE + 32)
+#define SCOPES	     (IMMUTABLE + 96)
+#define INTERPRETER  20560
 
 struct subject {
 	uint8_t bytes[BYTES];
@@ -73,16 +76,15 @@ static int attach(struct subject *s)
 	return r ? r : hotspot_process_attach(&s->fm.memory, &s->target);
 }
 
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+	h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+	return h ^ h >> 29;
+}
+
 static uint64_t check_of(uint64_t a, uint64_t b, uint64_t c)
 {
-	const uint64_t words[] = {a, b, c};
-	uint64_t h = 0;
-
-	for (int i = 0; i < 3; i++) {
-		h = (h ^ words[i]) * 0x9e3779b97f4a7c15ull;
-		h ^= h >> 29;
-	}
-	return h >> 32 << 32;
+	return mix(mix(mix(0, a), b), c) >> 32 << 32;
 }
 
 static uint64_t word_at(const struct subject *s, uint64_t addr)
@@ -98,9 +100,24 @@ static uint64_t check_of_blob(const struct subject *s)
 	return check_of(word_at(s, BLOB), METHOD, 77);
 }
 
+/* Eight words, up to the last with characters; the first has the count of references. */
+static uint64_t mix_symbol(uint64_t h, const struct subject *s, uint64_t at)
+{
+	const uint64_t first = word_at(s, at), n = SYMBOL_TEXT + (first >> 32 & 0xffff);
+
+	h = mix(h, first & ~0xffffull);
+	for (uint64_t off = 8; off < 64; off += 8)
+		h = mix(h, off < n ? word_at(s, at + off) : 0);
+	return h;
+}
+
 static uint64_t check_of_method(const struct subject *s)
 {
-	return check_of(CONST, POOL, word_at(s, CONST + 24));
+	const uint64_t class = word_at(s, POOL + 8);
+	uint64_t h = mix(mix(mix(0, CONST), POOL), word_at(s, CONST + 24));
+
+	h = mix_symbol(h, s, word_at(s, POOL + POOL_ENTRIES + 8 * NAME_INDEX));
+	return mix_symbol(h, s, word_at(s, class + 8)) >> 32 << 32;
 }
 
 static void read_frame(struct subject *s, uint64_t first, uint64_t second,

@@ -39,6 +39,19 @@ static const struct python_thread *thread_of(const struct subject *s, uint64_t i
 	return NULL;
 }
 
+/* Of ASCII. */
+static void take_string(struct subject *s, uint64_t at, struct python_code_string *ret)
+{
+	uint64_t before;
+
+	assert_int_equal(memory_read(&s->pm.memory, at + 16, &ret->length, 8), 0);
+	assert_int_equal(memory_read(&s->pm.memory, at + 24, &ret->hash, 8), 0);
+	before = ret->length > sizeof(ret->tail) ? ret->length - sizeof(ret->tail) : 0;
+	assert_int_equal(memory_read(&s->pm.memory, at + 48 + before, ret->tail,
+				     (size_t)(ret->length - before)),
+			 0);
+}
+
 static uint32_t check_of(struct subject *s, uint64_t code)
 {
 	const struct python_process *p = &s->target.process;
@@ -51,6 +64,11 @@ static uint32_t check_of(struct subject *s, uint64_t code)
 	assert_int_equal(memory_read(&s->pm.memory, code + p->code_lines, &key.lines, 8), 0);
 	assert_int_equal(memory_read(&s->pm.memory, code + p->code_first_line, &first, 4), 0);
 	key.first_line = first;
+	key.has_strings = p->has_strings;
+	if (p->has_strings) {
+		take_string(s, key.qualname, &key.name_string);
+		take_string(s, key.file, &key.file_string);
+	}
 	return python_code_check(&key);
 }
 

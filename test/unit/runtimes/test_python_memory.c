@@ -214,6 +214,68 @@ static void another_object(void **state)
 	assert_int_equal(python_code_read(&s.fm.memory, layout, CODE, &check, &code), PYTHON_ODD);
 }
 
+/* What the check has of the string at @at, whose first @n bytes of characters are at @chars. */
+static struct python_code_string string_at(const struct subject *s, uint64_t at, uint64_t chars,
+					   size_t n)
+{
+	struct python_code_string ret = {word_at(s, at + 16), word_at(s, at + 24), {0}};
+
+	memcpy(ret.tail, s->bytes + at + chars - FLATMEMORY_BASE, n);
+	return ret;
+}
+
+/* A later object of a release without numbers, equal but for the text of a string, and the same
+ * object with a hash computed since. */
+static void another_string(void **state)
+{
+	static const struct {
+		const char *what;
+		uint64_t hash; /* of the name, at the sample */
+		uint64_t of;   /* the word of the code object that leads to the changed string */
+		uint64_t off;  /* the changed word of the string */
+		uint64_t word;
+		int outcome;
+	} rows[] = {
+		{"nothing changed", 7, 128, 24, 7, PYTHON_OK},
+		{"another hash of the name", 7, 128, 24, 8, PYTHON_ODD},
+		{"another length of the name", 7, 128, 16, 2, PYTHON_ODD},
+		{"another hash of the file", 7, 112, 24, 9, PYTHON_ODD},
+		{"another length of the file", 7, 112, 16, 5, PYTHON_ODD},
+		{"no hash", UINT64_MAX, 128, 24, UINT64_MAX, PYTHON_OK},
+		{"a hash since", UINT64_MAX, 128, 24, 7, PYTHON_OK},
+		{"other characters", UINT64_MAX, 128, 72, 0x78043600006full, PYTHON_ODD},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(python_code_deinit) struct python_code code = {0};
+		uint64_t name, file;
+		struct subject s;
+		uint32_t check;
+
+		row_begin(rows[i].what);
+		subject_init(&s, "3.11", 0x030b);
+		name = word_at(&s, CODE + 128);
+		file = word_at(&s, CODE + 112);
+		put(&s, name + 24, rows[i].hash);
+		put(&s, file + 24, 3);
+		check = python_code_check(&(struct python_code_key){
+			.file = file,
+			.name = word_at(&s, CODE + 120),
+			.qualname = name,
+			.lines = word_at(&s, CODE + 136),
+			.first_line = (uint32_t)word_at(&s, CODE + 72),
+			.has_strings = true,
+			.name_string = string_at(&s, name, 72, 6), /* three of two bytes */
+			.file_string = string_at(&s, file, 48, 6),
+		});
+		put(&s, word_at(&s, CODE + rows[i].of) + rows[i].off, rows[i].word);
+		assert_int_equal(
+			python_code_read(&s.fm.memory, &s.image.layout, CODE, &check, &code),
+			rows[i].outcome);
+	}
+}
+
 /* A frame that is its own caller. */
 static void cyclic_frames(void **state)
 {
@@ -503,7 +565,7 @@ int main(void)
 		cmocka_unit_test(refused_code),	  cmocka_unit_test(cyclic_frames),
 		cmocka_unit_test(random_words),	  cmocka_unit_test(described),
 		cmocka_unit_test(free_threaded),  cmocka_unit_test(arrays),
-		cmocka_unit_test(another_object),
+		cmocka_unit_test(another_object), cmocka_unit_test(another_string),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,12 +41,14 @@ static void put(struct subject *s, uint64_t addr, uint64_t word)
 	memcpy(s->bytes + addr - FLATMEMORY_BASE, &word, sizeof(word));
 }
 
-static uint64_t check_of(uint64_t a, uint64_t b, uint64_t c)
+/* Of leaf(). */
+static uint64_t check_of_leaf(void)
 {
-	const uint64_t words[] = {a, b, c};
+	const uint64_t words[] = {V8IMAGE_SCOPE + 1, V8IMAGE_SCRIPT + 1, (uint64_t)V8IMAGE_ID << 32,
+				  7};
 	uint64_t h = 0;
 
-	for (int i = 0; i < 3; i++) {
+	for (size_t i = 0; i < array_size(words); i++) {
 		h = (h ^ words[i]) * 0x9e3779b97f4a7c15ull;
 		h ^= h >> 29;
 	}
@@ -55,8 +57,7 @@ static uint64_t check_of(uint64_t a, uint64_t b, uint64_t c)
 
 static int read_with(struct subject *s, struct v8_function *ret)
 {
-	const uint64_t words[2] = {V8IMAGE_SHARED,
-				   check_of(V8IMAGE_SCOPE + 1, V8IMAGE_SCRIPT + 1, 7)};
+	const uint64_t words[2] = {V8IMAGE_SHARED, check_of_leaf()};
 
 	return v8_function_read(&s->fm.memory, &s->target, words, ret);
 }
@@ -120,6 +121,10 @@ static const struct function_row function_rows[] = {
 	{"another name", .addr = {V8IMAGE_SHARED + 16}, .word = {V8IMAGE_NAME + 1},
 	 .outcome = V8_ODD},
 	{"another number", .addr = {V8IMAGE_SHARED + 48}, .word = {INTEGER(8)}, .outcome = V8_ODD},
+	{"another script at its address", .addr = {V8IMAGE_SCRIPT + 64},
+	 .word = {INTEGER(V8IMAGE_ID + 1)}, .outcome = V8_ODD},
+	{"a script elsewhere", .addr = {V8IMAGE_SHARED + 32}, .word = {(1 << 20) + 1},
+	 .outcome = V8_UNREADABLE},
 	{"a map elsewhere", .addr = {V8IMAGE_SCOPE}, .word = {(1 << 20) + 1},
 	 .outcome = V8_UNREADABLE},
 	{"many locals", .addr = {V8IMAGE_SCOPE + 24}, .word = {UINT64_MAX << 32},
@@ -250,7 +255,7 @@ static const struct code_row code_rows[] = {
 /* A frame of compiled code of leaf(). */
 static void compiled_frame(uint64_t pc, uint64_t ret[2])
 {
-	const uint64_t check = check_of(V8IMAGE_SCOPE + 1, V8IMAGE_SCRIPT + 1, 7);
+	const uint64_t check = check_of_leaf();
 
 	ret[0] = V8IMAGE_SHARED | V8_COMPILED | (check >> 46 & 3) << 1;
 	ret[1] = check >> 48 << 48 | pc;
