@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The checks of `make lint` beyond the compilers': shell scripts, include directions, licence lines, and that `make
-# help` lists every target. (The Makefile runs clang-tidy, file by file.)
+# The checks of `make lint` beyond the compilers': shell scripts, include directions, licence lines, that `make
+# help` lists every target, and so on. (The Makefile runs clang-tidy, file by file.)
 # shellcheck disable=SC2016,SC2317 # awk has dollars of its own; step() calls the functions below
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -139,6 +139,12 @@ comments() {
 	files '*.c' '*.h' | xargs grep -nE $'^ \\*[^ \t*/]' | none
 }
 
+# A package or a program that is committed by mistake stays in the history.
+sizes() {
+	git ls-files -coz --exclude-standard | xargs -0 stat --format='%s %n' 2>/dev/null |
+		awk '$1 > 256 * 1024 { print $2 ": larger than 256 KiB" }' | none
+}
+
 step 'shell scripts' scripts
 step 'include direction' includes
 step 'folders of the README' folders
@@ -148,4 +154,5 @@ step 'make help' help
 step 'variables of the Makefile' variables
 step 'metrics' metrics
 step 'comments' comments
+step 'sizes of files' sizes
 exit $failed
