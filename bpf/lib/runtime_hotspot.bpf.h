@@ -478,7 +478,7 @@ WALK_INLINE int hotspot_symbol(const struct walk_ctx *c, const struct hotspot_pr
 	__u64 *mine = c->w->aside.of_runtime, *words = plan_words(c), end;
 
 	if (hotspot_follow(c) ||
-	    window_read_some(c->space, words, HOTSPOT_SYMBOL_WORDS * 8, mine[HOTSPOT_AT]))
+	    window_read_some(c->space, words, HOTSPOT_SYMBOL_WORDS * 8ull, mine[HOTSPOT_AT]))
 		return -1;
 	WALK_FENCE();
 	end = p->symbol_text + (words[0] >> (p->symbol_n & 7) * 8 & 0xffff);

@@ -33,6 +33,7 @@
 #define UNIT	  "podprof-filter-%d.service"
 #define RATE	  97
 #define WISH	  19
+#define PATIENCE  1200 /* tenths of a second */
 
 struct bench {
 	struct root proc, sys;
@@ -225,6 +226,20 @@ static bool is_above(void *ctx)
 	return metric(b, b->family, b->labels) > b->above;
 }
 
+/* find(), when discovery has found it: on a busy machine it takes its time. */
+static struct entity *await(struct bench *b, enum entity_kind kind, const char *label,
+			    const char *value)
+{
+	struct entity *entity = NULL;
+
+	for (int i = 0; i < PATIENCE && !entity; i++) {
+		run_for(b, NSEC_PER_SEC / 10);
+		entity = find(b, kind, label, value);
+	}
+	assert_non_null(entity);
+	return entity;
+}
+
 static void wait_above(struct bench *b, const char *family, const char *labels, uint64_t above)
 {
 	b->family = family;
@@ -254,7 +269,7 @@ static uint64_t n_samples(struct bench *b, const struct entity *entity)
 
 static void wait_samples(struct bench *b, const struct entity *entity)
 {
-	for (int i = 0; i < 100 && !n_samples(b, entity); i++)
+	for (int i = 0; i < PATIENCE && !n_samples(b, entity); i++)
 		run_for(b, NSEC_PER_SEC / 10);
 	assert_true(n_samples(b, entity) > 0);
 }
@@ -448,17 +463,13 @@ static void test_left_out(void **state)
 
 static void test_unit(void **state)
 {
-	struct entity *entity = NULL;
+	struct entity *entity;
 	struct bench *b = *state;
 	char unit[64];
 
 	snprintf(unit, sizeof(unit), UNIT, getpid());
 	start(b, "system.slice/" UNIT, true);
-	for (int i = 0; i < 100 && !entity; i++) {
-		run_for(b, NSEC_PER_SEC / 10);
-		entity = find(b, ENTITY_UNIT, "unit", unit);
-	}
-	assert_non_null(entity);
+	entity = await(b, ENTITY_UNIT, "unit", unit);
 	assert_int_equal(entity_leave_out(entity, "the test says so"), 0);
 	check_nothing(b, entity);
 	assert_int_equal(cgroups(b), 1);
@@ -469,15 +480,11 @@ static void test_unit(void **state)
 static void test_pod(void **state)
 {
 	struct bench *b = *state;
-	struct entity *entity = NULL;
+	struct entity *entity;
 
 	b->only_v2 = b->trees.roots[HIERARCHY_V1].fd >= 0;
 	start(b, POD, false);
-	for (int i = 0; i < 100 && !entity; i++) {
-		run_for(b, NSEC_PER_SEC / 10);
-		entity = find(b, ENTITY_POD, "pod_uid", UID);
-	}
-	assert_non_null(entity);
+	entity = await(b, ENTITY_POD, "pod_uid", UID);
 	wait_above(b, "podprof_cgroup_sampling_entries", "off", 0); /* the host's */
 	wait_samples(b, entity);
 	assert_int_equal(entity_leave_out(entity, "the test says so"), 0);
@@ -525,7 +532,7 @@ static void test_no_host_but_unified(void **state)
 /* Docker in a pod, on a node with both trees: the inner container has the version 1 trees alone. */
 static struct entity *start_inner(struct bench *b, bool host_processes)
 {
-	struct entity *entity = NULL;
+	struct entity *entity;
 	char file[380], text[24];
 
 	start(b, CONTAINER, host_processes);
@@ -540,11 +547,7 @@ static struct entity *start_inner(struct bench *b, bool host_processes)
 		if (h == HIERARCHY_V1)
 			break;
 	}
-	for (int i = 0; i < 100 && !entity; i++) {
-		run_for(b, NSEC_PER_SEC / 10);
-		entity = find(b, ENTITY_CONTAINER, "container", INNER);
-	}
-	assert_non_null(entity);
+	entity = await(b, ENTITY_CONTAINER, "container", INNER);
 	wait_samples(b, entity);
 	return entity;
 }

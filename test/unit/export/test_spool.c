@@ -662,13 +662,15 @@ static void test_damaged(void **state)
 	struct stat st;
 
 	start(s, sink);
-	spooling_submit(s, 2000, 100, nsec_wall());
+	/* away before the others: of several requests at once only the first is refused */
+	spooling_submit(s, 1, 100, nsec_wall());
+	loop_until(s->loop, is_away, s);
+	spooling_submit(s, 1999, 100, nsec_wall());
 	loop_until(s->loop, all_written, s);
 	/* the last profile is not in memory: at most 1,024 are */
 	segment = spooling_segment(s);
 	assert_int_equal(stat(segment, &st), 0);
 	corrupt(segment, st.st_size - 50);
-	loop_until(s->loop, is_away, s);
 	spooling_flush(s, LONG_NS);
 	loop_until(s->loop, all_accounted, s);
 	assert_int_equal(spooling_outcome(s, "pyroscope", "dropped_damaged"), 1);
