@@ -495,7 +495,7 @@ struct wrong_row {
 };
 
 static const struct wrong_row wrong_rows[] = {
-	{"small=http://h,tenant=t", "destination small: this kind has no tenants; remove tenant"},
+	{"small=http://h,tenant=t", "destination small: this kind has no tenant; remove tenant"},
 	{"lines=http://h",
 	 "unknown destination kind 'lines'; the kinds are: pyroscope, line, small"},
 };
