@@ -25,6 +25,7 @@
 #include "base/cleanup.h"
 #include "base/http.h"
 #include "base/labels.h"
+#include "export/base64.h"
 #include "export/rewrite.h"
 #include "pprof/projection.h"
 #include "pprof/reader.h"
@@ -38,37 +39,12 @@
  * request is split. */
 #define PARCA_BODY_MAX	   (64u << 20)
 
-static int put_base64(struct buf *body, const void *data, size_t n)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const unsigned char *p = data;
-	char *to;
-	int r = buf_reserve(body, (n + 2) / 3 * 4, &to);
-
-	if (r)
-		return r;
-	for (size_t i = 0; i < n; i += 3, to += 4) {
-		const unsigned int left = n - i < 3 ? (unsigned int)(n - i) : 3;
-		const unsigned int bits = (unsigned int)p[i] << 16 |
-					  (left > 1 ? (unsigned int)p[i + 1] << 8 : 0) |
-					  (left > 2 ? p[i + 2] : 0);
-
-		to[0] = digits[bits >> 18];
-		to[1] = digits[bits >> 12 & 63];
-		to[2] = left > 1 ? digits[bits >> 6 & 63] : '=';
-		to[3] = left > 2 ? digits[bits & 63] : '=';
-	}
-	body->len += (n + 2) / 3 * 4;
-	return 0;
-}
-
 static int put_sample(struct buf *body, const char *before, const void *pprof, size_t n)
 {
 	int r = buf_printf(body, "%s{\"rawProfile\":\"", before);
 
 	if (!r)
-		r = put_base64(body, pprof, n);
+		r = base64_put(body, pprof, n);
 	return r ? r : buf_puts(body, "\"}");
 }
 
