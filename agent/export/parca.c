@@ -143,6 +143,16 @@ static enum destination_verdict verdict(const struct http_reply *reply)
 	return destination_verdict_of_status(reply->status);
 }
 
+/* Calls of Parca's DebuginfoService: upload.c appends their names. */
+const struct destination_kind destination_parca_files = {
+	.name = "parca",
+	.title = "Parca",
+	.path = "/api/",
+	.headers = {"Content-Type: application/json"},
+	.symbolizes = true,
+	.files = &destination_parca_files,
+};
+
 const struct destination_kind destination_parca = {
 	.name = "parca",
 	.title = "Parca",
@@ -150,6 +160,7 @@ const struct destination_kind destination_parca = {
 	.headers = {"Content-Type: application/json"},
 	.types = {DESTINATION_GO_NAMES},
 	.symbolizes = true,
+	.files = &destination_parca_files,
 	.deltas = true,
 	.limits = {DESTINATION_NO_LIMITS, .profiles = PARCA_PROFILES_MAX,
 		   .request = PARCA_PPROF_MAX},
