@@ -101,6 +101,14 @@ static void on_profile(void *ctx, struct profile *profile)
 	a->has_profiles = true;
 }
 
+/* On the thread of CPU reports. */
+static void on_unnamed(void *ctx, const char *build_id, int fd)
+{
+	const struct agent *a = ctx;
+
+	export_offer_file(a->export, build_id, fd);
+}
+
 /* Says once why a selection excludes everything. Without names most selections do: a warning. With
  * names the node may have nothing of the kind. */
 static void tell_nothing(struct agent *a)
@@ -491,6 +499,7 @@ static int start_cpu(struct agent *a)
 	opts.debuginfod = a->debuginfod;
 	opts.pull = a->may_pull;
 	opts.pull_share = &a->http_share;
+	opts.unnamed = export_wants_files(a->export) ? on_unnamed : NULL;
 	opts.out = on_profile;
 	opts.ctx = a;
 	r = cpu_profiler_new(&opts, &why, &a->cpu);

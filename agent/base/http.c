@@ -57,7 +57,8 @@ struct http_call {
 	bool body_cut; /* the reply exceeded HTTP_REPLY_MAX and was not read to its end */
 	char error[CURL_ERROR_SIZE];
 	http_body_fn on_body;
-	int stopped; /* the result of on_body() */
+	http_send_fn on_send;
+	int stopped; /* the result of on_body() or on_send() */
 	http_done_fn done;
 	void *ctx;
 };
@@ -163,6 +164,17 @@ static size_t call_on_body(char *data, size_t size, size_t n, void *ctx)
 	return take; /* less than @n ends the transfer */
 }
 
+static size_t call_on_send(char *ret, size_t size, size_t n, void *ctx)
+{
+	struct http_call *call = ctx;
+	const ssize_t given = call->on_send(call->ctx, ret, size * n);
+
+	if (given > 0)
+		return (size_t)given;
+	call->stopped = given ? (int)given : -EIO;
+	return CURL_READFUNC_ABORT;
+}
+
 /* ---- one call */
 
 static void call_free(struct http_call *call)
@@ -230,8 +242,24 @@ static bool call_set_auth(CURL *easy, const struct http_request *request)
 	return true;
 }
 
-static bool call_set_body(CURL *easy, const struct http_request *request)
+/* A connection that the server has closed meanwhile would need the body a second time, so the call
+ * takes a new connection. */
+static bool call_set_send(struct http_call *call, const struct http_request *request)
 {
+	return set_long(call->easy, CURLOPT_POST, 1) &&
+	       set_long(call->easy, CURLOPT_FRESH_CONNECT, 1) &&
+	       curl_easy_setopt(call->easy, CURLOPT_READFUNCTION, call_on_send) == CURLE_OK &&
+	       curl_easy_setopt(call->easy, CURLOPT_READDATA, call) == CURLE_OK &&
+	       curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+				(curl_off_t)request->body_len) == CURLE_OK;
+}
+
+static bool call_set_body(struct http_call *call, const struct http_request *request)
+{
+	CURL *easy = call->easy;
+
+	if (request->on_send)
+		return call_set_send(call, request);
 	if (!request->body)
 		return set_long(easy, CURLOPT_HTTPGET, 1);
 	return set_long(easy, CURLOPT_POST, 1) &&
@@ -261,7 +289,7 @@ static bool call_set(struct http_call *call, const struct http_request *request)
 			request->verify != HTTP_VERIFY_NOTHING) &&
 	       set_long(call->easy, CURLOPT_SSL_VERIFYHOST,
 			request->verify == HTTP_VERIFY_ALL ? 2 : 0) &&
-	       call_set_auth(call->easy, request) && call_set_body(call->easy, request) &&
+	       call_set_auth(call->easy, request) && call_set_body(call, request) &&
 	       set_str(call->easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
 	       set_long(call->easy, CURLOPT_FOLLOWLOCATION, 0) &&
 	       set_long(call->easy, CURLOPT_NOSIGNAL, 1) &&
@@ -318,6 +346,7 @@ int http_start(struct http *http, const struct http_request *request, http_done_
 	buf_init(&call->body, HTTP_REPLY_MAX);
 	call->http = http;
 	call->on_body = request->on_body;
+	call->on_send = request->on_send;
 	call->done = done;
 	call->ctx = ctx;
 	call->easy = curl_easy_init();

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /*
  * HTTP requests from the loop, without blocking, to servers the user named. Connections are kept
@@ -31,6 +32,10 @@ enum http_verify {
  * http_cancel() for this call. */
 typedef int (*http_body_fn)(void *ctx, const char *bytes, size_t n);
 
+/* Writes the next bytes of a request's body to @ret, 1 to @n. Returns their number; any other
+ * result ends the call. Must not call http_cancel() for this call. */
+typedef ssize_t (*http_send_fn)(void *ctx, char *ret, size_t n);
+
 /**
  * struct http_request - a request; everything is borrowed
  * @url:        http or https
@@ -41,6 +46,8 @@ typedef int (*http_body_fn)(void *ctx, const char *bytes, size_t n);
  * @cert_file:  PEM certificate of this client, with those between it and its issuer; or NULL
  * @key_file:   PEM key of @cert_file; NULL: in @cert_file
  * @body:       sent with POST, must stay until the end of the call; NULL for a GET
+ * @on_send:    gives the body of @body_len bytes, with the call's context, in place of @body; or
+ * NULL. The request has a connection of its own
  * @on_body:    receives the body of a reply with status 200, of any length, with the call's
  *              context; the reply then keeps no body. Or NULL.
  * @connect_ns: limit for connecting, name lookup and TLS included
@@ -59,6 +66,7 @@ struct http_request {
 	enum http_verify verify;
 	const void *body;
 	size_t body_len;
+	http_send_fn on_send;
 	http_body_fn on_body;
 	uint64_t connect_ns;
 	uint64_t total_ns;
@@ -69,7 +77,7 @@ struct http_request {
  * @status:         of HTTP, or 0 without a reply: @error then gives the reason
  * @error:          one line, never NULL; foreign if the server was involved
  * @timed_out:      the request exceeded its own time limit
- * @stopped:        the result of on_body() that ended the call; else 0
+ * @stopped:        the result of on_body() or on_send() that ended the call; else 0
  * @retry_after_ns: the delay the server asked for, counted from now; 0 for none
  * @date_s:         the server's clock from its Date header, seconds since 1970; 0 without one
  * @body:           at most HTTP_REPLY_MAX bytes, NUL behind the last; foreign

@@ -265,6 +265,8 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		.max_bytes = p->opts.limits.bytes,
 		.comments = comments,
 		.n_comments = array_size(comments),
+		.unnamed = p->opts.unnamed,
+		.unnamed_ctx = p->opts.ctx,
 		.is_learned = true,
 	};
 	buf_init(&job->pprof, p->opts.limits.bytes);

@@ -44,6 +44,8 @@ struct cpu_profiler_opts {
 	struct profile_limits limits; /* of a profile; {0}: profile_limits_max */
 	bool pull;		      /* make profiles on demand, too (cpu/http.h) */
 	struct cpu_share *pull_share; /* as in cpu_http_opts */
+	/* As in cpu_report_opts, with @ctx; called on the thread of reports. */
+	void (*unnamed)(void *ctx, const char *build_id, int fd);
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
 	void *ctx;

@@ -632,6 +632,21 @@ static int learn(const struct cpu_report_part *parts, size_t n, struct symbolize
 	return r;
 }
 
+static void tell_unnamed(const struct cpu_build *b, const struct cpu_report_opts *opts)
+{
+	const struct image_facts *facts, *next;
+
+	if (!opts->unnamed)
+		return;
+	HASH_ITER(hh, b->images, facts, next) {
+		const struct image *image = facts->image;
+
+		if (facts->lacks_functions && image->kind == IMAGE_FILE && image->file &&
+		    image->build_id[0] && !image_is_slow(image))
+			opts->unnamed(opts->unnamed_ctx, image->build_id, elffile_fd(image->file));
+	}
+}
+
 int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbolizer *symbolizer,
 	       const struct cpu_report_opts *opts, struct buf *ret,
 	       struct cpu_report_stats *ret_stats)
@@ -663,6 +678,7 @@ int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbo
 		r = pprof_encode(b.pprof, ret);
 	if (r)
 		return r;
+	tell_unnamed(&b, opts);
 	*ret_stats = b.stats;
 	return 0;
 }

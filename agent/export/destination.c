@@ -57,6 +57,7 @@ const char destination_help[] =
 	"      client-cert-file=PATH, client-key-file=PATH    podprof's own certificate\n"
 	"      server-symbols=true              frames without a name are left to the server's\n"
 	"                                       symbolizer (pyroscope, parca)\n"
+	"      debuginfo=true                   and their programs' files are uploaded (parca)\n"
 	"      bytes=SIZE                       of the files of kind file (256MiB)\n"
 	"  podprof reads the files again for each request, and obeys http_proxy, https_proxy and\n"
 	"  no_proxy.\n";
@@ -240,6 +241,7 @@ enum key {
 	KEY_CERT_FILE,
 	KEY_KEY_FILE,
 	KEY_SERVER_SYMBOLS,
+	KEY_DEBUGINFO,
 	KEY_BYTES,
 	KEY_MAX,
 };
@@ -259,6 +261,7 @@ static const char *const key_names[KEY_MAX] = {
 	[KEY_CERT_FILE] = "client-cert-file",
 	[KEY_KEY_FILE] = "client-key-file",
 	[KEY_SERVER_SYMBOLS] = "server-symbols",
+	[KEY_DEBUGINFO] = "debuginfo",
 	[KEY_BYTES] = "bytes",
 };
 
@@ -293,6 +296,7 @@ static char **key_place(struct destination *d, enum key key)
 	case KEY_KEY_FILE:
 		return &d->key_file;
 	case KEY_SERVER_SYMBOLS:
+	case KEY_DEBUGINFO:
 	case KEY_BYTES:
 	case KEY_MAX:
 		break;
@@ -318,6 +322,8 @@ static bool key_is_of(const struct destination_kind *kind, enum key key)
 		return kind->folder && key == KEY_BYTES;
 	if (key == KEY_TENANT || key == KEY_TENANT_FILE || key == KEY_TENANT_ENV)
 		return kind->tenant_header;
+	if (key == KEY_DEBUGINFO)
+		return kind->files;
 	return key != KEY_SERVER_SYMBOLS || kind->symbolizes;
 }
 
@@ -345,16 +351,25 @@ static int destination_set_bytes(struct destination *d, struct strview value, ch
 	return 0;
 }
 
-static int destination_set_server_symbols(struct destination *d, struct strview value,
-					  char **ret_error)
+static int destination_set_switch(const struct destination *d, enum key key, struct strview value,
+				  bool *ret, char **ret_error)
 {
-	d->server_symbols = strview_is(&value, "true");
-	if (!d->server_symbols && !strview_is(&value, "false"))
-		return wrong(ret_error,
-			     "destination %s: server-symbols is true or false; write "
-			     "server-symbols=true",
-			     d->kind->name);
+	*ret = strview_is(&value, "true");
+	if (!*ret && !strview_is(&value, "false"))
+		return wrong(ret_error, "destination %s: %s is true or false; write %s=true",
+			     d->kind->name, key_names[key], key_names[key]);
 	return 0;
+}
+
+/* A key that is no text. */
+static int destination_set_value(struct destination *d, enum key key, struct strview value,
+				 char **ret_error)
+{
+	if (key == KEY_BYTES)
+		return destination_set_bytes(d, value, ret_error);
+	return destination_set_switch(d, key, value,
+				      key == KEY_DEBUGINFO ? &d->debuginfo : &d->server_symbols,
+				      ret_error);
 }
 
 static int destination_set_key(struct destination *d, enum key key, struct strview value,
@@ -374,8 +389,7 @@ static int destination_set_key(struct destination *d, enum key key, struct strvi
 			     d->kind->name, DESTINATION_OWN_HEADERS_MAX);
 	place = key_place(d, key);
 	if (!place)
-		return key == KEY_BYTES ? destination_set_bytes(d, value, ret_error)
-					: destination_set_server_symbols(d, value, ret_error);
+		return destination_set_value(d, key, value, ret_error);
 	if (*place)
 		return wrong(ret_error, "destination %s: %s is given twice; give it once",
 			     d->kind->name, key_names[key]);
@@ -433,6 +447,11 @@ static int destination_check(const struct destination *d, char **ret_error)
 		return wrong(ret_error,
 			     "destination %s: basic-auth-user contains ':', which HTTP does not "
 			     "allow in a user name; remove it",
+			     kind);
+	if (d->debuginfo && !d->server_symbols)
+		return wrong(ret_error,
+			     "destination %s: debuginfo=true has no effect without "
+			     "server-symbols=true; add server-symbols=true",
 			     kind);
 	if (d->key_file && !d->cert_file)
 		return wrong(ret_error,

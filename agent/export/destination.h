@@ -120,6 +120,8 @@ void destination_request_deinit(struct destination_request *r);
  * @parts:    number of requests for one profile, by kind of profile; each request is an item of the
  *            outbox; 0: one request
  * @symbolizes: the server can name locations without a line by the mapping's build id
+ * @files:    the backend takes program files and names frames by them (upload.h): the kind for
+ * these calls; NULL: it takes none
  * @deltas:   the backend wants alloc values of one window (profile.pprof_delta), not cumulative
  *            values
  * @encode:   makes one request of @n profiles, 0 to limits.profiles. The request of 0 profiles is
@@ -150,6 +152,7 @@ struct destination_kind {
 	const char *types[PROFILE_KIND_MAX];
 	unsigned char parts[PROFILE_KIND_MAX];
 	bool symbolizes;
+	const struct destination_kind *files;
 	bool deltas;
 	struct destination_limits limits;
 	int (*encode)(const struct destination_profile *profiles, size_t n,
@@ -176,6 +179,7 @@ struct destination {
 		     */
 	uint64_t folder_bytes; /* ceiling of the files in a folder */
 	bool server_symbols;   /* frames without a name go without a placeholder */
+	bool debuginfo;	       /* files of programs with frames without a name are uploaded */
 	char *user;	       /* basic authentication */
 	struct secret password;
 	struct secret bearer;

@@ -25,6 +25,7 @@
 #include "export/sender.h"
 #include "export/spool.h"
 #include "export/store.h"
+#include "export/uploads.h"
 
 /* Interval of removing expired profiles from the store while no profiles are written. */
 #define EXPORT_TRIM_NS	       (300 * NSEC_PER_SEC)
@@ -59,6 +60,7 @@ struct keeper {
  * @name:   the label of its metrics
  * @sender: NULL for a folder
  * @keeper: of a folder
+ * @uploads: NULL: takes no program files
  * @e:      set for a folder
  * @spooled: has a cursor in the spool
  */
@@ -68,6 +70,7 @@ struct route {
 	struct outbox box;
 	struct sender *sender;
 	struct keeper keeper;
+	struct uploads *uploads;
 	struct export *e;
 	bool spooled;
 };
@@ -459,6 +462,19 @@ static void warn_about_files(const struct route *route)
 			 log_str("err", strerror(err)));
 }
 
+static int route_start_uploads(struct export *e, struct route *route,
+			       const struct export_opts *opts, const char *spec)
+{
+	const struct uploads_opts uploads = {
+		.loop = e->loop,
+		.spec = spec,
+		.name = route->name,
+		.blocked_ns = opts->file_blocked_ns,
+	};
+
+	return route->destination->debuginfo ? uploads_new(&uploads, &route->uploads) : 0;
+}
+
 static int export_start_routes(struct export *e, const struct export_opts *opts, char **ret_error)
 {
 	int r = 0;
@@ -473,6 +489,8 @@ static int export_start_routes(struct export *e, const struct export_opts *opts,
 			r = route->destination->kind->folder
 				    ? route_open_folder(e, route, opts, ret_error)
 				    : route_start(e, route);
+		if (!r)
+			r = route_start_uploads(e, route, opts, opts->destinations[i]);
 	}
 	return r;
 }
@@ -630,6 +648,8 @@ void export_free(struct export *e)
 {
 	if (!e)
 		return;
+	for (size_t i = 0; i < e->n_routes; i++)
+		uploads_free(e->routes[i].uploads);
 	worker_free(e->encoder);
 	for (size_t i = 0; i < e->n_routes; i++) {
 		sender_free(e->routes[i].sender);
@@ -738,7 +758,57 @@ void export_submit(struct export *e, struct profile *profile)
 	queued_profile_unref(queued);
 }
 
+/* ---- program files */
+
+bool export_wants_files(const struct export *e)
+{
+	for (size_t i = 0; i < e->n_routes; i++)
+		if (e->routes[i].uploads)
+			return true;
+	return false;
+}
+
+void export_offer_file(struct export *e, const char *build_id, int fd)
+{
+	for (size_t i = 0; i < e->n_routes; i++)
+		if (e->routes[i].uploads)
+			uploads_offer(e->routes[i].uploads, build_id, fd);
+}
+
 /* ---- metrics */
+
+static void collect_uploads(const struct export *e, struct metric_sink *sink)
+{
+	static const struct metric_family_desc uploads = {
+		"podprof_debuginfo_uploads", METRIC_COUNTER,
+		"Program files offered to a destination, by outcome.", NULL};
+	static const struct metric_family_desc bytes = {
+		"podprof_debuginfo_upload_bytes", METRIC_COUNTER,
+		"Bytes of program files sent to a destination.", "bytes"};
+	uint64_t ends[UPLOAD_END_MAX], n;
+
+	metric_family(sink, &uploads);
+	for (size_t i = 0; i < e->n_routes; i++) {
+		if (!e->routes[i].uploads)
+			continue;
+		uploads_count(e->routes[i].uploads, ends, &n);
+		for (enum upload_end end = 0; end < UPLOAD_END_MAX; end++) {
+			const struct metric_label labels[] = {
+				{"destination", e->routes[i].name},
+				{"outcome", upload_end_names[end]},
+			};
+
+			metric_u64(sink, ends[end], labels, array_size(labels));
+		}
+	}
+	metric_family(sink, &bytes);
+	for (size_t i = 0; i < e->n_routes; i++) {
+		if (!e->routes[i].uploads)
+			continue;
+		uploads_count(e->routes[i].uploads, ends, &n);
+		metric_u64(sink, n, &(struct metric_label){"destination", e->routes[i].name}, 1);
+	}
+}
 
 static void collect_outcomes(const struct export *e, struct metric_sink *sink,
 			     const struct metric_family_desc *family, bool payload)
@@ -792,6 +862,8 @@ void export_collect(void *ctx, struct metric_sink *sink)
 			   &(struct metric_label){"destination", e->routes[i].name}, 1);
 	metric_family(sink, &limit);
 	metric_u64(sink, e->budget.max_bytes, NULL, 0);
+	if (export_wants_files(e))
+		collect_uploads(e, sink);
 	if (e->keeper.store)
 		store_collect(e->keeper.store, sink);
 	if (e->spool)

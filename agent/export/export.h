@@ -29,6 +29,7 @@ struct export_opts {
 	uint64_t disk_blocked_ns; /* time without an answer of a disk; 0: WATCHDOG_BLOCKED_NS */
 	uint64_t open_wait_ns;	  /* of the store and the spool; 0: their own */
 	uint64_t queue_bytes;	  /* ceiling of all outboxes together */
+	uint64_t file_blocked_ns; /* the same of a program file; 0: WATCHDOG_BLOCKED_NS */
 	uint64_t window_ns;	  /* many profiles are spread over a window; 0: never */
 	/* The directories whose lock another process has, for people; "" if there are none. Called
 	 * for each change, also inside of export_new(). May be NULL. */
@@ -49,6 +50,11 @@ struct profile_limits export_limits(const struct export *e);
 /* Takes @profile (from malloc, with everything below), on every path. A destination whose kind has
  * no name for the profile's kind is skipped. */
 void export_submit(struct export *e, struct profile *profile);
+/* A destination takes the files of programs with frames without a name. */
+bool export_wants_files(const struct export *e);
+/* Such a file: for all these destinations. Duplicates @fd unless they know the build id, in
+ * hexadecimal digits. Any thread; does not block. */
+void export_offer_file(struct export *e, const char *build_id, int fd);
 /* From now on profiles leave as fast as possible. For the end of the run. */
 void export_hurry(struct export *e);
 /* Write or send the remaining profiles, for at most @timeout_ns, then call @done. For the end of

@@ -25,6 +25,7 @@
 #include "base/cleanup.h"
 #include "base/http.h"
 #include "base/labels.h"
+#include "export/base64.h"
 #include "export/rewrite.h"
 #include "pprof/projection.h"
 #include "pprof/reader.h"
@@ -38,37 +39,12 @@
  * request is split. */
 #define PARCA_BODY_MAX	   (64u << 20)
 
-static int put_base64(struct buf *body, const void *data, size_t n)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const unsigned char *p = data;
-	char *to;
-	int r = buf_reserve(body, (n + 2) / 3 * 4, &to);
-
-	if (r)
-		return r;
-	for (size_t i = 0; i < n; i += 3, to += 4) {
-		const unsigned int left = n - i < 3 ? (unsigned int)(n - i) : 3;
-		const unsigned int bits = (unsigned int)p[i] << 16 |
-					  (left > 1 ? (unsigned int)p[i + 1] << 8 : 0) |
-					  (left > 2 ? p[i + 2] : 0);
-
-		to[0] = digits[bits >> 18];
-		to[1] = digits[bits >> 12 & 63];
-		to[2] = left > 1 ? digits[bits >> 6 & 63] : '=';
-		to[3] = left > 2 ? digits[bits & 63] : '=';
-	}
-	body->len += (n + 2) / 3 * 4;
-	return 0;
-}
-
 static int put_sample(struct buf *body, const char *before, const void *pprof, size_t n)
 {
 	int r = buf_printf(body, "%s{\"rawProfile\":\"", before);
 
 	if (!r)
-		r = put_base64(body, pprof, n);
+		r = base64_put(body, pprof, n);
 	return r ? r : buf_puts(body, "\"}");
 }
 
@@ -167,6 +143,16 @@ static enum destination_verdict verdict(const struct http_reply *reply)
 	return destination_verdict_of_status(reply->status);
 }
 
+/* Calls of Parca's DebuginfoService: upload.c appends their names. */
+const struct destination_kind destination_parca_files = {
+	.name = "parca",
+	.title = "Parca",
+	.path = "/api/",
+	.headers = {"Content-Type: application/json"},
+	.symbolizes = true,
+	.files = &destination_parca_files,
+};
+
 const struct destination_kind destination_parca = {
 	.name = "parca",
 	.title = "Parca",
@@ -174,6 +160,7 @@ const struct destination_kind destination_parca = {
 	.headers = {"Content-Type: application/json"},
 	.types = {DESTINATION_GO_NAMES},
 	.symbolizes = true,
+	.files = &destination_parca_files,
 	.deltas = true,
 	.limits = {DESTINATION_NO_LIMITS, .profiles = PARCA_PROFILES_MAX,
 		   .request = PARCA_PPROF_MAX},

@@ -8,4 +8,7 @@
 
 extern const struct destination_kind destination_parca;
 
+/* The same server for upload.h. */
+extern const struct destination_kind destination_parca_files;
+
 #endif

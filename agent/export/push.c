@@ -129,6 +129,7 @@ int push_start(struct http *http, const struct push *push, http_done_fn done, vo
 		.key_file = d->key_file,
 		.body = push->request->body,
 		.body_len = push->request->body_len,
+		.on_send = push->on_send,
 		.connect_ns = push->connect_ns,
 		.total_ns = push->total_ns,
 	};

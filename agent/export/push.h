@@ -18,10 +18,12 @@ struct destination_request;
 /**
  * struct push - a request to send; everything is borrowed, for http_start()
  * @request: as encoded by the destination's kind
+ * @on_send: gives the body of request->body_len bytes in place of request->body; or NULL
  */
 struct push {
 	const struct destination *destination;
 	const struct destination_request *request;
+	http_send_fn on_send;
 	uint64_t connect_ns;
 	uint64_t total_ns;
 };

@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -117,6 +118,66 @@ static struct result call(struct fixture *f, const struct http_request *request)
 	assert_int_equal(http_start(f->http, &with_times, finished, &result, &started), 0);
 	loop_until(f->loop, is_finished, &result);
 	return result;
+}
+
+/* A body given in pieces. */
+struct sending {
+	struct result result; /* first: the context is of both */
+	size_t left;
+	size_t fail_at; /* of @left */
+	ssize_t fail;
+};
+
+static ssize_t give(void *ctx, char *ret, size_t n)
+{
+	struct sending *s = ctx;
+	const size_t take = s->left < n ? s->left : n;
+
+	if (s->left <= s->fail_at)
+		return s->fail;
+	memset(ret, 'x', take);
+	s->left -= take;
+	return (ssize_t)take;
+}
+
+static void test_send(void **state)
+{
+	static const struct sink_answer ok = {.status = 200, .body = "fine"};
+	static const struct {
+		const char *name;
+		size_t n, fail_at;
+		ssize_t fail;
+		long status;
+		int stopped;
+	} rows[] = {
+		{"a byte", 1, 0, 0, 200, 0},
+		{"in pieces", 1000000, 0, 0, 200, 0},
+		{"an error", 1000000, 500000, -ENODATA, 0, -ENODATA},
+		{"too short", 1000000, 500000, 0, 0, -EIO},
+	};
+	struct fixture *f = *state;
+
+	f->sink = sink_new(&ok, 1, NULL);
+	for (size_t i = 0, n_seen = 0; i < array_size(rows); i++) {
+		const struct http_request request = {.url = sink_url(f->sink),
+						     .on_send = give,
+						     .body_len = rows[i].n,
+						     .connect_ns = 10 * NSEC_PER_SEC,
+						     .total_ns = 60 * NSEC_PER_SEC};
+		struct sending s = {
+			.left = rows[i].n, .fail_at = rows[i].fail_at, .fail = rows[i].fail};
+		struct http_call *started;
+
+		row_begin(rows[i].name);
+		assert_int_equal(http_start(f->http, &request, finished, &s, &started), 0);
+		loop_until(f->loop, is_finished, &s);
+		assert_int_equal(s.result.status, rows[i].status);
+		assert_int_equal(s.result.stopped, rows[i].stopped);
+		n_seen += rows[i].status == 200;
+		assert_int_equal(sink_n_requests(f->sink), n_seen);
+		if (rows[i].status == 200)
+			assert_int_equal(sink_request(f->sink, n_seen - 1)->body_len, rows[i].n);
+	}
 }
 
 static void test_post(void **state)
@@ -747,6 +808,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_post, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_send, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_get_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large_body, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replies, setup, teardown),

@@ -460,10 +460,24 @@ static void test_places(void **state)
 	input_deinit(&in);
 }
 
-static void check_flags(struct bench *b, const char *stack, bool functions)
+/* The files with a frame without a name. */
+struct unnamed {
+	size_t n;
+};
+
+static void on_unnamed(void *ctx, const char *build_id, int fd)
 {
-	const struct report_row row = {
+	struct unnamed *unnamed = ctx;
+
+	assert_true(build_id[0] && fd >= 0);
+	unnamed->n++;
+}
+
+static void check_flags(struct bench *b, const char *stack, bool functions, size_t n_files)
+{
+	struct report_row row = {
 		"", TIME, {{NULL, false, {{stack, 1, 1}}}}, TIME_TYPES, .expected = ""};
+	struct unnamed unnamed = {0};
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(BYTES_MAX);
 	struct cpu_report_stats stats = {0};
 	const struct pprof_tables *t;
@@ -473,6 +487,8 @@ static void check_flags(struct bench *b, const char *stack, bool functions)
 
 	row_begin(stack);
 	input_make(b, &row, &in);
+	row.opts.unnamed = on_unnamed;
+	row.opts.unnamed_ctx = &unnamed;
 	assert_int_equal(cpu_report(in.parts, in.n, b->symbolizer, &row.opts, &bytes, &stats), 0);
 	assert_int_equal(reader_new(bytes.data, bytes.len, BYTES_MAX, &reader, &why), 0);
 	t = reader_tables(reader);
@@ -489,6 +505,7 @@ static void check_flags(struct bench *b, const char *stack, bool functions)
 		assert_false(t->mappings[i].has_line_numbers);
 		assert_false(t->mappings[i].has_inline_frames);
 	}
+	assert_int_equal(unnamed.n, n_files);
 	reader_free(reader);
 	input_deinit(&in);
 }
@@ -497,12 +514,12 @@ static void check_flags(struct bench *b, const char *stack, bool functions)
  */
 static void test_flags(void **state)
 {
-	check_flags(*state, "i", true);
-	check_flags(*state, "iO", true);
-	check_flags(*state, "s", false);
-	check_flags(*state, "in", false);
-	check_flags(*state, "a", false);
-	check_flags(*state, "k", false);
+	check_flags(*state, "i", true, 0);
+	check_flags(*state, "iO", true, 0);
+	check_flags(*state, "s", false, 1);
+	check_flags(*state, "in", false, 1);
+	check_flags(*state, "a", false, 0);
+	check_flags(*state, "k", false, 0);
 }
 
 /* All functions of a runtime are in one mapping; each line is a location without an address, and

@@ -102,6 +102,9 @@ static const struct bad_row bad_rows[] = {
 	{"pyroscope=http://h,client-key-file=/k", "add client-cert-file=PATH"},
 	{"pyroscope=http://h,client-cert-file=/a,client-cert-file=/b", "given twice"},
 	{"pyroscope=http://h,server-symbols=yes", "write server-symbols=true"},
+	{"parca=http://h,server-symbols=true,debuginfo=1", "write debuginfo=true"},
+	{"parca=http://h,debuginfo=true", "add server-symbols=true"},
+	{"pyroscope=http://h,server-symbols=true,debuginfo=true", "this kind has no debuginfo"},
 	{"otlp=http://h,server-symbols=true", "this kind has no server-symbols"},
 	{"file=/out,server-symbols=true", "this kind has no server-symbols"},
 	{"file=/out,ca-file=/ca", "this kind has no ca-file; remove ca-file"},
@@ -170,6 +173,7 @@ static void test_keys_listed(void **state)
 	} rows[] = {
 		{"pyroscope=http://h,x=1", "client-cert-file, client-key-file, server-symbols",
 		 true},
+		{"parca=http://h,x=1", "server-symbols, debuginfo", false},
 		{"otlp=http://h,x=1", "client-cert-file, client-key-file", true},
 		{"coroot=http://h,x=1", "client-cert-file, client-key-file", false},
 		{"file=/out,x=1", "unknown key 'x'; the keys are: bytes", false},
@@ -337,7 +341,11 @@ static void test_server_symbols(void **state)
 	} specs[] = {{"pyroscope=http://h,server-symbols=true", true},
 		     {"parca=http://h,server-symbols=true", true},
 		     {"parca=http://h,server-symbols=false", false},
-		     {"parca=http://h", false}};
+		     {"parca=http://h", false}},
+	  files[] = {{"parca=http://h,server-symbols=true,debuginfo=true", true},
+		     {"parca=http://h,debuginfo=true,server-symbols=true", true},
+		     {"parca=http://h,debuginfo=false", false},
+		     {"parca=http://h,server-symbols=true", false}};
 
 	(void)state;
 	for (size_t i = 0; i < array_size(specs); i++) {
@@ -347,6 +355,14 @@ static void test_server_symbols(void **state)
 		row_begin(specs[i].spec);
 		assert_int_equal(destination_new(specs[i].spec, &d, &error), 0);
 		assert_int_equal(d->server_symbols, specs[i].on);
+	}
+	for (size_t i = 0; i < array_size(files); i++) {
+		_cleanup_(destination_freep) struct destination *d = NULL;
+		_cleanup_(freep) char *error = NULL;
+
+		row_begin(files[i].spec);
+		assert_int_equal(destination_new(files[i].spec, &d, &error), 0);
+		assert_int_equal(d->debuginfo, files[i].on);
 	}
 }
 

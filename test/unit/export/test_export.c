@@ -615,6 +615,41 @@ static void test_server_symbols(void **state)
 	assert_null(memmem(seen->body, seen->body_len, with, n));
 }
 
+static bool was_refused(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	return sink_n_requests(f->sink) == 1;
+}
+
+/* Only the destinations with the key get program files. */
+static void test_program_files(void **state)
+{
+	static const struct sink_answer refused = {.status = 404};
+	_cleanup_(freep) char *error = NULL, *with = NULL, *without = NULL;
+	struct fixture *f = *state;
+	const char *destinations[2];
+	struct export_opts opts = {
+		.loop = f->loop, .destinations = destinations, .queue_bytes = QUEUE_BYTES};
+
+	f->sink = sink_new(&refused, 1, NULL);
+	assert_true(asprintf(&without, "parca=%s,server-symbols=true", sink_url(f->sink)) > 0);
+	assert_true(asprintf(&with, "%s,debuginfo=true", without) > 0);
+	destinations[0] = without;
+	destinations[1] = with;
+	opts.n_destinations = 1;
+	assert_int_equal(export_new(&opts, &f->e, &error), 0);
+	assert_false(export_wants_files(f->e));
+	export_offer_file(f->e, "0123456789abcdef", STDIN_FILENO);
+	export_free(f->e);
+	opts.n_destinations = 2;
+	assert_int_equal(export_new(&opts, &f->e, &error), 0);
+	assert_true(export_wants_files(f->e));
+	export_offer_file(f->e, "0123456789abcdef", STDIN_FILENO);
+	loop_until(f->loop, was_refused, f);
+	assert_string_equal(sink_request(f->sink, 0)->path, "/api/shouldinitiateupload");
+}
+
 static void test_too_old(void **state)
 {
 	static const struct sink_answer ok = {.status = 200};
@@ -902,6 +937,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_token_rotates, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own_headers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_server_symbols, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_program_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_old, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flush_gives_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_several, setup, teardown),

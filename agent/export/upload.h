@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_EXPORT_UPLOAD_H
+#define PODPROF_EXPORT_UPLOAD_H
+
+/*
+ * Offers one program file to a server that names frames by it, Parca's DebuginfoService: asks
+ * whether the server wants the file of a build id, and if so, sends the file.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct destination;
+
+/* Bytes of a file; 342 MiB as base64. Reached:
+ * not sent, `podprof_debuginfo_uploads_total{outcome="too_large"}`. */
+#define UPLOAD_FILE_MAX (256ull << 20)
+
+enum upload_end {
+	UPLOAD_DONE,
+	UPLOAD_UNWANTED,  /* the server has the file, or finds it elsewhere */
+	UPLOAD_NO_NAMES,  /* the file has no symbols, Go tables or DWARF */
+	UPLOAD_TOO_LARGE, /* above UPLOAD_FILE_MAX */
+	UPLOAD_DAY_FULL,  /* above the ceiling of a day */
+	UPLOAD_CHANGED,	  /* the file is another one by now, or became shorter */
+	UPLOAD_ELSEWHERE, /* the server wants the file at an address that it names */
+	UPLOAD_REFUSED,	  /* the server does not take this file */
+	UPLOAD_FAILED,	  /* no connection, an error of the server, a malformed reply */
+	UPLOAD_SLOW,	  /* reading the file blocked: the caller's outcome */
+	UPLOAD_QUEUE_FULL,
+	UPLOAD_STOPPED, /* by @go_on */
+	UPLOAD_END_MAX,
+};
+extern const char *const upload_end_names[UPLOAD_END_MAX];
+
+/* Bytes of an error message, with the NUL. Reached: cut. */
+#define UPLOAD_ERROR_MAX 256
+
+/**
+ * struct upload - an offer
+ * @destination: its kind is another kind's @files
+ * @build_id:    hexadecimal
+ * @fd:          the file; taken, and closed, which may block
+ * @day_bytes:   what the day's ceiling leaves
+ * @total_ns:    longest time of a call but Upload; 0: a minute
+ * @go_on:       called every quarter of a second while a server is awaited, and before the file is
+ *               read; false ends the upload
+ */
+struct upload {
+	const struct destination *destination;
+	const char *build_id;
+	int fd;
+	uint64_t day_bytes;
+	uint64_t total_ns;
+	bool (*go_on)(void *ctx);
+	void *ctx;
+};
+
+/* Blocks. @ret_bytes: sent of the file; @ret_error: for people, foreign; "" without one. 0 with
+ * @ret, or -errno. */
+int upload_run(const struct upload *u, enum upload_end *ret, uint64_t *ret_bytes,
+	       char ret_error[UPLOAD_ERROR_MAX]);
+
+#endif

@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A table of build ids, under a lock:
+ *
+ *	WAITING   offered; the file is open
+ *	RUNNING   with the thread
+ *	ENDED     with an outcome; not offered again before a time
+ *
+ * An outcome stands for a day, one that may change for an hour. A failure of the server delays all
+ * uploads, and the build id by a time that doubles.
+ *
+ * The watchdog abandons an upload whose file system does not answer. The abandoned thread holds the
+ * job and a reference to the target, and ends by itself; the table knows nothing of it any more.
+ */
+#include "export/uploads.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/backoff.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "base/watchdog.h"
+#include "base/worker.h"
+#include "export/destination.h"
+#include "export/parca.h"
+
+#define UPLOADS_HOUR_NS	     (3600 * NSEC_PER_SEC)
+#define UPLOADS_DAY_NS	     (24 * UPLOADS_HOUR_NS)
+/* First wait of a build id after a failure; it doubles up to an hour. */
+#define UPLOADS_RETRY_NS     (60 * NSEC_PER_SEC)
+/* Longest wait of all after a failure of the server. */
+#define UPLOADS_BACKOFF_NS   (300 * NSEC_PER_SEC)
+#define UPLOADS_LOG_NS	     (60 * NSEC_PER_SEC)
+/* Failures of a build id that are counted. Reached: an hour each. */
+#define UPLOADS_FAILURES_MAX 6
+
+enum known_state { KNOWN_WAITING, KNOWN_RUNNING, KNOWN_ENDED };
+
+/**
+ * struct known - a build id
+ * @fd:       of KNOWN_WAITING
+ * @until_ns: of KNOWN_ENDED
+ */
+struct known {
+	enum known_state state;
+	int fd;
+	uint64_t until_ns;
+	unsigned int failures;
+	UT_hash_handle hh;
+	char build_id[];
+};
+
+/* What the jobs share; an abandoned one may outlive the rest. */
+struct target {
+	atomic_int refs;
+	atomic_bool stop;
+	struct destination *destination;
+};
+
+struct job {
+	struct work work;
+	struct uploads *uploads; /* on the loop only */
+	struct target *target;
+	atomic_bool abandoned;
+	char *build_id;
+	int fd;
+	uint64_t day_bytes;
+	uint64_t call_ns;
+	int r;
+	enum upload_end end;
+	uint64_t bytes;
+	char error[UPLOAD_ERROR_MAX];
+};
+
+/**
+ * @day_ns, @day_bytes: begin of the day, and what was sent in it
+ * @resume_ns: no upload before
+ */
+struct uploads {
+	struct loop *loop;
+	char *name;
+	uint64_t call_ns;
+	struct target *target;
+	struct worker *worker;
+	struct watchdog *watchdog;
+	int wake; /* eventfd */
+	struct loop_source *woken;
+	struct loop_source *timer;
+	struct backoff backoff;
+	struct log_limit log_limit;
+	uint64_t day_ns;
+	uint64_t day_bytes;
+	uint64_t resume_ns;
+	bool running;
+
+	pthread_mutex_t lock; /* for the members below */
+	struct known *known;
+	size_t n_waiting;
+	uint64_t ends[UPLOAD_END_MAX];
+	uint64_t bytes;
+};
+
+/* ---- the table, under the lock */
+
+static struct known *known_find(const struct uploads *u, const char *build_id)
+{
+	struct known *k;
+
+	HASH_FIND_STR(u->known, build_id, k);
+	return k;
+}
+
+static void known_forget(struct uploads *u)
+{
+	struct known *k, *next;
+
+	HASH_ITER(hh, u->known, k, next) {
+		if (k->state != KNOWN_ENDED)
+			continue;
+		HASH_DEL(u->known, k);
+		free(k);
+	}
+}
+
+/* NULL without memory. */
+static struct known *known_add(struct uploads *u, const char *build_id)
+{
+	const size_t n = strlen(build_id) + 1;
+	bool hash_oom = false;
+	struct known *k;
+
+	if (HASH_COUNT(u->known) >= UPLOADS_KNOWN_MAX)
+		known_forget(u);
+	k = calloc(1, sizeof(*k) + n);
+	if (!k)
+		return NULL;
+	k->state = KNOWN_ENDED;
+	memcpy(k->build_id, build_id, n);
+	HASH_ADD_STR(u->known, build_id, k);
+	if (hash_oom) {
+		free(k);
+		return NULL;
+	}
+	return k;
+}
+
+static bool known_wait(struct uploads *u, const char *build_id, int fd)
+{
+	struct known *k = known_find(u, build_id);
+	int copy;
+
+	if (k && (k->state != KNOWN_ENDED || nsec_monotonic() < k->until_ns))
+		return false;
+	if (u->n_waiting == UPLOADS_QUEUE_MAX) {
+		u->ends[UPLOAD_QUEUE_FULL]++;
+		return false;
+	}
+	if (!k)
+		k = known_add(u, build_id);
+	/* at last, since closing a file may block */
+	copy = k ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (copy < 0)
+		return false;
+	k->state = KNOWN_WAITING;
+	k->fd = copy;
+	u->n_waiting++;
+	return true;
+}
+
+static uint64_t retry_ns(unsigned int failures)
+{
+	const uint64_t ns = UPLOADS_RETRY_NS
+			    << (failures < UPLOADS_FAILURES_MAX ? failures : UPLOADS_FAILURES_MAX);
+
+	return ns < UPLOADS_HOUR_NS ? ns : UPLOADS_HOUR_NS;
+}
+
+static void known_end(struct uploads *u, const char *build_id, enum upload_end end)
+{
+	struct known *k = known_find(u, build_id);
+	uint64_t wait_ns = UPLOADS_DAY_NS;
+
+	u->ends[end]++;
+	if (!k)
+		return;
+	if (end == UPLOAD_FAILED)
+		wait_ns = retry_ns(k->failures++);
+	else if (end == UPLOAD_UNWANTED || end == UPLOAD_CHANGED || end == UPLOAD_SLOW ||
+		 end == UPLOAD_DAY_FULL)
+		wait_ns = UPLOADS_HOUR_NS;
+	k->state = KNOWN_ENDED;
+	k->until_ns = nsec_monotonic() + wait_ns;
+}
+
+/* ---- jobs */
+
+static void target_unref(struct target *t)
+{
+	if (!t || atomic_fetch_sub(&t->refs, 1) != 1)
+		return;
+	destination_free(t->destination);
+	free(t);
+}
+
+static void job_free(struct job *job)
+{
+	if (!job)
+		return;
+	target_unref(job->target);
+	free(job->build_id);
+	free(job);
+}
+
+static bool job_goes_on(void *ctx)
+{
+	struct job *job = ctx;
+
+	work_alive(&job->work);
+	return !atomic_load(&job->target->stop) && !atomic_load(&job->abandoned);
+}
+
+static void job_run(struct work *work)
+{
+	struct job *job = container_of(work, struct job, work);
+	const struct upload upload = {
+		.destination = job->target->destination,
+		.build_id = job->build_id,
+		.fd = job->fd,
+		.day_bytes = job->day_bytes,
+		.total_ns = job->call_ns,
+		.go_on = job_goes_on,
+		.ctx = job,
+	};
+
+	job->r = upload_run(&upload, &job->end, &job->bytes, job->error);
+	if (job->r)
+		job->end = UPLOAD_FAILED;
+}
+
+static void next_start(struct uploads *u);
+
+static void tell(struct uploads *u, const struct job *job)
+{
+	uint64_t suppressed;
+
+	if (job->end == UPLOAD_DONE)
+		u->backoff.failures = 0;
+	if ((job->end != UPLOAD_FAILED && job->end != UPLOAD_REFUSED &&
+	     job->end != UPLOAD_ELSEWHERE) ||
+	    !log_limit_ok(&u->log_limit, &suppressed))
+		return;
+	log_warn("a program file cannot be uploaded, trying later", log_str("destination", u->name),
+		 log_str("build_id", job->build_id), log_str("outcome", upload_end_names[job->end]),
+		 log_str("err", job->r ? strerror(-job->r) : job->error),
+		 log_uint("suppressed", suppressed));
+}
+
+static void job_ended(struct uploads *u, const struct job *job)
+{
+	u->running = false;
+	u->day_bytes += job->bytes;
+	if (job->end == UPLOAD_FAILED)
+		u->resume_ns = nsec_monotonic() + backoff_wait_ns(&u->backoff, 0);
+	else if (job->end != UPLOAD_SLOW)
+		backoff_reset(&u->backoff);
+	pthread_mutex_lock(&u->lock);
+	known_end(u, job->build_id, job->end);
+	u->bytes += job->bytes;
+	pthread_mutex_unlock(&u->lock);
+	tell(u, job);
+}
+
+static void job_done(struct work *work)
+{
+	struct job *job = container_of(work, struct job, work);
+	struct uploads *u = job->uploads;
+
+	if (work->cancelled)
+		job->end = UPLOAD_STOPPED; /* the program ends: the kernel closes the file */
+	job_ended(u, job);
+	job_free(job);
+	if (!atomic_load(&u->target->stop))
+		next_start(u);
+}
+
+static void job_abandoned(void *ctx, struct work *work)
+{
+	struct job *job = container_of(work, struct job, work);
+	const struct job seen = {.build_id = job->build_id, .end = UPLOAD_SLOW};
+
+	atomic_store(&job->abandoned, true);
+	job_ended(ctx, &seen);
+	(void)loop_arm(((struct uploads *)ctx)->timer, 0, 0);
+}
+
+static void job_drop(struct work *work)
+{
+	job_free(container_of(work, struct job, work));
+}
+
+/* ---- the queue, on the loop */
+
+/* A waiting build id, now RUNNING; NULL if there is none. */
+static struct known *take_waiting(struct uploads *u)
+{
+	struct known *k, *next, *found = NULL;
+
+	if (!u->n_waiting)
+		return NULL;
+	HASH_ITER(hh, u->known, k, next)
+		if (!found && k->state == KNOWN_WAITING)
+			found = k;
+	if (!found)
+		return NULL;
+	found->state = KNOWN_RUNNING;
+	u->n_waiting--;
+	return found;
+}
+
+static struct job *job_new(struct uploads *u)
+{
+	struct job *job = calloc(1, sizeof(*job));
+	struct known *k;
+
+	if (!job)
+		return NULL;
+	pthread_mutex_lock(&u->lock);
+	k = take_waiting(u);
+	if (k) {
+		job->build_id = strdup(k->build_id);
+		job->fd = k->fd;
+		if (!job->build_id) {
+			k->state = KNOWN_WAITING;
+			u->n_waiting++;
+		}
+	}
+	pthread_mutex_unlock(&u->lock);
+	if (!job->build_id) {
+		free(job);
+		return NULL;
+	}
+	atomic_fetch_add(&u->target->refs, 1);
+	job->target = u->target;
+	job->uploads = u;
+	job->call_ns = u->call_ns;
+	job->day_bytes = u->day_bytes < UPLOADS_DAY_MAX ? UPLOADS_DAY_MAX - u->day_bytes : 0;
+	job->work = (struct work){.run = job_run, .done = job_done};
+	return job;
+}
+
+static void next_start(struct uploads *u)
+{
+	const uint64_t now = nsec_monotonic();
+	struct job *job;
+
+	if (u->running)
+		return;
+	if (now < u->resume_ns) {
+		(void)loop_arm(u->timer, u->resume_ns - now, 0);
+		return;
+	}
+	if (now - u->day_ns >= UPLOADS_DAY_NS) {
+		u->day_ns = now;
+		u->day_bytes = 0;
+	}
+	job = job_new(u);
+	if (!job)
+		return;
+	u->running = true;
+	if (worker_submit(u->worker, &job->work)) /* one place is enough for one job */
+		job_done(&job->work);
+}
+
+static void on_timer(void *ctx)
+{
+	next_start(ctx);
+}
+
+static void on_wake(void *ctx, int fd, uint32_t events)
+{
+	uint64_t n;
+
+	(void)events;
+	(void)!read(fd, &n, sizeof(n));
+	next_start(ctx);
+}
+
+/* ---- the whole */
+
+DEFINE_CLEANUP(struct uploads *, uploads_freep, uploads_free);
+
+static int target_new(const char *spec, struct target **ret)
+{
+	static const struct destination_kind *const kinds[] = {&destination_parca_files, NULL};
+	_cleanup_(freep) struct target *t = calloc(1, sizeof(*t));
+	_cleanup_(freep) char *error = NULL;
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	r = destination_new_of(kinds, spec, &t->destination, &error);
+	if (r)
+		return r < 0 ? r : -EINVAL;
+	t->refs = 1;
+	*ret = take_ptr(t);
+	return 0;
+}
+
+static int uploads_start(struct uploads *u, const struct uploads_opts *opts)
+{
+	const struct watchdog_opts watchdog = {
+		.loop = u->loop,
+		.worker = u->worker,
+		.blocked_ns = opts->blocked_ns,
+		.abandoned = job_abandoned,
+		.drop = job_drop,
+		.ctx = u,
+	};
+	int r = watchdog_new(&watchdog, &u->watchdog);
+
+	u->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (!r && u->wake < 0)
+		r = -errno;
+	if (!r)
+		r = loop_add_fd(u->loop, u->wake, EPOLLIN, on_wake, u, &u->woken);
+	return r ? r : loop_add_timer(u->loop, on_timer, u, &u->timer);
+}
+
+int uploads_new(const struct uploads_opts *opts, struct uploads **ret)
+{
+	_cleanup_(uploads_freep) struct uploads *u = calloc(1, sizeof(*u));
+	int r;
+
+	if (!u)
+		return -ENOMEM;
+	u->wake = -1;
+	u->loop = opts->loop;
+	u->call_ns = opts->call_ns;
+	u->backoff.max_ns = UPLOADS_BACKOFF_NS;
+	u->log_limit.interval_ns = UPLOADS_LOG_NS;
+	u->day_ns = nsec_monotonic();
+	pthread_mutex_init(&u->lock, NULL);
+	u->name = strdup(opts->name);
+	if (!u->name)
+		return -ENOMEM;
+	r = target_new(opts->spec, &u->target);
+	if (!r)
+		r = worker_new(u->loop, "upload", 1, &u->worker);
+	if (!r)
+		r = uploads_start(u, opts);
+	if (r)
+		return r;
+	*ret = take_ptr(u);
+	return 0;
+}
+
+void uploads_free(struct uploads *u)
+{
+	struct known *k, *next;
+
+	if (!u)
+		return;
+	if (u->target)
+		atomic_store(&u->target->stop, true);
+	watchdog_free(u->watchdog);
+	worker_free(u->worker);
+	loop_remove(u->woken);
+	loop_remove(u->timer);
+	if (u->wake >= 0)
+		close(u->wake);
+	HASH_ITER(hh, u->known, k, next) {
+		HASH_DEL(u->known, k); /* a waiting file is left to the kernel: closing may block */
+		free(k);
+	}
+	pthread_mutex_destroy(&u->lock);
+	target_unref(u->target);
+	free(u->name);
+	free(u);
+}
+
+void uploads_offer(struct uploads *u, const char *build_id, int fd)
+{
+	const uint64_t one = 1;
+	bool waits;
+
+	pthread_mutex_lock(&u->lock);
+	waits = known_wait(u, build_id, fd);
+	pthread_mutex_unlock(&u->lock);
+	if (waits)
+		(void)!write(u->wake, &one, sizeof(one));
+}
+
+void uploads_count(struct uploads *u, uint64_t *ret, uint64_t *ret_bytes)
+{
+	pthread_mutex_lock(&u->lock);
+	memcpy(ret, u->ends, sizeof(u->ends));
+	*ret_bytes = u->bytes;
+	pthread_mutex_unlock(&u->lock);
+}
+
+bool uploads_is_idle(struct uploads *u)
+{
+	bool idle;
+
+	pthread_mutex_lock(&u->lock);
+	idle = !u->n_waiting && !u->running;
+	pthread_mutex_unlock(&u->lock);
+	return idle;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The bytes are a server's answer. */
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/upload_reply.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const char *bytes = (const char *)data;
+	struct upload_ticket ticket = {.id = ""};
+	uint64_t n = 0;
+	bool wanted = false;
+
+	(void)upload_reply_wanted(bytes, size, &wanted);
+	(void)upload_reply_size(bytes, size, &n);
+	if (upload_reply_ticket(bytes, size, &ticket)) {
+		/* it goes into JSON without escapes */
+		if (!ticket.id[0] || strpbrk(ticket.id, "\"\\") || strlen(ticket.id) > size)
+			abort();
+	} else if (ticket.id[0]) {
+		abort();
+	}
+	return 0;
+}

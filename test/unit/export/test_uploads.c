@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The queue of uploads: each build id once, failures, a file system without an answer. */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/fixture.h"
+#include "support/sink.h"
+#include "support/stalldir.h"
+#include "support/threads.h"
+#include "support/until.h"
+
+#include "base/buf.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "elf/elffile.h"
+#include "export/uploads.h"
+
+#define FILE_BYTES_MAX (1u << 20)
+#define WANTED	       "{\"shouldInitiateUpload\":true}"
+#define UNWANTED       "{\"shouldInitiateUpload\":false}"
+
+struct fixture {
+	char dir[64];
+	struct stalldir *disk;
+	struct loop *loop;
+	struct sink *sink;
+	struct uploads *uploads;
+	uint64_t ends[UPLOAD_END_MAX];
+	uint64_t bytes;
+	size_t n_ended; /* to wait for */
+};
+
+static size_t n_ended(struct fixture *f)
+{
+	size_t n = 0;
+
+	uploads_count(f->uploads, f->ends, &f->bytes);
+	for (size_t i = 0; i < UPLOAD_END_MAX; i++)
+		n += f->ends[i];
+	return n;
+}
+
+static bool have_ended(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	return n_ended(f) >= f->n_ended && uploads_is_idle(f->uploads);
+}
+
+static void wait_for(struct fixture *f, size_t n)
+{
+	f->n_ended = n;
+	loop_until(f->loop, have_ended, f);
+	assert_int_equal(n_ended(f), n);
+}
+
+static void start(struct fixture *f, const struct sink_answer *script, size_t n,
+		  uint64_t blocked_ns)
+{
+	char spec[128];
+	struct uploads_opts opts = {.spec = spec, .name = "parca", .blocked_ns = blocked_ns};
+
+	assert_int_equal(loop_new(&f->loop), 0);
+	f->sink = sink_new(script, n, NULL);
+	snprintf(spec, sizeof(spec), "parca=%s,server-symbols=true,debuginfo=true",
+		 sink_url(f->sink));
+	opts.loop = f->loop;
+	assert_int_equal(uploads_new(&opts, &f->uploads), 0);
+}
+
+static void end(struct fixture *f)
+{
+	uploads_free(f->uploads);
+	sink_free(f->sink);
+	loop_free(f->loop);
+}
+
+/* Offers the fixture's file. */
+static void offer(struct fixture *f, const char *fixture)
+{
+	char path[FIXTURE_PATH_MAX], build_id[ELFFILE_BUILD_ID_TEXT];
+	_cleanup_(elffile_freep) struct elffile *ef = NULL;
+
+	assert_int_equal(elffile_open(open(fixture_path(fixture, path), O_RDONLY | O_CLOEXEC), &ef),
+			 0);
+	elffile_build_id_text(ef, build_id);
+	uploads_offer(f->uploads, build_id, elffile_fd(ef));
+}
+
+static void test_once(void **state)
+{
+	static const struct sink_answer unwanted = {.status = 200, .body = UNWANTED};
+	struct fixture f = {0};
+
+	(void)state;
+	start(&f, &unwanted, 1, 0);
+	offer(&f, "cat");
+	offer(&f, "cat");
+	wait_for(&f, 1);
+	offer(&f, "cat");
+	offer(&f, "cow");
+	wait_for(&f, 2);
+	assert_int_equal(f.ends[UPLOAD_UNWANTED], 2);
+	assert_int_equal(sink_n_requests(f.sink), 2);
+	end(&f);
+}
+
+static void test_uploaded(void **state)
+{
+	char size[64];
+	struct sink_answer script[] = {
+		{.status = 200, .body = WANTED},
+		{.status = 200,
+		 .body = "{\"uploadInstructions\":{\"uploadId\":\"i\",\"uploadStrategy\":"
+			 "\"UPLOAD_STRATEGY_GRPC\"}}"},
+		{.status = 200, .body = size},
+		{.status = 200, .body = "{}"},
+	};
+	char path[FIXTURE_PATH_MAX];
+	_cleanup_(close_fdp) int fd = open(fixture_path("cat", path), O_RDONLY | O_CLOEXEC);
+	struct fixture f = {0};
+
+	(void)state;
+	snprintf(size, sizeof(size), "{\"size\":\"%jd\"}", (intmax_t)lseek(fd, 0, SEEK_END));
+	start(&f, script, array_size(script), 0);
+	offer(&f, "cat");
+	wait_for(&f, 1);
+	assert_int_equal(f.ends[UPLOAD_DONE], 1);
+	assert_int_equal(f.bytes, lseek(fd, 0, SEEK_END));
+	end(&f);
+}
+
+/* After a failure the next build id follows, and the failed one not soon. */
+static void test_failure(void **state)
+{
+	static const struct sink_answer script[] = {{.status = 500},
+						    {.status = 200, .body = UNWANTED}};
+	struct fixture f = {0};
+
+	(void)state;
+	start(&f, script, array_size(script), 0);
+	offer(&f, "cat");
+	wait_for(&f, 1);
+	assert_int_equal(f.ends[UPLOAD_FAILED], 1);
+	offer(&f, "cat");
+	assert_true(uploads_is_idle(f.uploads));
+	offer(&f, "cow");
+	wait_for(&f, 2);
+	assert_int_equal(f.ends[UPLOAD_UNWANTED], 1);
+	end(&f);
+}
+
+static bool is_asked(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	return sink_n_requests(f->sink) == 1;
+}
+
+/* The queue is full, and the end of the program does not wait for the server. */
+static void test_full(void **state)
+{
+	static const struct sink_answer hang = {.how = SINK_HANG};
+	_cleanup_(close_fdp) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct fixture f = {0};
+	char build_id[32];
+
+	(void)state;
+	start(&f, &hang, 1, 0);
+	offer(&f, "cat");
+	loop_until(f.loop, is_asked, &f);
+	for (unsigned int i = 0; i < UPLOADS_QUEUE_MAX + 2; i++) {
+		snprintf(build_id, sizeof(build_id), "%016x", i);
+		uploads_offer(f.uploads, build_id, fd);
+	}
+	assert_int_equal(n_ended(&f), 2);
+	assert_int_equal(f.ends[UPLOAD_QUEUE_FULL], 2);
+	end(&f);
+}
+
+/* A file that nobody reads costs its own upload only. */
+static void test_slow(void **state)
+{
+	static const struct sink_answer script[] = {{.status = 200, .body = WANTED},
+						    {.status = 200, .body = UNWANTED}};
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(FILE_BYTES_MAX);
+	struct fixture *f = *state;
+	char path[FIXTURE_PATH_MAX];
+	int fd = open(fixture_path("cat", path), O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(root_read_fd(fd, &bytes), 0);
+	close(fd);
+	snprintf(path, sizeof(path), "%s/file", f->dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(write(fd, bytes.data, bytes.len), bytes.len);
+	close(fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	stalldir_stall(f->disk, "read");
+	start(f, script, array_size(script), 2 * NSEC_PER_SEC);
+	uploads_offer(f->uploads, "0123456789abcdef", fd);
+	wait_for(f, 1);
+	assert_int_equal(f->ends[UPLOAD_SLOW], 1);
+	assert_int_equal(stalldir_n_held(f->disk), 1);
+	offer(f, "cow");
+	wait_for(f, 2);
+	assert_int_equal(f->ends[UPLOAD_UNWANTED], 1);
+	stalldir_answer(f->disk, 0);
+	end(f);
+	close(fd);
+}
+
+static int make_disk(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	snprintf(f->dir, sizeof(f->dir), "/tmp/podprof-test-uploads-XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	f->disk = stalldir_new(f->dir);
+	*state = f;
+	return 0;
+}
+
+static int free_disk(void **state)
+{
+	struct fixture *f = *state;
+
+	threads_wait(); /* the abandoned one holds the file */
+	stalldir_free(f->disk);
+	assert_int_equal(rmdir(f->dir), 0);
+	free(f);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_slow, make_disk, free_disk),
+		cmocka_unit_test(test_once),
+		cmocka_unit_test(test_uploaded),
+		cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_full),
+	};
+
+	unsetenv("http_proxy");
+	unsetenv("all_proxy");
+	unsetenv("ALL_PROXY");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
