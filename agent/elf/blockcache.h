@@ -12,8 +12,9 @@
 
 struct elffile;
 
-/* Bytes of a block: a page, since the page cache holds pages. */
-#define BLOCKCACHE_BLOCK 4096u
+/* Bytes of a block. 1 to 4 KiB take the same CPU time: a smaller block costs more system calls, a
+ * larger one more copying. */
+#define BLOCKCACHE_BLOCK 2048u
 /* Places of a block within its set; a lookup is WAYS comparisons. */
 #define BLOCKCACHE_WAYS	 4u
 #define BLOCKCACHE_SETS	 16u

@@ -80,6 +80,7 @@ struct gopclntab {
 	struct elffile *file; /* owned; with this budget */
 	struct gomodule module;
 	struct blockcache cache;
+	struct gofunc last; /* of the last look-up; end 0: none */
 	bool full_names;
 };
 
@@ -144,12 +145,33 @@ static void name_writer_put(struct name_writer *w, char c)
 		w->out[w->n++] = c;
 }
 
-static void name_writer_append(struct name_writer *w, const char *s, size_t n)
+static void name_writer_append(struct name_writer *w, const void *s, size_t n)
 {
 	if (n > GOPCLNTAB_NAME_MAX - 1 - w->n)
 		n = GOPCLNTAB_NAME_MAX - 1 - w->n;
 	memcpy(w->out + w->n, s, n);
 	w->n += n;
+}
+
+/* The next @n bytes of the string. */
+static void name_writer_put_all(struct name_writer *w, const uint8_t *bytes, size_t n)
+{
+	if (!w->shorten || (!w->opened && !memchr(bytes, '[', n))) {
+		name_writer_append(w, bytes, n);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		name_writer_put(w, (char)bytes[i]);
+}
+
+static void name_writer_end(struct name_writer *w)
+{
+	if (w->closed) {
+		w->n = w->open;
+		name_writer_append(w, "[...]", 5);
+		name_writer_append(w, w->tail, w->n_tail);
+	}
+	w->out[w->n] = '\0';
 }
 
 /* Whether a string begins at offset @off of the part [@part, @part_end): after the NUL of
@@ -191,23 +213,19 @@ static int read_string(struct gopclntab *t, uint64_t part, uint64_t part_end, ui
 	int r = check_string_start(t, part, part_end, off);
 
 	while (!r && pos < limit) {
-		const uint8_t *bytes;
+		const uint8_t *bytes, *end;
 		size_t n = 0;
 
 		r = peek_string(t, pos, part_end, &bytes, &n);
-		for (size_t i = 0; !r && i < n; i++) {
-			if (bytes[i] == '\0') {
-				if (w->closed) {
-					w->n = w->open;
-					name_writer_append(w, "[...]", 5);
-					name_writer_append(w, w->tail, w->n_tail);
-				}
-				w->out[w->n] = '\0';
-				return w->n > 0 ? 0 : GOPCLNTAB_MALFORMED;
-			}
-			name_writer_put(w, (char)bytes[i]);
+		if (r)
+			break;
+		end = memchr(bytes, '\0', n);
+		name_writer_put_all(w, bytes, end ? (size_t)(end - bytes) : n);
+		if (end) {
+			name_writer_end(w);
+			return w->n > 0 ? 0 : GOPCLNTAB_MALFORMED;
 		}
-		pos += r ? 0 : n;
+		pos += n;
 	}
 	return r ? r : GOPCLNTAB_MALFORMED;
 }
@@ -317,6 +335,35 @@ static int pcs_step(struct pcs_reader *p, bool first, uint32_t quantum, uint32_t
 	return 0;
 }
 
+/* A varint of one or two bytes. False for a longer one. */
+static inline bool short_varint(const uint8_t **at, uint32_t *ret)
+{
+	uint32_t value = *(*at)++;
+
+	if (value & 0x80)
+		value = (value & 0x7f) | (uint32_t) * (*at)++ << 7;
+	*ret = value;
+	return value < 1u << 14;
+}
+
+/* Nearly all steps have two to four bytes, and these decide the time of a look-up. False for
+ * another step, which is not read. */
+static inline bool pcs_short_step(struct pcs_reader *p, bool first, uint32_t quantum,
+				  uint32_t *value, uint64_t *pc)
+{
+	const uint8_t *at = p->bytes;
+	uint32_t step, pc_step;
+
+	if (p->n < 4 || !short_varint(&at, &step) || (!step && !first) ||
+	    !short_varint(&at, &pc_step))
+		return false;
+	p->n -= (size_t)(at - p->bytes);
+	p->bytes = at;
+	*value += (step >> 1) ^ -(step & 1);
+	*pc += (uint64_t)pc_step * quantum;
+	return true;
+}
+
 /* The value at @vaddr of the address table at @off; -1 where there is none. */
 static int pcs_value(struct gopclntab *t, uint32_t off, const struct gofunc *f, uint64_t vaddr,
 		     int32_t *ret)
@@ -333,8 +380,10 @@ static int pcs_value(struct gopclntab *t, uint32_t off, const struct gofunc *f, 
 	if (p.limit > p.pos + GOPCLNTAB_PCS_MAX)
 		p.limit = p.pos + GOPCLNTAB_PCS_MAX;
 	for (bool first = true;; first = false) {
-		int r = pcs_step(&p, first, m->quantum, &value, &pc, &end);
+		int r = 0;
 
+		if (!pcs_short_step(&p, first, m->quantum, &value, &pc))
+			r = pcs_step(&p, first, m->quantum, &value, &pc, &end);
 		if (r || end)
 			return r;
 		if (vaddr < pc) {
@@ -423,6 +472,25 @@ static int read_func(struct gopclntab *t, uint64_t off, struct gofunc *f)
 	if (r)
 		return r;
 	return gofunc_parse(m, bytes, f) ? 0 : GOPCLNTAB_MALFORMED;
+}
+
+/* The function at @vaddr. Inlined functions have the same one, and often the next address. */
+static int find_func(struct gopclntab *t, uint64_t vaddr, struct gofunc *ret)
+{
+	uint64_t off;
+	int r;
+
+	if (vaddr < t->last.entry || vaddr >= t->last.end) {
+		t->last.end = 0;
+		r = search_ftab(t, vaddr, ret, &off);
+		if (!r)
+			r = read_func(t, off, ret);
+		if (r)
+			return r;
+		t->last = *ret;
+	}
+	*ret = t->last;
+	return 0;
 }
 
 /* ---------------------------------------------------------------- inlining */
@@ -620,13 +688,10 @@ int gopclntab_find(struct gopclntab *t, uint64_t vaddr, struct gopclntab_line *r
 {
 	struct gopclntab_line line;
 	struct gofunc f;
-	uint64_t func;
 	int r;
 
 	work_budget_add(&t->work, GOPCLNTAB_FIND_WORK);
-	r = search_ftab(t, vaddr, &f, &func);
-	if (!r)
-		r = read_func(t, func, &f);
+	r = find_func(t, vaddr, &f);
 	if (r)
 		return r;
 	line.file[0] = '\0';
@@ -710,12 +775,9 @@ bool gopclntab_has_inlining(const struct gopclntab *t)
 int gopclntab_sp(struct gopclntab *t, uint64_t vaddr, uint32_t *ret)
 {
 	struct gofunc f;
-	uint64_t func;
 	int32_t value;
-	int r = search_ftab(t, vaddr, &f, &func);
+	int r = find_func(t, vaddr, &f);
 
-	if (!r)
-		r = read_func(t, func, &f);
 	if (!r)
 		r = pcs_value(t, f.pc_sp, &f, vaddr, &value);
 	if (r)

@@ -326,43 +326,29 @@ static struct source_file source_file_of(struct file_names *names)
 	};
 }
 
+/* Opens the source of an address without a name, or reads its new contents. The work has a budget
+ * of its own: the batch gets its budget back. */
 static int open_source(struct lookup *l, struct opened *o)
 {
 	struct file_names *names = l->names;
 	const struct source_file file = source_file_of(names);
-	int r;
-
-	work_budget_init(&names->work, UINT64_MAX, LOOKUP_OPEN_CPU_NS, &l->stop);
-	r = o->source->open(&file, &o->data);
-	if (r == SOURCE_ABANDONED && names->work.end != WORK_STOPPED)
-		l->spent = true;
-	if (r >= 0 && r != SOURCE_LATER)
-		o->state = o->data ? SOURCE_OPENED : SOURCE_ABSENT;
-	return r < 0 ? r : 0;
-}
-
-static int refresh_source(struct lookup *l, struct opened *o)
-{
-	const struct source_file file = source_file_of(l->names);
-
-	work_budget_init(&l->names->work, UINT64_MAX, LOOKUP_OPEN_CPU_NS, &l->stop);
-	return o->source->refresh(o->data, &file);
-}
-
-static int open_sources(struct lookup *l)
-{
-	struct file_names *names = l->names;
+	const uint64_t begin_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID);
+	struct work_budget batch = names->work;
 	int r = 0;
 
-	for (size_t i = 0; i < names->n && !r; i++) {
-		struct opened *o = &names->items[i];
-
-		if (o->state == SOURCE_UNASKED)
-			r = open_source(l, o);
-		if (!r && o->state == SOURCE_OPENED && o->source->refresh)
-			r = refresh_source(l, o);
+	work_budget_init(&names->work, UINT64_MAX, LOOKUP_OPEN_CPU_NS, &l->stop);
+	if (o->state == SOURCE_UNASKED) {
+		r = o->source->open(&file, &o->data);
+		if (r == SOURCE_ABANDONED && names->work.end != WORK_STOPPED)
+			l->spent = true;
+		if (r >= 0 && r != SOURCE_LATER)
+			o->state = o->data ? SOURCE_OPENED : SOURCE_ABSENT;
 	}
-	return r;
+	if (r >= 0 && o->state == SOURCE_OPENED && o->source->refresh)
+		r = o->source->refresh(o->data, &file);
+	batch.cpu_ns += nsec_read(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	names->work = batch;
+	return r < 0 ? r : 0;
 }
 
 /* ---------------------------------------------------------------- a batch */
@@ -567,13 +553,21 @@ static bool is_final(const struct opened *o, uint64_t vaddr)
 	return !o->source->refresh && (!o->source->is_final || o->source->is_final(o->data, vaddr));
 }
 
-/* False when the budget has ended. */
-static bool ask_source(struct lookup *l, const struct opened *o, const struct place *places,
+/* False at the end: all addresses have names, or the budget has ended. */
+static bool ask_source(struct lookup *l, struct opened *o, const struct place *places,
 		       size_t *indexes, uint64_t *vaddrs)
 {
 	size_t n = unnamed(l, places, indexes, vaddrs);
 
-	if (n && o->source->prepare)
+	if (!n)
+		return false;
+	if (o->state == SOURCE_UNASKED || (o->state == SOURCE_OPENED && o->source->refresh))
+		l->result = open_source(l, o);
+	for (size_t i = 0; i < n && o->state == SOURCE_UNASKED; i++)
+		l->answers[indexes[i]].may_change = true;
+	if (l->result || o->state != SOURCE_OPENED)
+		return !l->result;
+	if (o->source->prepare)
 		l->result = o->source->prepare(o->data, vaddrs, n);
 	for (size_t i = 0; i < n && !l->result; i++) {
 		int r;
@@ -586,7 +580,7 @@ static bool ask_source(struct lookup *l, const struct opened *o, const struct pl
 		if (l->group && i % ALIVE_ADDRESSES == 0)
 			work_alive(&l->group->work);
 	}
-	return true;
+	return !l->result;
 }
 
 /* A function whose name no source has, at a known line, counts as unknown. */
@@ -600,21 +594,10 @@ static void drop_nameless(struct lookup *l)
 	}
 }
 
-/* Whether all sources are opened that may be. */
-static bool all_opened(const struct file_names *names)
-{
-	for (size_t i = 0; i < names->n; i++)
-		if (names->items[i].state == SOURCE_UNASKED)
-			return false;
-	return true;
-}
-
 static int keep_answers(struct lookup *l)
 {
 	int r = 0;
 
-	if (!all_opened(l->names))
-		return 0;
 	for (size_t i = 0; i < l->n && !r; i++) {
 		const struct symbol_lines *lines = &l->answers[i];
 		const struct linecache_answer answer = {
@@ -650,9 +633,8 @@ static void find_all(struct lookup *l)
 		l->answers[i].memory = &l->memory;
 	work_budget_init(&names->work, LOOKUP_WORK + l->n * LOOKUP_ADDRESS_WORK,
 			 LOOKUP_CPU_NS + l->n * LOOKUP_ADDRESS_CPU_NS, &l->stop);
-	for (size_t i = 0; i < names->n && !l->result; i++)
-		if (names->items[i].state == SOURCE_OPENED &&
-		    !ask_source(l, &names->items[i], places, indexes, vaddrs))
+	for (size_t i = 0; i < names->n; i++)
+		if (!ask_source(l, &names->items[i], places, indexes, vaddrs))
 			break;
 	drop_nameless(l);
 	if (!names->work.end && !l->result)
@@ -691,9 +673,7 @@ static void answer(struct lookup *l)
 {
 	uint64_t begin_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID);
 
-	l->result = open_sources(l);
-	if (!l->result)
-		find_all(l);
+	find_all(l);
 	l->missing = why_missing(l);
 	if (l->missing != SYMBOL_OVER_BUDGET)
 		l->names->kept->missing = l->missing;

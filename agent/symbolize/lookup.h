@@ -96,7 +96,8 @@ void file_names_debug_file(const struct file_names *names, char ret[PATH_MAX]);
 
 /* The functions at an address; @n is 0 without a name. Then @start is the function's start, if
  * @has_start. @rename: symbol_lines_rename() was called, and no later source had a name so far.
- * @may_change: the answer of a source is not final (is_final()). */
+ * @may_change: the answer of a source is not final (is_final()), or a source is not opened yet
+ * (SOURCE_LATER). */
 struct symbol_lines {
 	struct arena *memory;
 	struct symbol_line *items;

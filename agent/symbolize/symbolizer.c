@@ -654,13 +654,15 @@ static int find_in_file(struct symbolizer *s, struct image *image, const uint64_
 	return end_lookup(s, image, lookup, r);
 }
 
+/* All sources of the file are asked for this address. */
+static const uint64_t in_no_function = UINT64_MAX;
+
 int symbolizer_sources(struct symbolizer *s, struct image *image, symbolizer_source_fn fn,
 		       void *ctx)
 {
-	static const uint64_t any;
 	enum symbol_missing why;
 	struct lookup *lookup;
-	int r = look_up(s, image, &any, 1, &lookup, &why);
+	int r = look_up(s, image, &in_no_function, 1, &lookup, &why);
 
 	if (!r && lookup && fn)
 		r = file_names_sources(lookup->names, fn, ctx);
@@ -669,12 +671,11 @@ int symbolizer_sources(struct symbolizer *s, struct image *image, symbolizer_sou
 
 int symbolizer_state(struct symbolizer *s, struct image *image, struct symbolizer_state *ret)
 {
-	static const uint64_t any;
 	struct lookup *lookup;
 	int r;
 
 	*ret = (struct symbolizer_state){.missing = SYMBOL_NAMED};
-	r = look_up(s, image, &any, 1, &lookup, &ret->missing);
+	r = look_up(s, image, &in_no_function, 1, &lookup, &ret->missing);
 	if (!r && lookup) {
 		ret->missing = lookup->missing;
 		file_names_debug_file(lookup->names, ret->debug_file);

@@ -14,10 +14,10 @@
  * An address often has several names. All names stay in the table, and a lookup chooses: a global
  * name before a weak before a local name, then by symname_is_better().
  *
- * 16 bytes a symbol: names are offsets into the file's string table and are read with pread(), a
- * block at a time: the addresses of a batch are sorted, and neighbours in the code mostly have
- * their names in the same block. The last names are kept, because a batch often has several
- * addresses of a function.
+ * 16 bytes a symbol: names are offsets into the file's string table and are read with pread(),
+ * through a cache of blocks: neighbours in the code mostly have their names near each other, but in
+ * a few places at once (a linker merges the ends of names). The last names are kept, because a
+ * batch often has several addresses of a function.
  *
  * Specification: System V gABI, "Symbol Table".
  */
@@ -33,8 +33,8 @@
 #include "base/nsec.h"
 #include "base/vec.h"
 #include "base/work_budget.h"
+#include "elf/blockcache.h"
 #include "elf/elffile.h"
-#include "elf/elfwindow.h"
 #include "symbolize/symname.h"
 
 /* Symbols kept of a file (16 MiB). The largest programs have half of that. Reached: no name. */
@@ -93,8 +93,6 @@ struct range {
 /* Names read last, by offset in the string table; longer ones are not kept. */
 #define NAMES_KEPT	16
 #define NAME_KEPT_BYTES 123
-/* Bytes of the string table in memory: a page, as the page cache has them. */
-#define NAME_BLOCK	((size_t)4096)
 
 struct kept_name {
 	uint32_t off;
@@ -112,8 +110,8 @@ struct symtab {
 	size_t n_ranges;
 	size_t cap_ranges;
 	struct elffile_section strings[TABLE_MAX];
-	struct elfwindow *blocks; /* of the strings, TABLE_MAX */
-	struct kept_name *names;  /* NAMES_KEPT */
+	struct blockcache *blocks; /* of the strings */
+	struct kept_name *names;   /* NAMES_KEPT */
 };
 
 DEFINE_CLEANUP(struct symtab *, symtab_freep, symtab_free);
@@ -125,17 +123,19 @@ static bool read_string(const struct symtab *t, const struct symbol_entry *e,
 			char name[SYMTAB_NAME_MAX])
 {
 	const struct elffile_section *strings = &t->strings[e->table];
-	const uint64_t begin = e->name - e->name % NAME_BLOCK;
-	const uint64_t left = strings->size > begin ? strings->size - begin : 0;
-	const size_t at = e->name % NAME_BLOCK, n = left < NAME_BLOCK ? (size_t)left : NAME_BLOCK;
 	const uint8_t *block, *end;
+	uint64_t off;
+	size_t n;
 
-	if (at >= n || elfwindow_get(&t->blocks[e->table], begin, n, &block))
+	if (e->name >= strings->size || __builtin_add_overflow(strings->off, e->name, &off) ||
+	    blockcache_peek(t->blocks, off, &block, &n))
 		return false;
-	end = memchr(block + at, '\0', n - at);
-	if (!end || (size_t)(end - block) - at >= SYMTAB_NAME_MAX)
+	if (n > strings->size - e->name)
+		n = (size_t)(strings->size - e->name);
+	end = memchr(block, '\0', n);
+	if (!end || (size_t)(end - block) >= SYMTAB_NAME_MAX)
 		return elffile_read_string(t->file, strings, e->name, name, SYMTAB_NAME_MAX);
-	memcpy(name, block + at, (size_t)(end - block) - at + 1);
+	memcpy(name, block, (size_t)(end - block) + 1);
 	return name[0] != '\0';
 }
 
@@ -330,10 +330,6 @@ static int load_table(struct symtab *t, enum symbol_table table)
 	if (elffile_section_at(t->file, s.link, &t->strings[table]) != 0 ||
 	    t->strings[table].type != SHT_STRTAB)
 		return 0;
-	r = elfwindow_init(&t->blocks[table], t->file, t->strings[table].off,
-			   t->strings[table].size, NAME_BLOCK);
-	if (r)
-		return r;
 	n = s.size / sizeof(Elf64_Sym);
 	r = load_entries(t, table, s.off, n < SYMTAB_ENTRIES_MAX ? n : SYMTAB_ENTRIES_MAX);
 	/* a full table, a truncated file and a lost disk leave the symbols read so far */
@@ -351,6 +347,67 @@ static int compare_symbols(const void *a, const void *b)
 	if (x->table != y->table)
 		return x->table < y->table ? -1 : 1;
 	return x->name < y->name ? -1 : x->name > y->name;
+}
+
+/* One byte of the addresses decides; the order is otherwise kept. */
+static void sort_by_byte(const struct symbol_entry *from, struct symbol_entry *to, size_t n,
+			 unsigned int shift)
+{
+	size_t at[256] = {0}, sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		at[from[i].vaddr >> shift & 0xff]++;
+	for (size_t i = 0; i < array_size(at); i++) {
+		const size_t count = at[i];
+
+		at[i] = sum;
+		sum += count;
+	}
+	for (size_t i = 0; i < n; i++)
+		to[at[from[i].vaddr >> shift & 0xff]++] = from[i];
+}
+
+/* Most addresses have a name or two: a function's in .symtab and in .dynsym. */
+static void sort_aliases(struct symbol_entry *first, size_t n)
+{
+	const struct symbol_entry swapped = first[0];
+
+	if (n > 2) {
+		qsort(first, n, sizeof(*first), compare_symbols);
+	} else if (n == 2 && compare_symbols(&first[0], &first[1]) > 0) {
+		first[0] = first[1];
+		first[1] = swapped;
+	}
+}
+
+/* By address: byte by byte, from the lowest to the highest in which two addresses differ (a radix
+ * sort), since comparisons take most of the time of a large table. Then the names of an address. */
+static int sort_symbols(struct symtab *t)
+{
+	struct symbol_entry *from = t->items, *to;
+	uint64_t differ = 0;
+
+	for (size_t i = 1; i < t->n; i++)
+		differ |= t->items[i].vaddr ^ t->items[0].vaddr;
+	to = reallocarray(NULL, t->n, sizeof(*to));
+	if (!to)
+		return -ENOMEM;
+	for (unsigned int shift = 0; shift < 64 && differ >> shift; shift += 8) {
+		struct symbol_entry *sorted = to;
+
+		sort_by_byte(from, to, t->n, shift);
+		to = from;
+		from = sorted;
+	}
+	free(to);
+	t->items = from;
+	t->cap = t->n;
+	for (size_t i = 0, end; i < t->n; i = end) {
+		for (end = i + 1; end < t->n && from[end].vaddr == from[i].vaddr;)
+			end++;
+		sort_aliases(from + i, end - i);
+	}
+	return 0;
 }
 
 /* An unstripped .symtab has all symbols of .dynsym: duplicates are dropped. */
@@ -426,14 +483,18 @@ static int load_tables(struct symtab *t)
 	return 0;
 }
 
-static void finish(struct symtab *t)
+static int finish(struct symtab *t)
 {
+	int r = sort_symbols(t);
+
+	if (r)
+		return r;
 	/* look-ups are bounded by themselves, and by the caller's budget */
 	t->work = (struct work_budget){
 		.left = UINT64_MAX, .look = UINT64_MAX, .outer = t->work.outer};
-	qsort(t->items, t->n, sizeof(*t->items), compare_symbols);
 	drop_needless(t);
 	shrink(t);
+	return 0;
 }
 
 int symtab_open(const struct elffile *file, struct symtab **ret)
@@ -447,7 +508,7 @@ int symtab_open(const struct elffile *file, struct symtab **ret)
 	if (elffile_type(file) == ET_REL)
 		return SYMTAB_ABSENT;
 	t->names = calloc(NAMES_KEPT, sizeof(*t->names));
-	t->blocks = calloc(TABLE_MAX, sizeof(*t->blocks));
+	t->blocks = calloc(1, sizeof(*t->blocks));
 	if (!t->names || !t->blocks)
 		return -ENOMEM;
 	for (size_t i = 0; i < NAMES_KEPT; i++)
@@ -457,6 +518,8 @@ int symtab_open(const struct elffile *file, struct symtab **ret)
 			 NULL);
 	r = elffile_budgeted(file, &t->work, &t->file);
 	if (!r)
+		blockcache_init(t->blocks, t->file);
+	if (!r)
 		r = load_ranges(t);
 	if (!r)
 		r = load_tables(t);
@@ -464,7 +527,8 @@ int symtab_open(const struct elffile *file, struct symtab **ret)
 		return r;
 	if (!t->n)
 		return r ? r : SYMTAB_ABSENT;
-	finish(t);
+	if (finish(t))
+		return -ENOMEM;
 	*ret = take_ptr(t);
 	return r;
 }
@@ -476,8 +540,8 @@ void symtab_free(struct symtab *t)
 	elffile_free(t->file);
 	free(t->items);
 	free(t->ranges);
-	for (size_t i = 0; t->blocks && i < TABLE_MAX; i++)
-		elfwindow_deinit(&t->blocks[i]);
+	if (t->blocks)
+		blockcache_deinit(t->blocks);
 	free(t->blocks);
 	free(t->names);
 	free(t);
@@ -486,7 +550,7 @@ void symtab_free(struct symtab *t)
 size_t symtab_bytes(const struct symtab *t)
 {
 	return sizeof(*t) + t->cap * sizeof(*t->items) + t->cap_ranges * sizeof(*t->ranges) +
-	       NAMES_KEPT * sizeof(*t->names) + TABLE_MAX * (sizeof(*t->blocks) + NAME_BLOCK);
+	       NAMES_KEPT * sizeof(*t->names) + sizeof(*t->blocks) + t->blocks->n_bytes;
 }
 
 /* ---------------------------------------------------------------- find */

@@ -41,6 +41,11 @@ struct ehindex {
 	struct pair *own; /* for a file without an index; else NULL */
 	size_t own_cap;
 	struct elffile_section section; /* .eh_frame */
+	/* Of the entry read last: neighbours have the same CIE, often the same function. */
+	struct ehcie cie;
+	uint64_t cie_pos; /* UINT64_MAX: none */
+	struct ehrange range;
+	struct pair pair; /* of @range; range.end 0: none */
 };
 
 DEFINE_CLEANUP(struct ehindex *, ehindex_freep, ehindex_free);
@@ -103,20 +108,29 @@ static int read_entry(struct ehindex *x, uint64_t pos, uint8_t *buf, size_t n, s
 	return r;
 }
 
-static int read_cie(struct ehindex *x, uint64_t pos, struct ehcie *ret)
+/* Into @x->cie. */
+static int read_cie(struct ehindex *x, uint64_t pos)
 {
 	uint8_t bytes[EHFRAME_CIE_MAX];
 	struct cursor c, body;
 	struct ehentry e;
-	int r = read_entry(x, pos, bytes, sizeof(bytes), &c);
+	int r;
 
+	if (pos == x->cie_pos)
+		return 0;
+	x->cie_pos = UINT64_MAX;
+	r = read_entry(x, pos, bytes, sizeof(bytes), &c);
 	if (r)
 		return r;
 	if (!ehentry_parse(&c, x->section.size, pos, &e) || e.end == e.id_pos ||
 	    !ehentry_is_cie(&e, true) || !cursor_sub(&c, e.end - pos - cursor_pos(&c), &body))
 		return ELFFILE_ABSENT;
-	ehcie_parse(&body, x->machine, ret);
-	return ret->skip < 0 ? 0 : ELFFILE_ABSENT;
+	ehcie_parse(&body, x->machine, &x->cie);
+	if (x->cie.skip >= 0)
+		return ELFFILE_ABSENT;
+	x->cie.has_augmentation_length = false; /* an FDE's addresses are before its augmentation */
+	x->cie_pos = pos;
+	return 0;
 }
 
 static int read_fde(struct ehindex *x, uint64_t fde_vaddr, struct ehrange *ret)
@@ -125,7 +139,6 @@ static int read_fde(struct ehindex *x, uint64_t fde_vaddr, struct ehrange *ret)
 	uint8_t bytes[EHENTRY_HEAD_MAX + 2 * sizeof(uint64_t) + 1];
 	uint64_t pos = fde_vaddr - x->section.vaddr, cie_pos;
 	struct ehentry e;
-	struct ehcie cie;
 	struct cursor c;
 	int r;
 
@@ -137,12 +150,11 @@ static int read_fde(struct ehindex *x, uint64_t fde_vaddr, struct ehrange *ret)
 	if (!ehentry_parse(&c, x->section.size, pos, &e) || e.end == e.id_pos ||
 	    ehentry_is_cie(&e, true) || !ehentry_cie(&e, true, x->section.size, &cie_pos))
 		return ELFFILE_ABSENT;
-	r = read_cie(x, cie_pos, &cie);
+	r = read_cie(x, cie_pos);
 	if (r)
 		return r;
-	cie.has_augmentation_length = false; /* the addresses are before it */
-	return ehfde_parse(&cie, x->section.vaddr + ehentry_body(&e), &c, ret) < 0 ? 0
-										   : ELFFILE_ABSENT;
+	r = ehfde_parse(&x->cie, x->section.vaddr + ehentry_body(&e), &c, ret);
+	return r < 0 ? 0 : ELFFILE_ABSENT;
 }
 
 /* ---------------------------------------------------------------- an index of our own */
@@ -206,6 +218,7 @@ int ehindex_open(const struct elffile *file, struct ehindex **ret)
 	if (!x)
 		return -ENOMEM;
 	blockcache_init(&x->blocks, file);
+	x->cie_pos = UINT64_MAX;
 	r = ehentry_machine(file, &x->machine);
 	if (!r)
 		r = eh_frame_section(file, &x->section, &sized);
@@ -269,31 +282,38 @@ int ehindex_start(struct ehindex *x, uint64_t vaddr, uint64_t *ret)
 	return r <= 0 ? r : ELFFILE_ABSENT;
 }
 
-static int find(struct ehindex *x, uint64_t vaddr, struct pair *ret_pair, struct ehrange *ret)
+/* Into @x->range and @x->pair. */
+static int find(struct ehindex *x, uint64_t vaddr)
 {
-	int r = last_pair(x, vaddr, ret_pair);
+	int r;
 
+	if (vaddr >= x->range.start && vaddr < x->range.end)
+		return 0;
+	x->range.end = 0;
+	r = last_pair(x, vaddr, &x->pair);
 	if (!r)
-		r = read_fde(x, ret_pair->fde, ret);
-	if (!r && (vaddr < ret->start || vaddr >= ret->end))
+		r = read_fde(x, x->pair.fde, &x->range);
+	if (!r && (vaddr < x->range.start || vaddr >= x->range.end))
 		r = ELFFILE_ABSENT;
+	if (r)
+		x->range.end = 0;
 	return r < 0 || !r ? r : ELFFILE_ABSENT;
 }
 
 int ehindex_find(struct ehindex *x, uint64_t vaddr, struct ehrange *ret)
 {
-	struct pair pair;
+	int r = find(x, vaddr);
 
-	return find(x, vaddr, &pair, ret);
+	if (!r)
+		*ret = x->range;
+	return r;
 }
 
 int ehindex_fde(struct ehindex *x, uint64_t vaddr, uint64_t *ret_pos)
 {
-	struct ehrange range;
-	struct pair pair;
-	int r = find(x, vaddr, &pair, &range);
+	int r = find(x, vaddr);
 
 	if (!r)
-		*ret_pos = pair.fde - x->section.vaddr;
+		*ret_pos = x->pair.fde - x->section.vaddr;
 	return r;
 }

@@ -1011,6 +1011,83 @@ static void test_kept_in_batch(void **state)
 	image_unref(image);
 }
 
+/* The source behind another one. */
+static size_t n_next_opened;
+
+static int next_open(const struct source_file *file, void **ret)
+{
+	n_next_opened++;
+	return silent_open(file, ret);
+}
+
+static int next_open_later(const struct source_file *file, void **ret)
+{
+	(void)file;
+	(void)ret;
+	n_next_opened++;
+	return SOURCE_LATER;
+}
+
+static int next_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)
+{
+	(void)opened;
+	(void)vaddr;
+	(void)lines;
+	return SOURCE_NONE;
+}
+
+#define NEXT .name = "next", .find = next_find, .bytes = silent_bytes, .free = silent_free
+
+static const struct {
+	const char *name;
+	struct symbol_source next;
+	uint64_t vaddrs[2];
+	size_t n_next_opened; /* in three reports */
+	size_t n_asked;
+} demand_rows[] = {
+	{"all addresses have names", {NEXT, .open = next_open}, {2, 4}, 0, 2},
+	{"an address has none", {NEXT, .open = next_open}, {2, 100}, 1, 2},
+	{"the source of all is not there yet", {NEXT, .open = next_open_later}, {4, 2}, 0, 2},
+	/* the known name stays, the other address is asked again */
+	{"the source is not there yet", {NEXT, .open = next_open_later}, {100, 2}, 3, 4},
+};
+
+/* A source is opened at the first address without a name from the sources before. */
+static void test_on_demand(void **state)
+{
+	static const struct symbol_source settled = {COUNTED};
+	const struct fixture *f = *state;
+
+	for (size_t i = 0; i < array_size(demand_rows); i++) {
+		const struct symbol_source *const sources[] = {&settled, &demand_rows[i].next};
+		const struct symbolizer_opts opts = {.proc = &f->proc,
+						     .cache_bytes = CACHE_BYTES,
+						     .sources = sources,
+						     .n_sources = array_size(sources)};
+		uint64_t vaddrs[2] = {demand_rows[i].vaddrs[0], demand_rows[i].vaddrs[1]};
+		struct image *image = fixture_image("plain-pie");
+		struct symbolizer *s;
+
+		row_begin(demand_rows[i].name);
+		silent = (struct silent){0};
+		n_asked = n_next_opened = 0;
+		assert_int_equal(symbolizer_new(&opts, &s), 0);
+		for (size_t k = 0; k < 3; k++) {
+			assert_int_equal(symbolizer_find_all(s, image, vaddrs, 2, is_even, vaddrs),
+					 0);
+			symbolizer_release(s);
+		}
+		assert_int_equal(n_next_opened, demand_rows[i].n_next_opened);
+		assert_int_equal(n_asked, demand_rows[i].n_asked);
+		/* the list of sources opens all */
+		assert_int_equal(symbolizer_sources(s, image, NULL, NULL), 0);
+		assert_true(n_next_opened > 0);
+		symbolizer_free(s);
+		assert_int_equal(silent.n_freed, silent.n_opened);
+		image_unref(image);
+	}
+}
+
 /* Strings of kept answers stay until the release: the file's table is evicted meanwhile. */
 static void test_kept_strings(void **state)
 {
@@ -1224,7 +1301,7 @@ int main(void)
 		TEST(test_stop),	  TEST(test_report_time),   TEST(test_jitdump),
 		TEST(test_kept),	  TEST(test_without_size),  TEST(test_kernel_clones),
 		TEST(test_kept_in_batch), TEST(test_kept_strings),  TEST(test_learn),
-		TEST(test_learn_blocked),
+		TEST(test_learn_blocked), TEST(test_on_demand),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

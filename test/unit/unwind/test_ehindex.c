@@ -98,6 +98,11 @@ static void check_file(const char *path, size_t n_min)
 		check_range(x, want, want->start + (want->end - want->start) / 2);
 		check_range(x, want, want->end - 1);
 	}
+	for (size_t i = 0; i < truth.n; i++) { /* with jumps to other functions and their CIEs */
+		const struct ehrange *want = &truth.items[i * 7919 % truth.n];
+
+		check_range(x, want, want->start);
+	}
 	for (size_t i = 0; i < truth.n && n_gaps < 200; i++) {
 		if (is_in_one(&truth, truth.items[i].end))
 			continue;
