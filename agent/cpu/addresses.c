@@ -19,12 +19,6 @@ struct address {
 	uint64_t vaddr;
 };
 
-void addresses_deinit(struct addresses *a)
-{
-	free(a->slots);
-	*a = (struct addresses){0};
-}
-
 /* The address's slot, or a free one. */
 static struct address *slot_of(const struct addresses *a, const struct address *wanted)
 {
@@ -70,23 +64,20 @@ static int add(struct addresses *a, const struct address *address)
 	return 0;
 }
 
-int addresses_add(struct addresses *a, const struct fold *fold)
+void addresses_add(struct addresses *a, const struct fold *fold)
 {
-	int r = 0;
-
 	for (size_t i = 0; i < fold_n(fold); i++) {
 		const struct fold_stack stack = fold_get(fold, i);
 
-		for (size_t k = 0; k < stack.n_frames && !r && a->n < ADDRESSES_MAX; k++) {
+		for (size_t k = 0; k < stack.n_frames && !a->error && a->n < ADDRESSES_MAX; k++) {
 			const struct address address = {
 				stack.frames[k].image,
 				instruction_of(stack.frames[k].vaddr, stack.return_address[k])};
 
 			if (address.image->kind == IMAGE_FILE || address.image->kind == IMAGE_VDSO)
-				r = add(a, &address);
+				a->error = add(a, &address);
 		}
 	}
-	return r;
 }
 
 static int by_image(const void *a, const void *b)
@@ -128,11 +119,12 @@ static size_t group(const struct addresses *a, uint64_t *vaddrs, struct symboliz
 
 int addresses_learn(struct addresses *a, struct symbolizer *symbolizer)
 {
+	_cleanup_(freep) struct address *slots = a->slots;
 	_cleanup_(freep) struct symbolizer_addresses *files = NULL;
 	_cleanup_(freep) uint64_t *vaddrs = NULL;
 
-	if (!a->n)
-		return 0;
+	if (!slots || a->error)
+		return a->error;
 	files = calloc(a->n, sizeof(*files));
 	vaddrs = calloc(a->n, sizeof(*vaddrs));
 	if (!files || !vaddrs)

@@ -22,17 +22,19 @@ struct symbolizer;
  * struct addresses - initialise with {0}
  * @slots: a table with linear probing, of @n_slots, a power of 2
  * @n:     addresses
+ * @error: -ENOMEM of an addition; 0
  */
 struct addresses {
 	struct address *slots;
 	size_t n_slots;
 	size_t n;
+	int error;
 };
 
-void addresses_deinit(struct addresses *a);
-/* Of settled frames (fold_settle()). The fold must outlive addresses_learn(). 0 or -ENOMEM. */
-int addresses_add(struct addresses *a, const struct fold *fold);
-/* Once, at the end: changes the table. 0 or -ENOMEM. */
+/* Of settled frames (fold_settle()). The fold must outlive addresses_learn(), which returns the
+ * error. */
+void addresses_add(struct addresses *a, const struct fold *fold);
+/* Once, at the end: frees the table. Asks for nothing after a failed addition. 0 or -ENOMEM. */
 int addresses_learn(struct addresses *a, struct symbolizer *symbolizer);
 
 #endif

@@ -344,7 +344,6 @@ static void window_job_run(struct work *work)
 	struct window_job *wj = container_of(work, struct window_job, work);
 	struct symbolizer *symbolizer = wj->profiler->symbolizer;
 	struct addresses addresses = {0};
-	int r = 0;
 
 	symbolizer_begin(symbolizer, CPU_PROFILER_WINDOW_DWARF_NS);
 	for (size_t i = 0; i < wj->n; i++) {
@@ -352,13 +351,10 @@ static void window_job_run(struct work *work)
 
 		for (size_t k = 0; k < job->n_parts; k++) {
 			fold_settle(job->folds[k]);
-			if (!r)
-				r = addresses_add(&addresses, job->folds[k]);
+			addresses_add(&addresses, job->folds[k]);
 		}
 	}
-	if (!r)
-		(void)addresses_learn(&addresses, symbolizer);
-	addresses_deinit(&addresses);
+	(void)addresses_learn(&addresses, symbolizer);
 	symbolizer_release(symbolizer);
 }
 

@@ -622,14 +622,10 @@ static void set_types(const struct cpu_report_opts *opts, struct pprof_opts *ret
 static int learn(const struct cpu_report_part *parts, size_t n, struct symbolizer *symbolizer)
 {
 	struct addresses addresses = {0};
-	int r = 0;
 
-	for (size_t i = 0; i < n && !r; i++)
-		r = addresses_add(&addresses, parts[i].fold);
-	if (!r)
-		r = addresses_learn(&addresses, symbolizer);
-	addresses_deinit(&addresses);
-	return r;
+	for (size_t i = 0; i < n; i++)
+		addresses_add(&addresses, parts[i].fold);
+	return addresses_learn(&addresses, symbolizer);
 }
 
 static void tell_unnamed(const struct cpu_build *b, const struct cpu_report_opts *opts)

@@ -286,8 +286,6 @@ static void job_done(struct work *work)
 	struct job *job = container_of(work, struct job, work);
 	struct uploads *u = job->uploads;
 
-	if (work->cancelled)
-		job->end = UPLOAD_STOPPED; /* the program ends: the kernel closes the file */
 	job_ended(u, job);
 	job_free(job);
 	if (!atomic_load(&u->target->stop))
@@ -354,6 +352,8 @@ static struct job *job_new(struct uploads *u)
 	job->target = u->target;
 	job->uploads = u;
 	job->call_ns = u->call_ns;
+	job->end = UPLOAD_STOPPED; /* if it does not run: the program ends, the kernel closes the
+				      file */
 	job->day_bytes = u->day_bytes < UPLOADS_DAY_MAX ? UPLOADS_DAY_MAX - u->day_bytes : 0;
 	job->work = (struct work){.run = job_run, .done = job_done};
 	return job;

@@ -500,23 +500,24 @@ bool stacks_next(struct stacks *s)
 	return batch != NULL;
 }
 
-bool stacks_deliver_until(struct stacks *s, uint64_t end_ns, sample_fn fn, void *ctx)
+/* Goes on to the next chunk behind the last sample of one. Whether a sample is left. */
+static bool seek_sample(struct stacks *s)
 {
-	while (s->at) {
-		if (s->at_n == s->at->n) {
-			s->at = STAILQ_NEXT(s->at, in_list);
-			s->at_n = 0;
-			continue;
-		}
-		deliver(s, s->at, s->at_n++, fn, ctx);
-		if (nsec_monotonic() >= end_ns)
-			break;
-	}
 	while (s->at && s->at_n == s->at->n) {
 		s->at = STAILQ_NEXT(s->at, in_list);
 		s->at_n = 0;
 	}
-	if (s->at)
+	return s->at != NULL;
+}
+
+bool stacks_deliver_until(struct stacks *s, uint64_t end_ns, sample_fn fn, void *ctx)
+{
+	while (seek_sample(s)) {
+		deliver(s, s->at, s->at_n++, fn, ctx);
+		if (nsec_monotonic() >= end_ns)
+			break;
+	}
+	if (seek_sample(s))
 		return true;
 	batch_free(s->taken);
 	s->taken = NULL;
