@@ -98,15 +98,6 @@ void address_space_cache_free(struct address_space_cache *c)
 	free(c);
 }
 
-void address_space_cache_invalidate(struct address_space_cache *c, const struct pid_id *id)
-{
-	struct address_space *s, *next;
-
-	HASH_ITER(hh, c->spaces, s, next)
-		if (pid_id_equal(&s->key.pid, id))
-			space_drop(c, s);
-}
-
 static bool has_ended(const struct address_space_cache *c, const struct address_space *s)
 {
 	const struct history_record *record = space_record(c, s);

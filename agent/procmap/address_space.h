@@ -191,8 +191,6 @@ void address_space_cache_follow(struct address_space_cache *cache, address_space
 /* The following samples were taken after @since_ns and not after @until_ns (boot clock). */
 void address_space_cache_between(struct address_space_cache *cache, uint64_t since_ns,
 				 uint64_t until_ns);
-/* Forget a target's mappings. */
-void address_space_cache_invalidate(struct address_space_cache *cache, const struct pid_id *id);
 /* Once a window: drops targets without a request since two calls ago and, unless they have ended,
  * for 100 s (without a list to read: since the last call), images without references, and events
  * that samples after @since_ns (boot clock) do not need. */

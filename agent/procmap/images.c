@@ -153,26 +153,41 @@ static void evict_unused(struct images *t, const struct share_holder *owner)
 			evict(t, e);
 }
 
-/* Whether the ceiling and the share of @owner_id allow one more image. */
-static bool has_room(struct images *t, uint64_t owner_id)
+static struct share_holder *find_owner(struct images *t, uint64_t id)
 {
 	struct share_holder *owner = NULL;
 
+	if (id)
+		HASH_FIND(hh, t->owners, &id, sizeof(id), owner);
+	return owner;
+}
+
+/* Whether the ceiling and the share of @owner_id allow one more image. */
+static bool has_room(struct images *t, uint64_t owner_id)
+{
+	const struct share_holder *owner = find_owner(t, owner_id);
+	const size_t n = HASH_COUNT(t->by_key);
+
+	return n < IMAGES_MAX && (!owner || share_allows(IMAGES_MAX, n, owner->held));
+}
+
+/* The same after an eviction of unused images, where necessary. */
+static bool make_room(struct images *t, uint64_t owner_id)
+{
+	struct share_holder *owner;
+
 	if (HASH_COUNT(t->by_key) >= IMAGES_MAX)
 		evict_unused(t, NULL);
-	if (HASH_COUNT(t->by_key) >= IMAGES_MAX)
-		return false;
-	if (owner_id)
-		HASH_FIND(hh, t->owners, &owner_id, sizeof(owner_id), owner);
-	if (!owner || share_allows(IMAGES_MAX, HASH_COUNT(t->by_key), owner->held))
+	if (has_room(t, owner_id))
 		return true;
+	owner = find_owner(t, owner_id);
+	if (!owner || HASH_COUNT(t->by_key) >= IMAGES_MAX)
+		return false;
 	owner->held++; /* so that it stays */
 	evict_unused(t, owner);
 	owner->held--;
-	if (share_allows(IMAGES_MAX, HASH_COUNT(t->by_key), owner->held))
-		return true;
 	share_holder_put(&t->owners, owner);
-	return false;
+	return has_room(t, owner_id);
 }
 
 /* Takes @image on success. */
@@ -204,6 +219,16 @@ static void drop_unused(struct images *t)
 
 	while ((image = images_take_unused(t, NULL, 0)))
 		image_unref(image);
+}
+
+bool images_have_room(struct images *t, uint64_t owner)
+{
+	bool room;
+
+	pthread_mutex_lock(&t->lock);
+	room = has_room(t, owner);
+	pthread_mutex_unlock(&t->lock);
+	return room;
 }
 
 void images_evict_unused(struct images *t)
@@ -316,7 +341,7 @@ static int make(struct images *t, const struct image_key *key, const struct imag
 	int r;
 
 	pthread_mutex_lock(&t->lock);
-	room = has_room(t, way->owner);
+	room = make_room(t, way->owner);
 	pthread_mutex_unlock(&t->lock);
 	if (!room) {
 		if (fd >= 0)

@@ -101,6 +101,10 @@ struct image *images_unknown(const struct images *table);
 /* Stands for every file above the limit of images; of kind IMAGE_UNKNOWN. */
 struct image *images_full(const struct images *table);
 
+/* Whether the ceiling and the share of @owner (0: no one's) allow one more image. Images that only
+ * the table holds count until the next sweep. */
+bool images_have_room(struct images *table, uint64_t owner);
+
 /* Drops images that only the table holds, and closes their files. */
 void images_sweep(struct images *table);
 /* The same in two steps: images_evict_unused() evicts the images. images_take_unused() gives the

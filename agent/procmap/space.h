@@ -126,6 +126,7 @@ struct address_space {
 	size_t n_ahead;	       /* files asked for without a sample */
 	size_t n_unopened;     /* IMAGE_UNASKED: to be asked for, as @n_ahead allows */
 	size_t unopened_bytes; /* of all images that are not opened */
+	size_t n_full;	       /* mappings with the stand-in for files without room */
 	bool queued;
 	TAILQ_ENTRY(address_space) in_queue;
 	UT_hash_handle hh;
@@ -255,6 +256,8 @@ int space_add_mappings(struct address_space_cache *c, struct address_space *s,
 const struct address_space_mapping *space_find(const struct address_space *s, uint64_t pc);
 /* Puts the opened images in place of the first ones. */
 void space_settle(struct address_space_cache *c, struct address_space *s);
+/* Whether files of @s were without room, and there is room now. */
+bool space_has_room(const struct address_space_cache *c, const struct address_space *s);
 /* The numbers of @s's images by state. */
 void space_recount(struct address_space_cache *c, struct address_space *s);
 /* Removes @s from its owner's queue of wanted files. */

@@ -69,11 +69,12 @@ static bool is_awaited(const struct image_opening *opening)
 void space_recount(struct address_space_cache *c, struct address_space *s)
 {
 	c->n_opening -= s->n_wanted + s->n_asked;
-	s->n_wanted = s->n_asked = s->n_slow = s->n_unopened = s->n_unknown = 0;
+	s->n_wanted = s->n_asked = s->n_slow = s->n_unopened = s->n_unknown = s->n_full = 0;
 	s->unopened_bytes = 0;
 	for (size_t i = 0; i < s->n; i++) {
 		const struct image *image = s->items[i].image;
 
+		s->n_full += image == images_full(c->images);
 		if (!image->opening)
 			continue;
 		s->n_wanted += image->opening->state == IMAGE_WANTED;
@@ -319,17 +320,31 @@ static struct image *checked_image(const struct address_space_cache *c,
 	return known;
 }
 
+/* Whether @s may have one more unopened image if it has @bytes of them. */
+static bool has_room(const struct address_space_cache *c, const struct address_space *s,
+		     size_t bytes)
+{
+	const struct space_owner *owner = s->owner;
+	size_t before = s->unopened_bytes; /* is counted already */
+
+	return share_allows(ADDRESS_SPACE_UNOPENED_MAX, c->unopened_bytes - before + bytes,
+			    owner->id ? owner->unopened_bytes - before + bytes : 0);
+}
+
+bool space_has_room(const struct address_space_cache *c, const struct address_space *s)
+{
+	return s->n_full && has_room(c, s, s->unopened_bytes) &&
+	       images_have_room(c->images, s->owner->id);
+}
+
 /* An image for a file that a thread will open. @bytes: of such images in the space so far. */
 static int unopened_image(const struct address_space_cache *c, const struct address_space *s,
 			  const struct images_way *way, const struct maps_entry *e, size_t *bytes,
 			  struct image **ret)
 {
-	const struct space_owner *owner = s->owner;
-	size_t before = s->unopened_bytes; /* is counted already */
 	int r;
 
-	if (!share_allows(ADDRESS_SPACE_UNOPENED_MAX, c->unopened_bytes - before + *bytes,
-			  owner->id ? owner->unopened_bytes - before + *bytes : 0)) {
+	if (!has_room(c, s, *bytes)) {
 		*ret = image_ref(images_full(c->images));
 		return 0;
 	}

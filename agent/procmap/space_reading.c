@@ -12,6 +12,7 @@
  *	- A sample belongs to another program of the process, after an exec. Callers without an exec
  *	  id (ADDRESS_SPACE_EXEC_ANY) compare /proc/PID/exe. Programs linked to a fixed address all
  *	  have their code there, so a pc need not be outside.
+ *	- There was no room for one of its files, and there is room now.
  *	- A window has passed (address_space_cache_sweep()): a mapping may have replaced another.
  *	  Events tell of that, too, except of memory that moved (mremap()). So while all events
  *	  arrive, more and more windows pass between two reads. Events about code in memory are too
@@ -182,7 +183,7 @@ bool space_is_due(const struct address_space_cache *c, struct address_space *s)
 {
 	if (!c->catch_up || space_is_any(s) || s->epoch_ns != c->lost_ns)
 		return true;
-	return ++s->sweeps >= s->wait || is_file_covered(c, s);
+	return ++s->sweeps >= s->wait || space_has_room(c, s) || is_file_covered(c, s);
 }
 
 static int set_list(struct address_space_cache *c, struct address_space *s,

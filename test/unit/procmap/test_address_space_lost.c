@@ -18,6 +18,7 @@
 #include "base/root.h"
 #include "procmap/address_space.h"
 #include "procmap/process_history.h"
+#include "procmap/space.h"
 #include "support/fixture.h"
 
 #define BYTES	4096
@@ -404,6 +405,48 @@ static void test_seldom_lost(void **state)
 	expect(f, BEE);
 }
 
+/* Images of files that no one can open, until there is room for no more. */
+static size_t fill_images(struct images *images, struct image **held, size_t max)
+{
+	const struct images_way way = {0};
+
+	for (size_t n = 0; n < max; n++) {
+		const struct maps_entry entry = {.kind = MAPS_FILE,
+						 .path = (char *)"/no/such/file",
+						 .device = UINT32_MAX,
+						 .inode = n + 1};
+
+		assert_int_equal(images_of_record(images, &way, &entry, &held[n]), 0);
+		if (held[n] == images_full(images)) {
+			image_unref(held[n]);
+			return n;
+		}
+	}
+	fail_msg("room for %zu images", max);
+	return 0;
+}
+
+/* A file without room has its name from the first window with room on. */
+static void test_without_room(void **state)
+{
+	static struct image *held[20000];
+	struct fixture *f = *state;
+	size_t n;
+
+	address_space_cache_follow(f->cache, no_events, NULL);
+	n = fill_images(f->cache->images, held, 20000);
+	change(f, ANT);
+	begin(f);
+	expect(f, NOTHING);
+	sweep(f);
+	expect(f, NOTHING);
+	while (n)
+		image_unref(held[--n]);
+	sweep(f); /* closes unused files last */
+	sweep(f);
+	expect(f, ANT);
+}
+
 /* No loss, and the process ends: its data stays. */
 static void test_nothing_lost(void **state)
 {
@@ -479,6 +522,7 @@ int main(void)
 		TEST(test_seldom),
 		TEST(test_seldom_memory),
 		TEST(test_seldom_lost),
+		TEST(test_without_room),
 		TEST(test_nothing_lost),
 		TEST(test_leader_ended),
 		TEST(test_late_event),
