@@ -511,23 +511,47 @@ static const struct cgroupdir *owner_dir(const struct cgroupdir *dir)
 	return unit;
 }
 
+/* NULL: no container and no unit. @ret_unknown: an id without a known directory, or 0. */
+static const struct cgroupdir *find_owner(const struct discovery *d, const uint64_t *ids,
+					  uint64_t *ret_unknown)
+{
+	const struct cgroupdir *best = NULL;
+
+	*ret_unknown = 0;
+	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
+		const struct cgroupdir *dir, *owner;
+
+		if (!ids[h] || !cgroupfs_has(d->resolver.fs, h))
+			continue;
+		dir = cgroupfs_find(d->resolver.fs, h, ids[h]);
+		owner = dir ? owner_dir(dir) : NULL;
+		if (!dir)
+			*ret_unknown = ids[h];
+		if (owner && (!best || (owner->top && !best->top)))
+			best = owner;
+	}
+	return best;
+}
+
+/* With both versions, the containers may all be in one directory of the one. So of a new container
+ * only the unknown id is its own. */
 uint64_t discovery_owner(struct discovery *d, uint64_t cgroup_id, uint64_t cgroup_v1_id)
 {
 	const uint64_t ids[HIERARCHY_MAX] = {
 		[HIERARCHY_V1] = cgroup_v1_id, [HIERARCHY_V2] = cgroup_id};
-	const struct cgroupdir *best = NULL;
+	const struct cgroupdir *owner = NULL;
+	uint64_t unknown = 0;
 
-	for (enum hierarchy h = 0; d && h < HIERARCHY_MAX; h++) {
-		const struct cgroupdir *dir = ids[h] && cgroupfs_has(d->resolver.fs, h)
-						      ? cgroupfs_find(d->resolver.fs, h, ids[h])
-						      : NULL;
-		const struct cgroupdir *owner = dir ? owner_dir(dir) : NULL;
-
-		if (owner && (!best || (owner->top && !best->top)))
-			best = owner;
+	if (d)
+		owner = find_owner(d, ids, &unknown);
+	if (unknown) {
+		cgroupfs_catch_up(d->resolver.fs);
+		owner = find_owner(d, ids, &unknown);
 	}
-	if (best)
-		return best->key.id;
+	if (owner && (owner->top || !unknown))
+		return owner->key.id;
+	if (unknown)
+		return unknown;
 	return cgroup_v1_id ? cgroup_v1_id : cgroup_id;
 }
 

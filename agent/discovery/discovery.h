@@ -73,8 +73,8 @@ struct entity *discovery_entity(struct discovery *d, uint64_t cgroup_id, uint64_
 
 /* The owner of a sample for shares of ceilings (procmap/share.h): the cgroup id of the outermost
  * container around the task, or of the outermost systemd unit, so that directories made inside do
- * not bring more shares. Else, and for unknown ids, the task's own cgroup id: @cgroup_v1_id, or
- * @cgroup_id if this is 0. @d may be NULL. */
+ * not bring more shares. Reads pending events for an unknown id. Else the task's own cgroup id: an
+ * unknown one, or @cgroup_v1_id, or @cgroup_id if this is 0. @d may be NULL. */
 uint64_t discovery_owner(struct discovery *d, uint64_t cgroup_id, uint64_t cgroup_v1_id);
 
 /* Iterates over all entities, oldest first: @entity is NULL to start; NULL at the end. Borrowed as

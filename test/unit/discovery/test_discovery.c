@@ -155,6 +155,13 @@ static void test_owner(void **state)
 		assert_true(is_id_of(owner_of(d, &cgroups_of[i]), &cgroups_of[rows[i].like]));
 	}
 	assert_int_equal(discovery_owner(d, 12345678901, 0), 12345678901);
+	/* all containers are in one directory of version 1, and this one is new */
+	for (size_t i = 4; i < array_size(rows); i++)
+		assert_int_equal(discovery_owner(d, 12345678901, cgroups_of[i].id[HIERARCHY_V1]),
+				 12345678901);
+	assert_true(is_id_of(discovery_owner(d, 12345678901, cgroups_of[1].id[HIERARCHY_V1]),
+			     &cgroups_of[0]) ||
+		    !cgroups_of[1].id[HIERARCHY_V1]);
 	assert_int_equal(discovery_owner(NULL, 1, 2), 2);
 	discovery_free(d);
 	for (size_t i = array_size(rows); i-- > 0;)
