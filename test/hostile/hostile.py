@@ -469,7 +469,8 @@ def check_names(node, *_):
 
 
 # storm: more process events than the agent reads in the CPU time that the machine leaves it. The victims keep
-# their samples, but not all names; these attacks are the last ones, because the losses of one reach the next.
+# their samples, but not all names; these attacks are the last ones, because the losses of one reach the next. They
+# begin when the samples of those before are in profiles.
 Attack = collections.namedtuple("Attack", "name commands group check storm", defaults=(None, False))
 # Those of one group are one attack in the short form.
 ATTACKS = [
@@ -547,7 +548,16 @@ class Node:
                                          str(self.agent.working_pid), self.early.stat, self.watch_log])
         until(lambda: profiles_of(self.store, self.early), "no profile of the early victim")
 
+    def await_windows(self):
+        """Until all samples so far are in profiles: a sample whose process has ended needs the events of its time."""
+        def n():
+            return len(glob.glob(f"{self.store}/*{self.early.id[:12]}*/*_cpu.pb.gz"))
+        least = n() + 2  # the first may be of a window that has ended
+        until(lambda: n() >= least, "no further windows")
+
     def attack(self, attack):
+        if attack.storm:
+            self.await_windows()
         before, begin = self.agent.metrics(), time.time()
         attackers = [Container(self, command) for command in attack.commands(self)]
         if attack.check is not check_flood:
