@@ -12,6 +12,9 @@
  *
  * Code reached only by a jump through a table (a switch) is followed with the state of that jump.
  *
+ * A function that aligns its stack without a frame pointer, as assembly does, keeps the stack
+ * pointer in a register, and gives it back before its return.
+ *
  * The outermost function of a process or thread sets the frame pointer to zero without saving it:
  * the ABI's mark (System V ABI for AMD64, section 3.4.1; AArch64's procedure call standard has the
  * same of the frame record). From there on there is no caller, so `_start` and `clone` of any C
@@ -147,7 +150,8 @@ static size_t hash_state(const struct codestate *state)
 	hash = (hash ^ (uint32_t)state->fp) * 0x85ebca6bu;
 	hash = (hash ^ (uint32_t)state->fp_at) * 0xc2b2ae35u;
 	hash = (hash ^ (uint32_t)state->ra_at) * 0x27d4eb2fu;
-	hash += state->sp_known + 2u * state->fp_frame + 4u * state->outermost;
+	hash = (hash ^ (uint32_t)state->kept_at) * 0x165667b1u;
+	hash += 8u * state->kept + state->sp_known + 2u * state->fp_frame + 4u * state->outermost;
 	return (hash ^ hash >> 15) % CODESCAN_SLOTS;
 }
 
@@ -335,6 +339,43 @@ static void odd_fp(struct codescan *s, const struct insn *insn)
 		s->bad = true;
 }
 
+/* Registers that a call may change by the ABI: all but rbx, rbp, rsp and r12 to r15. */
+#define CALL_CHANGES 0xf37u
+
+/* Whether the instruction leaves the stack pointer's copy. A routine of the same assembly leaves it
+ * in a register that a call may change: the code behind the call relies on it. */
+static bool leaves_kept(const struct codescan *s, const struct codestate *st, uint32_t off,
+			const struct insn *insn)
+{
+	const uint8_t reg = (uint8_t)(st->kept - 1);
+
+	if (insn->flow != INSN_CALL)
+		return !insn_x86_writes(s->code + off, s->n - off, reg);
+	return !(CALL_CHANGES >> reg & 1) ||
+	       (inside(s, insn->target) && (s->flags[insn->target - s->vaddr] & CODE_GAP));
+}
+
+/* The effect of the instruction at @off on the stack pointer's copy, after its other effects. */
+static void step_kept(const struct codescan *s, struct codestate *st, uint32_t off,
+		      const struct insn *insn)
+{
+	const uint8_t *code = s->code + off;
+	const size_t n = s->n - off;
+	uint8_t reg;
+
+	if (s->machine != CFI_X86_64)
+		return;
+	if (!st->kept) {
+		if (st->sp_known && insn_x86_aligns(code, n, &reg))
+			codestate_keep_sp(st, reg);
+		return;
+	}
+	if (insn_x86_gives_back(code, n, (uint8_t)(st->kept - 1)))
+		codestate_give_back_sp(st);
+	else if (!leaves_kept(s, st, off, insn))
+		codestate_lose_kept(st);
+}
+
 /* Follows a path from a place to the end of the path or to visited code. */
 static int follow(struct codescan *s, struct codescan_way way)
 {
@@ -368,7 +409,7 @@ static int follow(struct codescan *s, struct codescan_way way)
 			s->bad = true;
 			return 0;
 		}
-		if (!st.sp_known && !st.fp_frame && !st.outermost) {
+		if (!st.sp_known && !st.fp_frame && !st.kept && !st.outermost) {
 			s->lost = s->leaves = true; /* the stack is somewhere else */
 			return 0;
 		}
@@ -382,9 +423,10 @@ static int follow(struct codescan *s, struct codescan_way way)
 		if (!r)
 			r = flow(s, &insn, &st, id, &on);
 		called = insn.flow == INSN_CALL;
-		off += insn.length;
 		if (!codestate_step(&st, &insn) && !st.outermost)
 			odd_fp(s, &insn);
+		step_kept(s, &st, off, &insn);
+		off += insn.length;
 		s->bad |= st.outermost && (s->guessed || st.sp != entry.sp) && !was_outermost;
 		if (!r && on)
 			r = intern(s, &st, &id);

@@ -97,6 +97,27 @@ bool codestate_step(struct codestate *st, const struct insn *insn)
 	return change_fp(insn, &before, st);
 }
 
+void codestate_keep_sp(struct codestate *st, uint8_t reg)
+{
+	st->kept = (uint8_t)(reg + 1);
+	st->kept_at = st->sp;
+	st->sp = 0;
+	st->sp_known = false;
+}
+
+void codestate_give_back_sp(struct codestate *st)
+{
+	st->sp = st->kept_at;
+	st->sp_known = true;
+	codestate_lose_kept(st);
+}
+
+void codestate_lose_kept(struct codestate *st)
+{
+	st->kept = 0;
+	st->kept_at = 0;
+}
+
 bool codestate_is_balanced(enum cfi_machine machine, const struct codestate *st)
 {
 	const struct codestate entry = codestate_entry(machine);
@@ -128,13 +149,16 @@ void codestate_rule(enum cfi_machine machine, const struct codestate *st, struct
 		ret->cfa = UNWIND_CFA_STOP;
 		return;
 	}
-	if ((!st->fp_frame && !st->sp_known) || st->ra_at > -INT16_MIN)
+	if ((!st->fp_frame && !st->sp_known && !st->kept) || st->ra_at > -INT16_MIN)
 		return;
 	ret->cfa = UNWIND_CFA_REG;
 	/* as compilers' tables do */
 	if (st->fp_frame && !(is_arm64 && st->sp_known)) {
 		ret->cfa_reg = is_arm64 ? UNWIND_ARM64_FP : UNWIND_X86_FP;
 		ret->cfa_off = st->fp;
+	} else if (st->kept) {
+		ret->cfa_reg = (uint8_t)(st->kept - 1);
+		ret->cfa_off = st->kept_at;
 	} else {
 		ret->cfa_reg = is_arm64 ? UNWIND_ARM64_SP : UNWIND_X86_SP;
 		ret->cfa_off = st->sp;

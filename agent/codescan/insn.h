@@ -67,6 +67,18 @@ struct insn {
  * invalid. */
 typedef bool insn_decode_fn(const uint8_t *bytes, size_t n, uint64_t vaddr, struct insn *ret);
 
+/*
+ * x86-64's alignment of the stack by code without a frame pointer: a register keeps the stack
+ * pointer, and gives it back before the return. Registers have DWARF's numbers.
+ */
+
+/* Whether a copy of the stack pointer and then its alignment begin at @bytes: the register. */
+bool insn_x86_aligns(const uint8_t *bytes, size_t n, uint8_t *ret_reg);
+/* Whether the instruction at @bytes is the one that gives back the stack pointer kept in @reg. */
+bool insn_x86_gives_back(const uint8_t *bytes, size_t n, uint8_t reg);
+/* Whether the instruction at @bytes writes @reg, calls excepted. */
+bool insn_x86_writes(const uint8_t *bytes, size_t n, uint8_t reg);
+
 insn_decode_fn insn_decode_x86;
 insn_decode_fn insn_decode_arm64;
 

@@ -524,6 +524,118 @@ static void set_addresses(const struct x86 *x, uint64_t vaddr, struct insn *ret)
 		ret->constant = (uint64_t)x->imm;
 }
 
+/* ---------------------------------------------------------------- the stack pointer's copy */
+
+/* DWARF's number of each register (System V ABI for AMD64, figure 3.36). */
+static const uint8_t dwarf_numbers[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
+
+static bool is_move(const struct x86 *x)
+{
+	return x->map == MAP_ONE && !x->vector && (x->rex & REX_W) && x->mod == 3 &&
+	       (x->opcode == 0x89 || x->opcode == 0x8b);
+}
+
+static uint8_t move_from(const struct x86 *x)
+{
+	return x->opcode == 0x89 ? x->reg : x->rm;
+}
+
+static uint8_t move_to(const struct x86 *x)
+{
+	return x->opcode == 0x89 ? x->rm : x->reg;
+}
+
+/* and $-N,%rsp */
+static bool is_alignment(const struct x86 *x)
+{
+	return x->map == MAP_ONE && !x->vector && (x->rex & REX_W) && x->mod == 3 &&
+	       (x->opcode == 0x81 || x->opcode == 0x83) && (x->reg & 7) == 4 && x->rm == RSP &&
+	       x->imm < 0;
+}
+
+bool insn_x86_aligns(const uint8_t *bytes, size_t n, uint8_t *ret_reg)
+{
+	struct x86 copy = {.bytes = bytes, .n = n};
+	struct x86 align = {.bytes = bytes};
+
+	/* nearly all code ends here */
+	if (n < 3 || (bytes[0] & 0xf8) != 0x48 || (bytes[1] != 0x89 && bytes[1] != 0x8b))
+		return false;
+	if (!read(&copy) || !is_move(&copy) || move_from(&copy) != RSP || move_to(&copy) == RBP)
+		return false;
+	align.bytes += copy.at;
+	align.n = n - copy.at;
+	if (!read(&align) || !is_alignment(&align))
+		return false;
+	*ret_reg = dwarf_numbers[move_to(&copy)];
+	return true;
+}
+
+bool insn_x86_gives_back(const uint8_t *bytes, size_t n, uint8_t reg)
+{
+	struct x86 x = {.bytes = bytes, .n = n};
+
+	return read(&x) && is_move(&x) && move_to(&x) == RSP && dwarf_numbers[move_from(&x)] == reg;
+}
+
+/* Vector instructions that write a general register: the moves of masks and of elements, the
+ * conversions, and BMI's arithmetic, of which some name the register elsewhere than in ModRM. */
+static bool vector_writes(const struct x86 *x, uint8_t reg)
+{
+	const uint8_t op = x->opcode;
+
+	if (x->map == MAP_0F &&
+	    (op == 0x50 || op == 0xd7 || op == 0xc5 || op == 0x2c || op == 0x2d))
+		return dwarf_numbers[x->reg & 15] == reg;
+	if ((x->map == MAP_0F && op == 0x7e) || (x->map == MAP_0F3A && op >= 0x14 && op <= 0x17))
+		return x->mod == 3 && dwarf_numbers[x->rm & 15] == reg;
+	if (x->map == MAP_0F3A && op == 0xf0)
+		return dwarf_numbers[x->reg & 15] == reg;
+	return x->map == MAP_0F38 && op >= 0xf0;
+}
+
+/* Instructions that write registers without naming these: multiplication, division, widening,
+ * string instructions, loop, and those of the system. */
+static bool writes_unnamed(const struct x86 *x)
+{
+	const uint8_t op = x->opcode;
+
+	if (x->vector)
+		return false;
+	if (x->map == MAP_0F)
+		return op == 0x01 || op == 0x05 || op == 0x31 || op == 0x34 || op == 0xa2 ||
+		       op == 0xc7;
+	if (x->map != MAP_ONE)
+		return false;
+	return ((op == 0xf6 || op == 0xf7) && (x->reg & 7) >= 4) || op == 0x98 || op == 0x99 ||
+	       (op >= 0xa4 && op <= 0xaf) || (op >= 0xe0 && op <= 0xe2);
+}
+
+bool insn_x86_writes(const uint8_t *bytes, size_t n, uint8_t reg)
+{
+	struct x86 x = {.bytes = bytes, .n = n};
+	uint8_t low;
+
+	if (!read(&x))
+		return true;
+	if (writes_unnamed(&x))
+		return reg <= 5 || reg == 11; /* rax to rdi, r11 */
+	low = dwarf_numbers[(x.opcode & 7) | (x.rex & REX_B) << 3];
+	if (vector_writes(&x, reg))
+		return true;
+	if (x.vector || x.map > MAP_0F)
+		return false;
+	if (x.map == MAP_0F)
+		return (x.opcode >= 0xc8 && x.opcode <= 0xcf && low == reg) || /* bswap */
+		       (writes_reg(&x) && dwarf_numbers[x.reg] == reg) ||
+		       (writes_rm(&x) && dwarf_numbers[x.rm] == reg);
+	if ((x.opcode >= 0x58 && x.opcode <= 0x5f) || (x.opcode >= 0x91 && x.opcode <= 0x97) ||
+	    (x.opcode >= 0xb8 && x.opcode <= 0xbf)) /* pop, xchg with rax, mov */
+		return low == reg;
+	return (writes_reg(&x) && x.has_modrm && dwarf_numbers[x.reg] == reg) ||
+	       (writes_rm(&x) && dwarf_numbers[x.rm] == reg);
+}
+
 bool insn_decode_x86(const uint8_t *bytes, size_t n, uint64_t vaddr, struct insn *ret)
 {
 	struct x86 x = {.bytes = bytes, .n = n < 15 ? n : 15};

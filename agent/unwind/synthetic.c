@@ -8,6 +8,10 @@
  * registers without a description in their table. printf() and strtod() of floating-point numbers
  * spend their time there. __start_context(), the return target of a coroutine's first function
  * (makecontext()), is described as if it had a caller.
+ *
+ * A linkage table is code of the linker (System V ABI for AMD64, section 5.2). A call through it
+ * takes a few instructions, and a program that calls small functions of a library has up to a
+ * hundredth of its samples there.
  */
 #include "unwind/synthetic.h"
 
@@ -194,6 +198,107 @@ int synthetic_add_entry(const struct elffile *file, struct rows *rows)
 	else
 		r = rows_end(rows);
 	return r == ROWS_FULL ? -ENOSPC : r;
+}
+
+/* The bytes at @at of a linkage table are these. */
+struct linkage_part {
+	uint8_t at, n;
+	uint8_t bytes[5];
+};
+
+/* A form of linkage tables. The first stub of a lazy table is the resolver's; it ends at @first. */
+struct linkage {
+	const char *section;
+	uint8_t first;
+	uint8_t pushed; /* place in a stub behind its push; 0: it has none */
+	struct linkage_part parts[3];
+};
+
+#define RESOLVER                   \
+	{                          \
+		0, 2,              \
+		{                  \
+			0xff, 0x35 \
+		}                  \
+	}
+#define RESOLVER_BYTES 16
+/* Place behind the resolver's push. */
+#define RESOLVER_JUMP  6
+
+static const struct linkage linkages[] = {
+	/* push GOT+8; jmp *GOT+16; then stubs: jmp *WORD; push N; jmp to the resolver */
+	{".plt", RESOLVER_BYTES, 11, {RESOLVER, {16, 2, {0xff, 0x25}}, {22, 1, {0x68}}}},
+	/* with stubs for indirect branch tracking: endbr64; push N; jmp to the resolver */
+	{".plt", RESOLVER_BYTES, 9, {RESOLVER, {16, 5, {0xf3, 0x0f, 0x1e, 0xfa, 0x68}}}},
+	/* endbr64; jmp *WORD */
+	{".plt.sec", 0, 0, {{0, 4, {0xf3, 0x0f, 0x1e, 0xfa}}}},
+	{".plt.got", 0, 0, {{0, 4, {0xf3, 0x0f, 0x1e, 0xfa}}}},
+	/* jmp *WORD */
+	{".plt.got", 0, 0, {{0, 2, {0xff, 0x25}}}},
+};
+
+static bool is_linkage(const struct linkage *form, const uint8_t *bytes)
+{
+	for (size_t i = 0; i < array_size(form->parts); i++)
+		if (memcmp(bytes + form->parts[i].at, form->parts[i].bytes, form->parts[i].n) != 0)
+			return false;
+	return true;
+}
+
+static int add_linkage_row(struct rows *rows, uint64_t vaddr, uint8_t cfa, int16_t cfa_off)
+{
+	const struct unwind_rule rule = {.cfa = cfa,
+					 .cfa_reg = cfa == UNWIND_CFA_REG ? UNWIND_X86_SP : 0,
+					 .cfa_off = cfa_off,
+					 .ra_off = -8};
+
+	return rows_add(rows, vaddr, &rule);
+}
+
+static int add_linkage_rows(const struct linkage *form, const struct elffile_section *section,
+			    struct rows *rows)
+{
+	const uint64_t vaddr = section->vaddr;
+	int r = 0;
+
+	if (rows_begin(rows, ROWS_CODE, vaddr, vaddr + section->size))
+		return 0;
+	if (form->first)
+		r = add_linkage_row(rows, vaddr, UNWIND_CFA_REG, 16);
+	if (form->first && !r)
+		r = add_linkage_row(rows, vaddr + RESOLVER_JUMP, UNWIND_CFA_REG, 24);
+	if (!r)
+		r = add_linkage_row(rows, vaddr + form->first,
+				    form->pushed ? UNWIND_CFA_PLT : UNWIND_CFA_REG,
+				    form->pushed ? form->pushed : 8);
+	if (r)
+		rows_drop(rows);
+	else
+		r = rows_end(rows);
+	return r == ROWS_FULL ? -ENOSPC : r;
+}
+
+int synthetic_add_linkage(const struct elffile *file, struct rows *rows)
+{
+	struct elffile_section section;
+	uint8_t bytes[2 * RESOLVER_BYTES];
+	int r = 0;
+
+	if (elffile_machine(file) != EM_X86_64)
+		return 0;
+	for (size_t i = 0; i < array_size(linkages) && !r; i++) {
+		const struct linkage *form = &linkages[i];
+		const size_t n = form->first ? sizeof(bytes) : form->parts[0].n;
+
+		memset(bytes, 0, sizeof(bytes));
+		if (elffile_section(file, form->section, &section) || section.size < n ||
+		    section.vaddr % RESOLVER_BYTES || section.vaddr + section.size < section.vaddr)
+			continue;
+		r = elffile_read(file, section.off, bytes, n);
+		if (!r && is_linkage(form, bytes))
+			r = add_linkage_rows(form, &section, rows);
+	}
+	return r;
 }
 
 static bool is_code(const struct elffile_segment *s)

@@ -24,6 +24,8 @@ static int add_described(const struct elffile *file, struct ehframe_stats *stats
 	r = ehframe_add(file, rows, stats);
 	if (!r)
 		r = synthetic_add(file, rows);
+	if (!r)
+		r = synthetic_add_linkage(file, rows);
 	if (!r) {
 		r = gorows_add_file(file, rows, NULL);
 		r = r < 0 ? r : 0; /* not Go's, or its tables are invalid */

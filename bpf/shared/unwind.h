@@ -20,7 +20,7 @@ enum unwind_cfa {
 	/* reg + cfa_off. Registers other than sp and fp are known in the innermost frame only, and
 	 * right outside a signal frame. */
 	UNWIND_CFA_REG,
-	/* sp + 8, and 8 more if (pc & 15) >= cfa_off (x86-64; 10 or 11). */
+	/* sp + 8, and 8 more if (pc & 15) >= cfa_off (x86-64; 9 to 11). */
 	UNWIND_CFA_PLT,
 	/* *(reg + cfa_off) + cfa_add. */
 	UNWIND_CFA_DEREF,

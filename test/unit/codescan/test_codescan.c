@@ -18,6 +18,7 @@
 #define BYTES(s)  (s), sizeof(s) - 1
 #define ENTRY	  "cfa=rsp+8 fp=same ra=cfa-8"
 #define SP(n)	  "cfa=rsp+" #n " fp=same ra=cfa-8"
+#define KEPT(reg) "cfa=" reg "+8 fp=same ra=cfa-8"
 #define NOPS8	  "\x90\x90\x90\x90\x90\x90\x90\x90"
 /* Large enough for a scan of the image. */
 #define TEXT_SIZE 0x400
@@ -56,6 +57,27 @@ static const struct code_row code_rows[] = {
 	{"a loop", BYTES("\x53\x85\xc0\x75\xfc\x5b\xc3"),
 	 "0 " ENTRY ";1 " SP(16) ";6 " ENTRY ";7 gap;"},
 	{"a loop that pushes", BYTES("\x53\x85\xc0\x75\xfb\x5b\xc3"), ""},
+	{"an aligned stack",
+	 BYTES("\x48\x89\xe1\x48\x83\xe4\xe0\x48\x83\xec\x60\xe8\x10\x00\x00\x00"
+	       "\x48\x89\xcc\xc3" NOPS8 "\x90\x90\x90\x90\xc3"),
+	 "0 " ENTRY ";3 " KEPT("rcx") ";13 " ENTRY ";21 gap;"},
+	{"an aligned stack with an argument below",
+	 BYTES("\x50\x4c\x8b\xd4\x48\x81\xe4\x00\xff\xff\xff\x50\x49\x8b\xe2\x58\xc3"),
+	 "0 " ENTRY ";1 " SP(16) ";4 cfa=r10+16 fp=same ra=cfa-8;f " SP(16) ";10 " ENTRY
+									    ";11 gap;"},
+	{"an aligned stack, kept over a call that may change the register",
+	 BYTES("\x48\x89\xe1\x48\x83\xe4\xe0\xe8\x00\x10\x00\x00\x48\x89\xcc\xc3"),
+	 "0 " ENTRY ";3 " KEPT("rcx") ";c gap;"},
+	{"an aligned stack, kept over a call that leaves the register",
+	 BYTES("\x48\x89\xe3\x48\x83\xe4\xe0\xe8\x00\x10\x00\x00\x48\x89\xdc\xc3"),
+	 "0 " ENTRY ";3 " KEPT("rbx") ";f " ENTRY ";10 gap;"},
+	{"an aligned stack, and the register has another value",
+	 BYTES("\x48\x89\xe1\x48\x83\xe4\xe0\x89\xc1\x48\x89\xcc\xc3"),
+	 "0 " ENTRY ";3 " KEPT("rcx") ";9 gap;"},
+	{"an aligned stack, given back by another register",
+	 BYTES("\x48\x89\xe1\x48\x83\xe4\xe0\x48\x89\xd4\xc3"), ""},
+	{"a copy of rsp without an alignment", BYTES("\x48\x89\xe1\x85\xc0\x74\x02\x31\xc9\xc3"),
+	 "0 " ENTRY ";a gap;"},
 	{"returns too early", BYTES("\x53\xc3"), ""},
 	{"returns too late", BYTES("\x5b\xc3"), ""},
 	{"rbp is used and not saved", BYTES("\xbd\x01\x00\x00\x00\xc3"), "0 " ENTRY ";6 gap;"},

@@ -256,6 +256,51 @@ static void test_x86(void **state)
 	}
 }
 
+/* Whether an instruction writes rcx, DWARF's register 2. */
+static void test_writes(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *bytes;
+		size_t n;
+		bool is;
+	} rows[] = {
+		{"mov %eax,%ecx", BYTES("\x89\xc1"), true},
+		{"mov %ecx,%eax", BYTES("\x89\xc8"), false},
+		{"mov (%rax),%ecx", BYTES("\x8b\x08"), true},
+		{"mov %ecx,(%rcx)", BYTES("\x89\x09"), false},
+		{"mov %eax,%r9d", BYTES("\x41\x89\xc1"), false},
+		{"pop %rcx", BYTES("\x59"), true},
+		{"pop %r9", BYTES("\x41\x59"), false},
+		{"mov $1,%ecx", BYTES("\xb9\x01\x00\x00\x00"), true},
+		{"xchg %rcx,%rax", BYTES("\x48\x91"), true},
+		{"bswap %ecx", BYTES("\x0f\xc9"), true},
+		{"cmp %eax,%ecx", BYTES("\x39\xc1"), false},
+		{"mul %edx", BYTES("\xf7\xe2"), true},
+		{"not %edx", BYTES("\xf7\xd2"), false},
+		{"rep movsb", BYTES("\xf3\xa4"), true},
+		{"syscall", BYTES("\x0f\x05"), true},
+		{"movzbl %al,%ecx", BYTES("\x0f\xb6\xc8"), true},
+		{"pmovmskb %xmm0,%ecx", BYTES("\x66\x0f\xd7\xc8"), true},
+		{"vmovd %xmm0,%ecx", BYTES("\xc5\xf9\x7e\xc1"), true},
+		{"vmovd %xmm1,%eax", BYTES("\xc5\xf9\x7e\xc8"), false},
+		{"vmovdqa %ymm1,0x28(%rsp)", BYTES("\xc5\xfd\x7f\x4c\x24\x28"), false},
+		{"vpaddw %ymm1,%ymm1,%ymm1", BYTES("\xc5\xf5\xfd\xc9"), false},
+		{"rorx $1,%eax,%ecx", BYTES("\xc4\xe3\x7b\xf0\xc8\x01"), true},
+		{"blsr %eax,%ecx", BYTES("\xc4\xe2\x70\xf3\xc8"), true},
+		{"vpextrd $1,%xmm0,%ecx", BYTES("\xc4\xe3\x79\x16\xc1\x01"), true},
+		{"vpermq $5,%ymm1,%ymm1", BYTES("\xc4\xe3\xfd\x00\xc9\x05"), false},
+		{"a cut one", BYTES("\x89"), true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		row_begin(rows[i].name);
+		assert_int_equal(insn_x86_writes((const uint8_t *)rows[i].bytes, rows[i].n, 2),
+				 rows[i].is);
+	}
+}
+
 static void test_arm64(void **state)
 {
 	struct insn insn;
@@ -324,6 +369,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_x86),
+		cmocka_unit_test(test_writes),
 		cmocka_unit_test(test_arm64),
 		cmocka_unit_test(test_lengths),
 	};

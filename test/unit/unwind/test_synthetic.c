@@ -6,6 +6,7 @@
 
 #include "support/allocfail.h"
 #include "support/ehimage.h"
+#include "support/elfmake.h"
 #include "unwindtable/compile.h"
 #include "unwind/rowtext.h"
 #include "unwind/synthetic.h"
@@ -176,6 +177,114 @@ static void test_mpn(void **state)
 	}
 }
 
+struct linkage_row {
+	const char *name;
+	uint16_t machine;
+	const char *section;
+	const char *bytes;
+	size_t n;
+	uint64_t vaddr;
+	const char *rules[4]; /* NULL: no more */
+	size_t at[4];
+};
+
+#define LAZY                                                               \
+	"\xff\x35\x00\x00\x00\x00\xff\x25\x00\x00\x00\x00\x0f\x1f\x40\x00" \
+	"\xff\x25\x00\x00\x00\x00\x68\x00\x00\x00\x00\xe9\xe0\xff\xff\xff"
+#define TRACKED                                                            \
+	"\xff\x35\x00\x00\x00\x00\xf2\xff\x25\x00\x00\x00\x00\x0f\x1f\x00" \
+	"\xf3\x0f\x1e\xfa\x68\x00\x00\x00\x00\xf2\xe9\xe1\xff\xff\xff\x90"
+#define SECOND	     "\xf3\x0f\x1e\xfa\xf2\xff\x25\x00\x00\x00\x00\x0f\x1f\x44\x00\x00"
+#define DIRECT	     "\xff\x25\x00\x00\x00\x00\x66\x90"
+#define LINKAGE	     EHIMAGE_TEXT
+#define SP(distance) "cfa=rsp+" distance " fp=same ra=cfa-8"
+
+static const struct linkage_row linkage_rows[] = {
+	{"lazy",
+	 EM_X86_64,
+	 ".plt",
+	 BYTES(LAZY),
+	 LINKAGE,
+	 {SP("16"), SP("24"), "cfa=plt11 fp=same ra=cfa-8", "gap"},
+	 {0, 6, 16, 32}},
+	{"with indirect branch tracking",
+	 EM_X86_64,
+	 ".plt",
+	 BYTES(TRACKED),
+	 LINKAGE,
+	 {SP("16"), SP("24"), "cfa=plt9 fp=same ra=cfa-8", "gap"},
+	 {0, 6, 16, 32}},
+	{"its second table",
+	 EM_X86_64,
+	 ".plt.sec",
+	 BYTES(SECOND),
+	 LINKAGE,
+	 {SP("8"), "gap"},
+	 {0, 16}},
+	{"not lazy", EM_X86_64, ".plt.got", BYTES(DIRECT), LINKAGE, {SP("8"), "gap"}, {0, 8}},
+	{"not lazy, with tracking",
+	 EM_X86_64,
+	 ".plt.got",
+	 BYTES(SECOND),
+	 LINKAGE,
+	 {SP("8"), "gap"},
+	 {0, 16}},
+	{"without a stub", EM_X86_64, ".plt", LAZY, 31, LINKAGE, {NULL}, {0}},
+	{"of another form",
+	 EM_X86_64,
+	 ".plt",
+	 BYTES(DIRECT DIRECT DIRECT DIRECT),
+	 LINKAGE,
+	 {NULL},
+	 {0}},
+	{"another section", EM_X86_64, ".pls", BYTES(LAZY), LINKAGE, {NULL}, {0}},
+	{"another machine", EM_AARCH64, ".plt", BYTES(LAZY), LINKAGE, {NULL}, {0}},
+	{"at an odd place", EM_X86_64, ".plt", BYTES(LAZY), LINKAGE + 8, {NULL}, {0}},
+	{"outside of the code", EM_X86_64, ".plt", BYTES(LAZY), LINKAGE - 16, {NULL}, {0}},
+	{"beyond all addresses", EM_X86_64, ".plt", BYTES(LAZY), -16ull, {NULL}, {0}},
+};
+
+static void check_linkage(const struct linkage_row *row)
+{
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	struct elfmake m;
+	size_t off, n = 0;
+
+	elfmake_init(&m, ET_DYN, 4096);
+	m.eh.e_machine = row->machine;
+	off = elfmake_bytes(&m, row->bytes, row->n);
+	elfmake_section(&m, row->section, SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, row->vaddr, off,
+			row->n);
+	elfmake_segment(&m, PT_LOAD, PF_R | PF_X, row->vaddr, off, row->n);
+	elfmake_finish(&m);
+	assert_int_equal(elffile_open_memory(m.data, m.n, &file), 0);
+	assert_int_equal(rows_new(EHIMAGE_TEXT, EHIMAGE_TEXT_END, &rows), 0);
+	assert_int_equal(synthetic_add_linkage(file, rows), 0);
+	assert_int_equal(rows_finish(rows), 0);
+	while (n < array_size(row->rules) && row->rules[n])
+		n++;
+	assert_int_equal(rows_count(rows), n);
+	for (size_t i = 0; i < n; i++) {
+		char text[ROWTEXT_MAX];
+
+		assert_int_equal(rows_at(rows, i).vaddr, row->vaddr + row->at[i]);
+		assert_string_equal(
+			rowtext_print(CFI_X86_64, rows_rule(rows, rows_at(rows, i).rule), text),
+			row->rules[i]);
+	}
+	elfmake_deinit(&m);
+}
+
+static void test_linkage(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(linkage_rows); i++) {
+		row_begin(linkage_rows[i].name);
+		check_linkage(&linkage_rows[i]);
+	}
+}
+
 static int compile(void *ctx)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
@@ -202,7 +311,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_trampolines),   cmocka_unit_test(test_mpn),
 		cmocka_unit_test(test_start_context), cmocka_unit_test(test_entry),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_linkage),	      cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
