@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One call of malloc for some hundred pieces, and fewer in the first blocks: a block is zeroed. A
- * larger piece has its own block. */
+/* One call of malloc for some hundred pieces, and fewer in the first blocks. A larger piece has its
+ * own block. */
 #define ARENA_BLOCK_BYTES_MIN (4u << 10)
 #define ARENA_BLOCK_BYTES     (32u << 10)
 
@@ -54,9 +54,10 @@ static int arena_add_block(struct arena *a, size_t n)
 		return ARENA_FULL;
 	if (size > left - sizeof(*block))
 		size = left - sizeof(*block);
-	block = calloc(1, sizeof(*block) + size);
+	block = malloc(sizeof(*block) + size);
 	if (!block)
 		return -ENOMEM;
+	block->used = 0;
 	block->size = size;
 	block->next = a->blocks;
 	a->blocks = block;
@@ -64,7 +65,7 @@ static int arena_add_block(struct arena *a, size_t n)
 	return 0;
 }
 
-int arena_alloc(struct arena *a, size_t n, void *ret_piece)
+int arena_bytes(struct arena *a, size_t n, void *ret_piece)
 {
 	struct arena_block *block;
 	void *piece;
@@ -81,6 +82,18 @@ int arena_alloc(struct arena *a, size_t n, void *ret_piece)
 	block = a->blocks;
 	piece = block->bytes + block->used;
 	block->used += n;
+	memcpy(ret_piece, &piece, sizeof(piece));
+	return 0;
+}
+
+int arena_alloc(struct arena *a, size_t n, void *ret_piece)
+{
+	void *piece;
+	int r = arena_bytes(a, n, &piece);
+
+	if (r)
+		return r;
+	memset(piece, 0, n);
 	memcpy(ret_piece, &piece, sizeof(piece));
 	return 0;
 }

@@ -29,7 +29,9 @@ void arena_deinit(struct arena *a);
 /* @n zeroed bytes, aligned to 8; @ret_piece is the address of a pointer of any type. 0, ARENA_FULL,
  * -ENOMEM. */
 int arena_alloc(struct arena *a, size_t n, void *ret_piece) __attribute__((warn_unused_result));
-/* The same for @n items of @size bytes; a product that overflows is ARENA_FULL. */
+/* The same, but not zeroed: for bytes that the caller sets. */
+int arena_bytes(struct arena *a, size_t n, void *ret_piece) __attribute__((warn_unused_result));
+/* Zeroed, for @n items of @size bytes; a product that overflows is ARENA_FULL. */
 int arena_array(struct arena *a, size_t n, size_t size, void *ret_piece)
 	__attribute__((warn_unused_result));
 

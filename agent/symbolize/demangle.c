@@ -113,10 +113,10 @@ static bool demangle_rust(const char *name, char to[DEMANGLE_NAME_MAX])
 	return run(rust_demangle_callback, name, !found.punycode, to);
 }
 
-/* Rust's legacy names have no references. */
+/* Rust's legacy names have a hash, "17h" and 16 hex digits, and no references. */
 static bool demangle_cxx(const char *name, char to[DEMANGLE_NAME_MAX])
 {
-	return run(rust_demangle_callback, name, false, to) ||
+	return (strstr(name, "17h") && run(rust_demangle_callback, name, false, to)) ||
 	       (cxx_is_reasonable(name) && run(cplus_demangle_v3_callback, name, true, to));
 }
 
@@ -198,9 +198,12 @@ static size_t cut_clone(const char *name, size_t n)
 }
 
 /* The compilers' ends of a function's name, as in "f.constprop.0.cold". */
-static size_t cut_clones(const char *name)
+static size_t cut_clones(const char *name, size_t length)
 {
-	size_t n, cut = strlen(name);
+	size_t n, cut = length;
+
+	if (!memchr(name, '.', length))
+		return length;
 
 	do {
 		n = cut;
@@ -221,18 +224,20 @@ static bool demangle_any(const char *name, char to[DEMANGLE_NAME_MAX])
 bool demangle(const char *name, char ret[DEMANGLE_NAME_MAX])
 {
 	char plain[DEMANGLE_MANGLED_MAX + 1], readable[DEMANGLE_NAME_MAX];
+	const size_t length = strnlen(name, DEMANGLE_MANGLED_MAX + 1);
 	size_t n;
-	bool is_clone;
 
-	if (strnlen(name, DEMANGLE_MANGLED_MAX + 1) > DEMANGLE_MANGLED_MAX)
+	if (length > DEMANGLE_MANGLED_MAX)
 		return false;
-	n = cut_clones(name);
-	is_clone = name[n] != '\0';
-	memcpy(plain, name, n);
-	plain[n] = '\0';
-	if (demangle_any(plain, readable))
+	n = cut_clones(name, length);
+	if (n < length) {
+		memcpy(plain, name, n);
+		plain[n] = '\0';
+		name = plain;
+	}
+	if (demangle_any(name, readable))
 		memcpy(ret, readable, strlen(readable) + 1);
-	else if (is_clone)
+	else if (n < length)
 		memcpy(ret, plain, n + 1);
 	else
 		return false;

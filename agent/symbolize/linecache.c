@@ -59,9 +59,8 @@ size_t linecache_bytes(const struct linecache *cache)
 }
 
 /* 0, ARENA_FULL, -ENOMEM. */
-static int intern(struct linecache_generation *g, const char *text, const char **ret)
+static int intern(struct linecache_generation *g, const char *text, size_t n, const char **ret)
 {
-	const size_t n = strlen(text);
 	struct linecache_string **recent = &g->recent[hash_ends(text, n) % LINECACHE_RECENT];
 	struct linecache_string *s = *recent;
 	bool hash_oom = false;
@@ -73,10 +72,11 @@ static int intern(struct linecache_generation *g, const char *text, const char *
 	}
 	HASH_FIND(hh, g->strings, text, n, s);
 	if (!s) {
-		r = arena_alloc(&g->memory, sizeof(*s) + n + 1, &s);
+		r = arena_bytes(&g->memory, sizeof(*s) + n + 1, &s);
 		if (r)
 			return r;
-		memcpy(s->text, text, n + 1);
+		memcpy(s->text, text, n);
+		s->text[n] = '\0';
 		HASH_ADD_KEYPTR(hh, g->strings, s->text, n, s);
 		if (hash_oom)
 			return -ENOMEM;
@@ -96,13 +96,15 @@ static struct linecache_slot *slot_of(struct linecache_slot *slots, size_t n_slo
 	return &slots[i];
 }
 
-/* Half of the slots stay free. 0, ARENA_FULL, -ENOMEM. */
-static int make_slot(struct linecache_generation *g)
+/* Room for @more answers. Half of the slots stay free. 0, ARENA_FULL, -ENOMEM. */
+static int make_slots(struct linecache_generation *g, size_t more)
 {
-	const size_t n = g->n_slots ? g->n_slots * 2 : SLOTS_MIN;
+	size_t n = g->n_slots ? g->n_slots : SLOTS_MIN;
 	struct linecache_slot *slots;
 
-	if (2 * g->n < g->n_slots)
+	while (2 * (g->n + more - 1) >= n)
+		n *= 2;
+	if (n == g->n_slots)
 		return 0;
 	if (g->memory.bytes + n * sizeof(*slots) > g->max_bytes)
 		return ARENA_FULL;
@@ -119,42 +121,42 @@ static int make_slot(struct linecache_generation *g)
 	return 0;
 }
 
-/* The same. */
-static int copy_lines(struct linecache_generation *g, const struct linecache_answer *answer,
-		      struct symbol_line *to)
+static int intern_text(struct linecache_generation *g, const char *text, const char **ret)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < answer->n && !r; i++) {
-		const struct symbol_line *from = &answer->lines[i];
-
-		to[i] = *from;
-		r = intern(g, from->function, &to[i].function);
-		if (!r && from->system_name == from->function)
-			to[i].system_name = to[i].function;
-		else if (!r)
-			r = intern(g, from->system_name, &to[i].system_name);
-		if (!r)
-			r = intern(g, from->file, &to[i].file);
-	}
-	return r;
+	return intern(g, text, strlen(text), ret);
 }
 
 /* The same. */
+static int intern_line(struct linecache_generation *g, struct symbol_line *line)
+{
+	const char *function = line->function;
+	int r = intern_text(g, function, &line->function);
+
+	if (!r && line->system_name == function)
+		line->system_name = line->function;
+	else if (!r)
+		r = intern_text(g, line->system_name, &line->system_name);
+	return r ? r : intern_text(g, line->file, &line->file);
+}
+
+/* The same. @has_strings: of this generation. */
 static int add(struct linecache_generation *g, uint64_t vaddr,
-	       const struct linecache_answer *answer)
+	       const struct linecache_answer *answer, bool has_strings)
 {
 	struct linecache_answer *entry;
 	struct linecache_slot *slot;
 	struct symbol_line *lines;
-	int r = make_slot(g);
+	int r = make_slots(g, 1);
 
 	if (!r)
-		r = arena_alloc(&g->memory, sizeof(*entry) + answer->n * sizeof(*lines), &entry);
+		r = arena_bytes(&g->memory, sizeof(*entry) + answer->n * sizeof(*lines), &entry);
 	if (r)
 		return r;
 	lines = (struct symbol_line *)(entry + 1);
-	r = copy_lines(g, answer, lines);
+	if (answer->n)
+		memcpy(lines, answer->lines, answer->n * sizeof(*lines));
+	for (size_t i = 0; i < answer->n && !r && !has_strings; i++)
+		r = intern_line(g, &lines[i]);
 	if (r)
 		return r;
 	*entry = *answer;
@@ -179,11 +181,11 @@ int linecache_add(struct linecache *cache, uint64_t vaddr, const struct symbol_l
 		  size_t n)
 {
 	const struct linecache_answer answer = {.lines = lines, .n = n};
-	int r = add(&cache->young, vaddr, &answer);
+	int r = add(&cache->young, vaddr, &answer, false);
 
 	if (r == ARENA_FULL) {
 		next_generation(cache);
-		r = add(&cache->young, vaddr, &answer);
+		r = add(&cache->young, vaddr, &answer, false);
 	}
 	return r < 0 ? r : 0;
 }
@@ -194,9 +196,16 @@ void linecache_age(struct linecache *cache)
 		next_generation(cache);
 }
 
-int linecache_keep(struct linecache *cache, uint64_t vaddr, const struct linecache_answer *answer)
+int linecache_expect(struct linecache *cache, size_t n)
 {
-	int r = add(&cache->young, vaddr, answer);
+	int r = make_slots(&cache->young, n);
+
+	return r < 0 ? r : 0;
+}
+
+int linecache_string(struct linecache *cache, const char *text, size_t n, const char **ret)
+{
+	int r = intern(&cache->young, text, n, ret);
 
 	cache->is_full |= r == ARENA_FULL;
 	return r == ARENA_FULL ? LINECACHE_FULL : r;
@@ -207,6 +216,17 @@ static const struct linecache_answer *find(const struct linecache_generation *g,
 	return g->n_slots ? slot_of(g->slots, g->n_slots, vaddr)->entry : NULL;
 }
 
+int linecache_keep(struct linecache *cache, uint64_t vaddr, const struct linecache_answer *answer,
+		   bool has_strings, const struct linecache_answer **ret)
+{
+	int r = add(&cache->young, vaddr, answer, has_strings);
+
+	if (!r)
+		*ret = find(&cache->young, vaddr);
+	cache->is_full |= r == ARENA_FULL;
+	return r == ARENA_FULL ? LINECACHE_FULL : r;
+}
+
 /* A full generation takes nothing: the caller's next new answer evicts the old one. */
 const struct linecache_answer *linecache_find(struct linecache *cache, uint64_t vaddr)
 {
@@ -215,7 +235,7 @@ const struct linecache_answer *linecache_find(struct linecache *cache, uint64_t 
 	if (answer)
 		return answer;
 	answer = find(&cache->old, vaddr);
-	if (answer && add(&cache->young, vaddr, answer) == 0)
+	if (answer && add(&cache->young, vaddr, answer, false) == 0)
 		answer = find(&cache->young, vaddr);
 	return answer;
 }

@@ -69,9 +69,16 @@ int linecache_add(struct linecache *cache, uint64_t vaddr, const struct symbol_l
 const struct linecache_answer *linecache_find(struct linecache *cache, uint64_t vaddr);
 
 /* For callers with many borrowed answers, whose answers stay while others are added: */
+/* A batch of @n answers is added soon. 0 or -ENOMEM. */
+int linecache_expect(struct linecache *cache, size_t n);
 /* Evicts, if linecache_keep() has found no room. */
 void linecache_age(struct linecache *cache);
-/* Copies @answer. 0, LINECACHE_FULL or -ENOMEM. */
-int linecache_keep(struct linecache *cache, uint64_t vaddr, const struct linecache_answer *answer);
+/* The string of @n bytes at @text, in the cache for as long as an answer added now. 0,
+ * LINECACHE_FULL or -ENOMEM. */
+int linecache_string(struct linecache *cache, const char *text, size_t n, const char **ret);
+/* Copies @answer. The strings, too, unless @has_strings: all are of linecache_string(). *@ret is as
+ * of linecache_find(). 0, LINECACHE_FULL or -ENOMEM. */
+int linecache_keep(struct linecache *cache, uint64_t vaddr, const struct linecache_answer *answer,
+		   bool has_strings, const struct linecache_answer **ret);
 
 #endif

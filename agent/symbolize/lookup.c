@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/keysort.h"
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
@@ -353,17 +354,25 @@ static int open_source(struct lookup *l, struct opened *o)
 
 /* ---------------------------------------------------------------- a batch */
 
-/* The names of a file may have any bytes. */
-static int copy(struct arena *memory, const char *string, const char **ret)
+/* Into the cache of kept answers, if it has room. The names of a file may have any bytes. 0,
+ * ARENA_FULL or -ENOMEM. */
+static int copy(struct symbol_lines *lines, const char *string, const char **ret)
 {
-	size_t n = strlen(string) + 1;
+	const size_t n = strlen(string);
 	char *to;
-	int r = arena_alloc(memory, n, &to);
+	int r;
 
+	if (lines->cache && !lines->is_copied && utf8_is_valid(string, n)) {
+		r = linecache_string(lines->cache, string, n, ret);
+		if (r <= 0)
+			return r;
+	}
+	lines->is_copied = true;
+	r = arena_bytes(lines->memory, n + 1, &to);
 	if (r)
 		return r;
-	memcpy(to, string, n);
-	utf8_repair(to, n - 1);
+	memcpy(to, string, n + 1);
+	utf8_repair(to, n);
 	*ret = to;
 	return 0;
 }
@@ -384,14 +393,15 @@ static int grow(struct symbol_lines *lines)
 	return 0;
 }
 
-static int copy_names(struct arena *memory, const struct symbol_line *line, struct symbol_line *to)
+static int copy_names(struct symbol_lines *lines, const struct symbol_line *line,
+		      struct symbol_line *to)
 {
-	int r = copy(memory, line->function, &to->function);
+	int r = copy(lines, line->function, &to->function);
 
 	if (!r && line->system_name == line->function)
 		to->system_name = to->function;
 	else if (!r)
-		r = copy(memory, line->system_name, &to->system_name);
+		r = copy(lines, line->system_name, &to->system_name);
 	return r;
 }
 
@@ -399,7 +409,7 @@ static int copy_names(struct arena *memory, const struct symbol_line *line, stru
 static int rename_outermost(struct symbol_lines *lines, const struct symbol_line *line)
 {
 	struct symbol_line names;
-	int r = copy_names(lines->memory, line, &names);
+	int r = copy_names(lines, line, &names);
 
 	lines->rename = false;
 	if (r)
@@ -424,9 +434,9 @@ int symbol_lines_add(struct symbol_lines *lines, const struct symbol_line *line)
 		return r < 0 ? r : 0;
 	to = &lines->items[lines->n];
 	*to = *line;
-	r = copy_names(lines->memory, line, to);
+	r = copy_names(lines, line, to);
 	if (!r)
-		r = copy(lines->memory, line->file, &to->file);
+		r = copy(lines, line->file, &to->file);
 	lines->n += r == 0;
 	return r < 0 ? r : 0;
 }
@@ -447,6 +457,7 @@ int symbol_lines_borrow(struct symbol_lines *lines, const struct symbol_line *fr
 	memcpy(items, from, n * sizeof(*items));
 	lines->items = items;
 	lines->n = lines->cap = n;
+	lines->is_copied = true;
 	return 0;
 }
 
@@ -507,13 +518,14 @@ struct place {
 	uint64_t vaddr;
 	size_t index;
 };
+_Static_assert(sizeof(struct place) == KEYSORT_BYTES, "sorted by address");
 
-static int by_vaddr(const void *a, const void *b)
-{
-	const struct place *x = a, *y = b;
-
-	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
-}
+/* The addresses without a name so far, ascending. @vaddrs has room for all. */
+struct asked {
+	struct place *places;
+	uint64_t *vaddrs;
+	size_t n;
+};
 
 /* Neighbours in the code are neighbours in most tables, so sorted addresses read a file's blocks
  * once. *@ret lives as long as the lookup. 0 or -ENOMEM. */
@@ -521,30 +533,27 @@ static int sort_places(struct lookup *l, struct place **ret)
 {
 	struct place *places;
 
-	if (arena_array(&l->memory, l->n, sizeof(*places), &places))
+	if (arena_array(&l->memory, 2 * l->n, sizeof(*places), &places))
 		return -ENOMEM;
 	for (size_t i = 0; i < l->n; i++)
 		places[i] = (struct place){l->vaddrs[i], i};
-	qsort(places, l->n, sizeof(*places), by_vaddr);
-	*ret = places;
+	*ret = keysort(places, places + l->n, l->n);
 	return 0;
 }
 
-/* The addresses among @places that need a better source. *@indexes has room for all. */
-static size_t unnamed(const struct lookup *l, const struct place *places, size_t *indexes,
-		      uint64_t *vaddrs)
+/* Leaves the addresses that need a better source. */
+static void drop_named(const struct lookup *l, struct asked *asked)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < l->n; i++) {
-		const struct symbol_lines *lines = &l->answers[places[i].index];
+	for (size_t i = 0; i < asked->n; i++) {
+		const struct symbol_lines *lines = &l->answers[asked->places[i].index];
 
 		if (lines->n && !lines->rename)
 			continue;
-		indexes[n] = places[i].index;
-		vaddrs[n++] = places[i].vaddr;
+		asked->places[n++] = asked->places[i];
 	}
-	return n;
+	asked->n = n;
 }
 
 /* Whether the source would answer the same again. */
@@ -553,30 +562,38 @@ static bool is_final(const struct opened *o, uint64_t vaddr)
 	return !o->source->refresh && (!o->source->is_final || o->source->is_final(o->data, vaddr));
 }
 
-/* False at the end: all addresses have names, or the budget has ended. */
-static bool ask_source(struct lookup *l, struct opened *o, const struct place *places,
-		       size_t *indexes, uint64_t *vaddrs)
+static int prepare(struct opened *o, const struct asked *asked)
 {
-	size_t n = unnamed(l, places, indexes, vaddrs);
+	if (!o->source->prepare)
+		return 0;
+	for (size_t i = 0; i < asked->n; i++)
+		asked->vaddrs[i] = asked->places[i].vaddr;
+	return o->source->prepare(o->data, asked->vaddrs, asked->n);
+}
 
-	if (!n)
+/* False at the end: all addresses have names, or the budget has ended. */
+static bool ask_source(struct lookup *l, struct opened *o, struct asked *asked)
+{
+	drop_named(l, asked);
+	if (!asked->n)
 		return false;
 	if (o->state == SOURCE_UNASKED || (o->state == SOURCE_OPENED && o->source->refresh))
 		l->result = open_source(l, o);
-	for (size_t i = 0; i < n && o->state == SOURCE_UNASKED; i++)
-		l->answers[indexes[i]].may_change = true;
+	for (size_t i = 0; i < asked->n && o->state == SOURCE_UNASKED; i++)
+		l->answers[asked->places[i].index].may_change = true;
 	if (l->result || o->state != SOURCE_OPENED)
 		return !l->result;
-	if (o->source->prepare)
-		l->result = o->source->prepare(o->data, vaddrs, n);
-	for (size_t i = 0; i < n && !l->result; i++) {
+	l->result = prepare(o, asked);
+	for (size_t i = 0; i < asked->n && !l->result; i++) {
+		const uint64_t vaddr = asked->places[i].vaddr;
+		struct symbol_lines *lines = &l->answers[asked->places[i].index];
 		int r;
 
 		if (!work_budget_spend(&l->names->work, ADDRESS_COST))
 			return false;
-		r = o->source->find(o->data, vaddrs[i], &l->answers[indexes[i]]);
+		r = o->source->find(o->data, vaddr, lines);
 		l->result = r < 0 ? r : 0;
-		l->answers[indexes[i]].may_change |= !is_final(o, vaddrs[i]);
+		lines->may_change |= !is_final(o, vaddr);
 		if (l->group && i % ALIVE_ADDRESSES == 0)
 			work_alive(&l->group->work);
 	}
@@ -596,10 +613,11 @@ static void drop_nameless(struct lookup *l)
 
 static int keep_answers(struct lookup *l)
 {
-	int r = 0;
+	struct linecache *cache = &l->names->kept->cache;
+	int r = linecache_expect(cache, l->n);
 
 	for (size_t i = 0; i < l->n && !r; i++) {
-		const struct symbol_lines *lines = &l->answers[i];
+		struct symbol_lines *lines = &l->answers[i];
 		const struct linecache_answer answer = {
 			.lines = lines->items,
 			.n = lines->n,
@@ -608,7 +626,8 @@ static int keep_answers(struct lookup *l)
 		};
 
 		if (!lines->may_change)
-			r = linecache_keep(&l->names->kept->cache, l->vaddrs[i], &answer);
+			r = linecache_keep(cache, l->vaddrs[i], &answer, !lines->is_copied,
+					   &lines->kept);
 	}
 	return r < 0 ? r : 0;
 }
@@ -616,25 +635,23 @@ static int keep_answers(struct lookup *l)
 static void find_all(struct lookup *l)
 {
 	struct file_names *names = l->names;
-	struct place *places;
-	uint64_t *vaddrs;
-	size_t *indexes;
+	struct asked asked = {.n = l->n};
 
-	l->result = sort_places(l, &places);
+	l->result = sort_places(l, &asked.places);
 	if (!l->result)
-		l->result = arena_array(&l->memory, l->n, sizeof(*vaddrs), &vaddrs);
-	if (!l->result)
-		l->result = arena_array(&l->memory, l->n, sizeof(*indexes), &indexes);
+		l->result = arena_array(&l->memory, l->n, sizeof(*asked.vaddrs), &asked.vaddrs);
 	if (l->result) {
 		l->result = -ENOMEM;
 		return;
 	}
-	for (size_t i = 0; i < l->n; i++)
+	for (size_t i = 0; i < l->n; i++) {
 		l->answers[i].memory = &l->memory;
+		l->answers[i].cache = &names->kept->cache;
+	}
 	work_budget_init(&names->work, LOOKUP_WORK + l->n * LOOKUP_ADDRESS_WORK,
 			 LOOKUP_CPU_NS + l->n * LOOKUP_ADDRESS_CPU_NS, &l->stop);
 	for (size_t i = 0; i < names->n; i++)
-		if (!ask_source(l, &names->items[i], places, indexes, vaddrs))
+		if (!ask_source(l, &names->items[i], &asked))
 			break;
 	drop_nameless(l);
 	if (!names->work.end && !l->result)

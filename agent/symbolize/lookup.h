@@ -97,9 +97,12 @@ void file_names_debug_file(const struct file_names *names, char ret[PATH_MAX]);
 /* The functions at an address; @n is 0 without a name. Then @start is the function's start, if
  * @has_start. @rename: symbol_lines_rename() was called, and no later source had a name so far.
  * @may_change: the answer of a source is not final (is_final()), or a source is not opened yet
- * (SOURCE_LATER). */
+ * (SOURCE_LATER). @cache: takes the strings; NULL: none. @is_copied: a string is elsewhere: in
+ * @memory, or of the source. @kept: the answer in the cache; NULL: not kept. */
 struct symbol_lines {
 	struct arena *memory;
+	struct linecache *cache;
+	const struct linecache_answer *kept;
 	struct symbol_line *items;
 	size_t n;
 	size_t cap;
@@ -107,6 +110,7 @@ struct symbol_lines {
 	bool has_start;
 	bool rename;
 	bool may_change;
+	bool is_copied;
 };
 
 struct lookup_group;

@@ -462,6 +462,12 @@ static void set_lines(struct symbolizer *s, struct symbol *sym, const struct sym
 }
 
 /* In place. */
+static void set_kept(struct symbol *sym, const struct linecache_answer *answer)
+{
+	memcpy(sym->lines, answer->lines, answer->n * sizeof(*answer->lines));
+	set_found(sym, answer->n);
+}
+
 static void set_known(struct symbolizer *s, struct symbol *sym, const struct image *image,
 		      uint64_t vaddr, const struct linecache_answer *answer)
 {
@@ -470,18 +476,19 @@ static void set_known(struct symbolizer *s, struct symbol *sym, const struct ima
 			   s->known.missing);
 		return;
 	}
-	memcpy(sym->lines, answer->lines, answer->n * sizeof(*answer->lines));
-	set_found(sym, answer->n);
+	set_kept(sym, answer);
 }
 
-/* @lookup NULL: the file is not read, because of @why. */
+/* @lookup NULL: the file is not read, because of @why. @is_held: its kept answers stay. */
 static void set_answer(struct symbolizer *s, struct symbol *sym, const struct image *image,
-		       uint64_t vaddr, const struct lookup *lookup, size_t k,
+		       uint64_t vaddr, const struct lookup *lookup, bool is_held, size_t k,
 		       enum symbol_missing why)
 {
 	const struct symbol_lines *lines = lookup ? &lookup->answers[k] : NULL;
 
-	if (lines && lines->n)
+	if (lines && lines->n && is_held && lines->kept)
+		set_kept(sym, lines->kept);
+	else if (lines && lines->n)
 		set_lines(s, sym, lines);
 	else
 		set_offset(s, sym, image, lines && lines->has_start ? lines->start : vaddr,
@@ -493,6 +500,7 @@ static int give_all(struct symbolizer *s, const struct image *image, const struc
 		    enum symbol_missing why, const uint64_t *vaddrs, size_t n, symbolizer_fn fn,
 		    void *ctx)
 {
+	const bool is_held = lookup && hold(s, file_names_kept(lookup->names));
 	struct symbol sym;
 	size_t n_asked = 0;
 	int r = 0;
@@ -503,7 +511,7 @@ static int give_all(struct symbolizer *s, const struct image *image, const struc
 		if (answer)
 			set_known(s, &sym, image, vaddrs[i], answer);
 		else
-			set_answer(s, &sym, image, vaddrs[i], lookup, n_asked++, why);
+			set_answer(s, &sym, image, vaddrs[i], lookup, is_held, n_asked++, why);
 		r = fn(ctx, i, &sym);
 	}
 	return r;

@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/keysort.h"
 #include "base/nsec.h"
 #include "base/vec.h"
 #include "base/work_budget.h"
@@ -54,7 +55,7 @@
 /* Names of an address that are compared. Reached: the best of the first 64. */
 #define SYMTAB_ALIASES_MAX  64
 /* Entries read at a time. */
-#define SYMTAB_STEP	    4096
+#define SYMTAB_STEP	    1024
 /* Names of untyped symbols remembered during the load: thousands, but few different names.
  * Reached: looked at again. */
 #define SYMTAB_MARKS_MAX    64
@@ -79,7 +80,7 @@ struct symbol_entry {
 	uint32_t table : 1; /* enum symbol_table */
 	uint32_t rank : 3;
 };
-_Static_assert(sizeof(struct symbol_entry) == 16, "16 bytes a symbol");
+_Static_assert(sizeof(struct symbol_entry) == KEYSORT_BYTES, "16 bytes a symbol");
 
 enum symbol_table { TABLE_SYMTAB, TABLE_DYNSYM, TABLE_MAX };
 
@@ -246,11 +247,23 @@ static bool rank_of(const Elf64_Sym *sym, uint32_t *ret)
 	return true;
 }
 
-/* Name offsets known as marks, by the offset's low bits. */
-struct marks {
+/**
+ * struct loading - what the load of a table remembers
+ * @range:   of the last symbol; most symbols are in the same section
+ * @name, @is_mark: name offsets known as marks, by the offset's low bits
+ */
+struct loading {
+	const struct range *range;
 	uint32_t name[SYMTAB_MARKS_MAX];
 	bool is_mark[SYMTAB_MARKS_MAX];
 };
+
+static bool is_in_code(const struct symtab *t, struct loading *l, uint64_t vaddr)
+{
+	if (!l->range || vaddr < l->range->start || vaddr >= l->range->limit)
+		l->range = find_range(t, vaddr);
+	return l->range != NULL;
+}
 
 /* The begin of a name suffices; each name may be another and long. */
 static bool read_is_mark(const struct symtab *t, const struct symbol_entry *e)
@@ -264,33 +277,34 @@ static bool read_is_mark(const struct symtab *t, const struct symbol_entry *e)
 	       elffile_read(t->file, off, name, n) != 0 || !name[0] || symname_is_mark(name);
 }
 
-static bool is_mark(const struct symtab *t, struct marks *marks, const struct symbol_entry *e)
+static bool is_mark(const struct symtab *t, struct loading *l, const struct symbol_entry *e)
 {
 	size_t slot = e->name % SYMTAB_MARKS_MAX;
 
-	if (marks->name[slot] != e->name) {
-		marks->name[slot] = e->name;
-		marks->is_mark[slot] = read_is_mark(t, e);
+	if (l->name[slot] != e->name) {
+		l->name[slot] = e->name;
+		l->is_mark[slot] = read_is_mark(t, e);
 	}
-	return marks->is_mark[slot];
+	return l->is_mark[slot];
 }
 
 static int add_symbol(struct symtab *t, enum symbol_table table, const Elf64_Sym *sym,
-		      struct marks *marks)
+		      struct loading *l)
 {
 	struct symbol_entry e = {.vaddr = sym->st_value, .table = table};
 	uint32_t rank;
-	int r;
+	int r = 0;
 
 	if (!rank_of(sym, &rank) || sym->st_name >= SYMTAB_STRINGS_MAX ||
-	    !find_range(t, sym->st_value))
+	    !is_in_code(t, l, sym->st_value))
 		return 0;
 	e.size = sym->st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)sym->st_size;
 	e.name = sym->st_name & (SYMTAB_STRINGS_MAX - 1);
 	e.rank = rank & 7;
-	if (rank == RANK_UNTYPED && is_mark(t, marks, &e))
+	if (rank == RANK_UNTYPED && is_mark(t, l, &e))
 		return 0;
-	r = vec_grow(&t->items, &t->cap, t->n + 1, sizeof(*t->items), SYMTAB_SYMBOLS_MAX);
+	if (t->n == t->cap)
+		r = vec_grow(&t->items, &t->cap, t->n + 1, sizeof(*t->items), SYMTAB_SYMBOLS_MAX);
 	if (r)
 		return r;
 	t->items[t->n++] = e;
@@ -299,8 +313,8 @@ static int add_symbol(struct symtab *t, enum symbol_table table, const Elf64_Sym
 
 static int load_entries(struct symtab *t, enum symbol_table table, uint64_t off, uint64_t n)
 {
-	_cleanup_(freep) Elf64_Sym *step = calloc(SYMTAB_STEP, sizeof(*step));
-	struct marks marks = {0}; /* no name has offset 0 */
+	_cleanup_(freep) Elf64_Sym *step = malloc(SYMTAB_STEP * sizeof(*step));
+	struct loading loading = {0}; /* no name has offset 0 */
 	int r = 0;
 
 	if (!step)
@@ -312,7 +326,7 @@ static int load_entries(struct symtab *t, enum symbol_table table, uint64_t off,
 		if (!r && !elffile_spend(t->file, ENTRY_COST * now))
 			r = ELFFILE_ABANDONED;
 		for (size_t j = 0; !r && j < now; j++)
-			r = add_symbol(t, table, &step[j], &marks);
+			r = add_symbol(t, table, &step[j], &loading);
 	}
 	return r;
 }
@@ -349,24 +363,6 @@ static int compare_symbols(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* One byte of the addresses decides; the order is otherwise kept. */
-static void sort_by_byte(const struct symbol_entry *from, struct symbol_entry *to, size_t n,
-			 unsigned int shift)
-{
-	size_t at[256] = {0}, sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		at[from[i].vaddr >> shift & 0xff]++;
-	for (size_t i = 0; i < array_size(at); i++) {
-		const size_t count = at[i];
-
-		at[i] = sum;
-		sum += count;
-	}
-	for (size_t i = 0; i < n; i++)
-		to[at[from[i].vaddr >> shift & 0xff]++] = from[i];
-}
-
 /* Most addresses have a name or two: a function's in .symtab and in .dynsym. */
 static void sort_aliases(struct symbol_entry *first, size_t n)
 {
@@ -380,32 +376,21 @@ static void sort_aliases(struct symbol_entry *first, size_t n)
 	}
 }
 
-/* By address: byte by byte, from the lowest to the highest in which two addresses differ (a radix
- * sort), since comparisons take most of the time of a large table. Then the names of an address. */
+/* By address, then the names of an address. */
 static int sort_symbols(struct symtab *t)
 {
-	struct symbol_entry *from = t->items, *to;
-	uint64_t differ = 0;
+	struct symbol_entry *room = reallocarray(NULL, t->n, sizeof(*room)), *sorted;
 
-	for (size_t i = 1; i < t->n; i++)
-		differ |= t->items[i].vaddr ^ t->items[0].vaddr;
-	to = reallocarray(NULL, t->n, sizeof(*to));
-	if (!to)
+	if (!room)
 		return -ENOMEM;
-	for (unsigned int shift = 0; shift < 64 && differ >> shift; shift += 8) {
-		struct symbol_entry *sorted = to;
-
-		sort_by_byte(from, to, t->n, shift);
-		to = from;
-		from = sorted;
-	}
-	free(to);
-	t->items = from;
+	sorted = keysort(t->items, room, t->n);
+	free(sorted == room ? t->items : room);
+	t->items = sorted;
 	t->cap = t->n;
 	for (size_t i = 0, end; i < t->n; i = end) {
-		for (end = i + 1; end < t->n && from[end].vaddr == from[i].vaddr;)
+		for (end = i + 1; end < t->n && sorted[end].vaddr == sorted[i].vaddr;)
 			end++;
-		sort_aliases(from + i, end - i);
+		sort_aliases(sorted + i, end - i);
 	}
 	return 0;
 }

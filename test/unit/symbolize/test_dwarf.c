@@ -834,7 +834,7 @@ static void test_eviction(void **state)
 static void test_borrowed(void **state)
 {
 	const struct linecache_answer none = {.start = 0x60, .has_start = true};
-	const struct linecache_answer *first;
+	const struct linecache_answer *first, *kept;
 	struct linecache cache;
 	uint64_t vaddr = 1;
 	int r;
@@ -842,12 +842,12 @@ static void test_borrowed(void **state)
 	(void)state;
 	linecache_init(&cache, 64 << 10);
 	for (size_t i = 0; i < 3; i++) {
-		r = linecache_keep(&cache, vaddr, &none);
+		r = linecache_keep(&cache, vaddr, &none, false, &kept);
 		assert_int_equal(r, 0);
 		first = linecache_find(&cache, vaddr);
-		assert_non_null(first);
+		assert_ptr_equal(first, kept);
 		while (!r)
-			r = linecache_keep(&cache, ++vaddr, &none);
+			r = linecache_keep(&cache, ++vaddr, &none, false, &kept);
 		assert_int_equal(r, LINECACHE_FULL);
 		assert_int_equal(first->n, 0);
 		assert_true(first->has_start);
@@ -866,6 +866,7 @@ static void test_borrowed(void **state)
 static void test_table(void **state)
 {
 	enum { N = 3000 };
+	const struct linecache_answer *kept;
 	struct linecache cache;
 
 	(void)state;
@@ -874,7 +875,8 @@ static void test_table(void **state)
 		for (uint64_t i = 0; i < N; i++) {
 			const struct linecache_answer answer = {.start = i + round};
 
-			assert_int_equal(linecache_keep(&cache, i << 12, &answer), 0);
+			assert_int_equal(linecache_keep(&cache, i << 12, &answer, false, &kept), 0);
+			assert_int_equal(kept->start, i + round);
 		}
 	assert_int_equal(cache.young.n, N);
 	for (uint64_t i = 0; i < N; i++) {
@@ -882,6 +884,49 @@ static void test_table(void **state)
 		assert_null(linecache_find(&cache, (i << 12) + 1));
 	}
 	assert_null(linecache_find(&cache, (uint64_t)N << 12));
+	linecache_deinit(&cache);
+}
+
+/* A string is there once, also for the answers with it. A full cache takes no string. */
+static void test_strings(void **state)
+{
+	char text[64] = "function";
+	struct symbol_line line = {.file = ""};
+	const struct linecache_answer answer = {.lines = &line, .n = 1}, *first, *second;
+	const char *function, *again;
+	struct linecache cache;
+	int r;
+
+	(void)state;
+	linecache_init(&cache, 64 << 10);
+	assert_int_equal(linecache_expect(&cache, 100), 0);
+	assert_int_equal(linecache_string(&cache, text, strlen(text), &function), 0);
+	assert_ptr_not_equal(function, text);
+	assert_string_equal(function, text);
+	assert_int_equal(linecache_string(&cache, "", 0, &line.file), 0);
+	line.function = line.system_name = function;
+	assert_int_equal(linecache_keep(&cache, 1, &answer, true, &first), 0);
+	assert_ptr_equal(first->lines[0].function, function);
+	line.function = text;
+	assert_int_equal(linecache_keep(&cache, 2, &answer, false, &second), 0);
+	assert_ptr_equal(second->lines[0].function, function);
+	assert_ptr_equal(second->lines[0].system_name, function);
+	assert_ptr_equal(second->lines[0].file, line.file);
+	assert_int_equal(linecache_string(&cache, text, 4, &again), 0);
+	assert_string_equal(again, "func");
+	for (unsigned int i = 0;; i++) {
+		snprintf(text, sizeof(text), "function %u", i);
+		r = linecache_string(&cache, text, strlen(text), &again);
+		if (r)
+			break;
+		assert_string_equal(again, text);
+	}
+	assert_int_equal(r, LINECACHE_FULL);
+	assert_int_equal(linecache_string(&cache, "function", 8, &again), 0);
+	assert_ptr_equal(again, function);
+	linecache_age(&cache);
+	assert_string_equal(first->lines[0].function, "function");
+	assert_int_equal(linecache_string(&cache, text, strlen(text), &again), 0);
 	linecache_deinit(&cache);
 }
 
@@ -953,14 +998,14 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chains),	       cmocka_unit_test(test_split),
-		cmocka_unit_test(test_split_absent),   cmocka_unit_test(test_split_places),
-		cmocka_unit_test(test_late),	       cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_broken_bytes),   cmocka_unit_test(test_shrinks),
-		cmocka_unit_test(test_large),	       cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_eviction),       cmocka_unit_test(test_borrowed),
-		cmocka_unit_test(test_table),	       cmocka_unit_test(test_left_out),
-		cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_chains),	     cmocka_unit_test(test_split),
+		cmocka_unit_test(test_split_absent), cmocka_unit_test(test_split_places),
+		cmocka_unit_test(test_late),	     cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_broken_bytes), cmocka_unit_test(test_shrinks),
+		cmocka_unit_test(test_large),	     cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_eviction),     cmocka_unit_test(test_borrowed),
+		cmocka_unit_test(test_table),	     cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_strings),	     cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
