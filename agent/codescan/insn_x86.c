@@ -594,8 +594,22 @@ static bool vector_writes(const struct x86 *x, uint8_t reg)
 	return x->map == MAP_0F38 && op >= 0xf0;
 }
 
-/* Instructions that write registers without naming these: multiplication, division, widening,
- * string instructions, loop, and those of the system. */
+/* Instructions that write the accumulator, rax, without naming it. */
+static bool writes_accumulator(const struct x86 *x)
+{
+	const uint8_t op = x->opcode;
+
+	if (x->vector)
+		return false;
+	if (x->map == MAP_0F)
+		return op == 0xb0 || op == 0xb1; /* cmpxchg */
+	return x->map == MAP_ONE &&
+	       ((op < 0x38 && (op & 6) == 4) || op == 0x98 || op == 0x9f || op == 0xa0 ||
+		op == 0xa1 || op == 0xd7 || op == 0xe4 || op == 0xe5 || op == 0xec || op == 0xed);
+}
+
+/* Instructions that write other registers, too, without naming these: multiplication, division,
+ * widening, string instructions, loop, and those of the system. */
 static bool writes_unnamed(const struct x86 *x)
 {
 	const uint8_t op = x->opcode;
@@ -607,8 +621,32 @@ static bool writes_unnamed(const struct x86 *x)
 		       op == 0xc7;
 	if (x->map != MAP_ONE)
 		return false;
-	return ((op == 0xf6 || op == 0xf7) && (x->reg & 7) >= 4) || op == 0x98 || op == 0x99 ||
-	       (op >= 0xa4 && op <= 0xaf) || (op >= 0xe0 && op <= 0xe2);
+	return ((op == 0xf6 || op == 0xf7) && (x->reg & 7) >= 4) || op == 0x99 ||
+	       (op >= 0xa4 && op <= 0xaf && (op & 0xfe) != 0xa8) || (op >= 0xe0 && op <= 0xe2);
+}
+
+/* Whether an instruction on bytes may write one of @reg. Without a REX prefix, the numbers 4 to 7
+ * are the second bytes of rax to rbx. */
+static bool writes_byte(const struct x86 *x, uint8_t reg)
+{
+	const uint8_t op = x->opcode, lows = x->rex ? 15 : 3;
+	bool to_reg, to_rm;
+
+	if (x->vector || x->map > MAP_0F)
+		return false;
+	if (x->map == MAP_ONE && op >= 0xb0 && op <= 0xb7) /* mov */
+		return dwarf_numbers[((op & 7) | (x->rex & REX_B) << 3) & lows] == reg;
+	if (x->map == MAP_ONE) {
+		to_reg = (op < 0x38 && (op & 7) == 2) || op == 0x86 || op == 0x8a;
+		to_rm = (op < 0x38 && (op & 7) == 0) || op == 0x80 || op == 0x86 || op == 0x88 ||
+			op == 0xc0 || op == 0xc6 || op == 0xd0 || op == 0xd2 || op == 0xf6 ||
+			op == 0xfe;
+	} else {
+		to_reg = op == 0xc0;
+		to_rm = (op >= 0x90 && op <= 0x9f) || op == 0xb0 || op == 0xc0;
+	}
+	return (to_reg && dwarf_numbers[x->reg & lows] == reg) ||
+	       (to_rm && x->mod == 3 && dwarf_numbers[x->rm & lows] == reg);
 }
 
 bool insn_x86_writes(const uint8_t *bytes, size_t n, uint8_t reg)
@@ -620,8 +658,10 @@ bool insn_x86_writes(const uint8_t *bytes, size_t n, uint8_t reg)
 		return true;
 	if (writes_unnamed(&x))
 		return reg <= 5 || reg == 11; /* rax to rdi, r11 */
+	if (!reg && writes_accumulator(&x))
+		return true;
 	low = dwarf_numbers[(x.opcode & 7) | (x.rex & REX_B) << 3];
-	if (vector_writes(&x, reg))
+	if (vector_writes(&x, reg) || writes_byte(&x, reg))
 		return true;
 	if (x.vector || x.map > MAP_0F)
 		return false;

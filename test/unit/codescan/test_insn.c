@@ -290,6 +290,19 @@ static void test_writes(void **state)
 		{"blsr %eax,%ecx", BYTES("\xc4\xe2\x70\xf3\xc8"), true},
 		{"vpextrd $1,%xmm0,%ecx", BYTES("\xc4\xe3\x79\x16\xc1\x01"), true},
 		{"vpermq $5,%ymm1,%ymm1", BYTES("\xc4\xe3\xfd\x00\xc9\x05"), false},
+		{"mov $1,%cl", BYTES("\xb1\x01"), true},
+		{"mov $1,%ch", BYTES("\xb5\x01"), true},
+		{"mov $1,%bpl", BYTES("\x40\xb5\x01"), false},
+		{"mov (%rax),%cl", BYTES("\x8a\x08"), true},
+		{"mov (%rax),%ch", BYTES("\x8a\x28"), true},
+		{"mov %cl,(%rax)", BYTES("\x88\x08"), false},
+		{"setne %cl", BYTES("\x0f\x95\xc1"), true},
+		{"sete %r9b", BYTES("\x41\x0f\x94\xc1"), false},
+		{"cmp %al,%cl", BYTES("\x38\xc1"), false},
+		{"fld %st(1)", BYTES("\xd9\xc1"), false},
+		{"add $1,%eax", BYTES("\x05\x01\x00\x00\x00"), false},
+		{"test $1,%al", BYTES("\xa8\x01"), false},
+		{"lock cmpxchg %ecx,(%rdx)", BYTES("\xf0\x0f\xb1\x0a"), false},
 		{"a cut one", BYTES("\x89"), true},
 	};
 
@@ -297,6 +310,33 @@ static void test_writes(void **state)
 	for (size_t i = 0; i < array_size(rows); i++) {
 		row_begin(rows[i].name);
 		assert_int_equal(insn_x86_writes((const uint8_t *)rows[i].bytes, rows[i].n, 2),
+				 rows[i].is);
+	}
+}
+
+/* The same of rax. */
+static void test_writes_accumulator(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *bytes;
+		size_t n;
+		bool is;
+	} rows[] = {
+		{"add $1,%eax", BYTES("\x05\x01\x00\x00\x00"), true},
+		{"add $1,%al", BYTES("\x04\x01"), true},
+		{"cmp $1,%al", BYTES("\x3c\x01"), false},
+		{"test $1,%al", BYTES("\xa8\x01"), false},
+		{"in (%dx),%al", BYTES("\xec"), true},
+		{"xlat", BYTES("\xd7"), true},
+		{"lock cmpxchg %ecx,(%rdx)", BYTES("\xf0\x0f\xb1\x0a"), true},
+		{"add $1,%ecx", BYTES("\x83\xc1\x01"), false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		row_begin(rows[i].name);
+		assert_int_equal(insn_x86_writes((const uint8_t *)rows[i].bytes, rows[i].n, 0),
 				 rows[i].is);
 	}
 }
@@ -370,6 +410,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_x86),
 		cmocka_unit_test(test_writes),
+		cmocka_unit_test(test_writes_accumulator),
 		cmocka_unit_test(test_arm64),
 		cmocka_unit_test(test_lengths),
 	};
