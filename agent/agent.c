@@ -102,11 +102,11 @@ static void on_profile(void *ctx, struct profile *profile)
 }
 
 /* On the thread of CPU reports. */
-static void on_unnamed(void *ctx, const char *build_id, int fd)
+static void on_unnamed(void *ctx, uint64_t owner, const char *build_id, int fd)
 {
 	const struct agent *a = ctx;
 
-	export_offer_file(a->export, build_id, fd);
+	export_offer_file(a->export, owner, build_id, fd);
 }
 
 /* Says once why a selection excludes everything. Without names most selections do: a warning. With

@@ -246,11 +246,13 @@ static bool call_set_auth(CURL *easy, const struct http_request *request)
  * takes a new connection. */
 static bool call_set_send(struct http_call *call, const struct http_request *request)
 {
-	return set_long(call->easy, CURLOPT_POST, 1) &&
+	return set_long(call->easy, request->is_put ? CURLOPT_UPLOAD : CURLOPT_POST, 1) &&
 	       set_long(call->easy, CURLOPT_FRESH_CONNECT, 1) &&
 	       curl_easy_setopt(call->easy, CURLOPT_READFUNCTION, call_on_send) == CURLE_OK &&
 	       curl_easy_setopt(call->easy, CURLOPT_READDATA, call) == CURLE_OK &&
-	       curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+	       curl_easy_setopt(call->easy,
+				request->is_put ? CURLOPT_INFILESIZE_LARGE
+						: CURLOPT_POSTFIELDSIZE_LARGE,
 				(curl_off_t)request->body_len) == CURLE_OK;
 }
 

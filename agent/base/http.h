@@ -48,6 +48,7 @@ typedef ssize_t (*http_send_fn)(void *ctx, char *ret, size_t n);
  * @body:       sent with POST, must stay until the end of the call; NULL for a GET
  * @on_send:    gives the body of @body_len bytes, with the call's context, in place of @body; or
  * NULL. The request has a connection of its own
+ * @is_put:     PUT instead of POST, without a content type; only with @on_send
  * @on_body:    receives the body of a reply with status 200, of any length, with the call's
  *              context; the reply then keeps no body. Or NULL.
  * @connect_ns: limit for connecting, name lookup and TLS included
@@ -67,6 +68,7 @@ struct http_request {
 	const void *body;
 	size_t body_len;
 	http_send_fn on_send;
+	bool is_put;
 	http_body_fn on_body;
 	uint64_t connect_ns;
 	uint64_t total_ns;

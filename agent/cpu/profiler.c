@@ -243,6 +243,18 @@ static int cpu_job_parts(struct cpu_job *job, struct cpu_window_part *parts, siz
 	return 0;
 }
 
+/* For shares of ceilings. A pod is one owner, because its containers can start again and again,
+ * each time with a new id. */
+static uint64_t owner_of(const struct entity *entity)
+{
+	const char *name = entity->id.outer_id[0]	? entity->id.outer_id
+			   : entity->id.pod_uid[0]	? entity->id.pod_uid
+			   : entity->id.container_id[0] ? entity->id.container_id
+							: entity->key;
+
+	return hash_bytes(name, strlen(name));
+}
+
 static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		       struct cpu_window_part *parts, size_t n, struct cpu_job **ret)
 {
@@ -267,6 +279,7 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		.n_comments = array_size(comments),
 		.unnamed = p->opts.unnamed,
 		.unnamed_ctx = p->opts.ctx,
+		.owner = owner_of(parts->entity),
 		.is_learned = true,
 	};
 	buf_init(&job->pprof, p->opts.limits.bytes);

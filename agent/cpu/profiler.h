@@ -45,7 +45,7 @@ struct cpu_profiler_opts {
 	bool pull;		      /* make profiles on demand, too (cpu/http.h) */
 	struct cpu_share *pull_share; /* as in cpu_http_opts */
 	/* As in cpu_report_opts, with @ctx; called on the thread of reports. */
-	void (*unnamed)(void *ctx, const char *build_id, int fd);
+	void (*unnamed)(void *ctx, uint64_t owner, const char *build_id, int fd);
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
 	void *ctx;

@@ -636,10 +636,14 @@ static void tell_unnamed(const struct cpu_build *b, const struct cpu_report_opts
 		return;
 	HASH_ITER(hh, b->images, facts, next) {
 		const struct image *image = facts->image;
+		int debug;
 
-		if (facts->lacks_functions && image->kind == IMAGE_FILE && image->file &&
-		    image->build_id[0] && !image_is_slow(image))
-			opts->unnamed(opts->unnamed_ctx, image->build_id, elffile_fd(image->file));
+		if (!facts->lacks_functions || image->kind != IMAGE_FILE || !image->file ||
+		    !image->build_id[0] || image_is_slow(image))
+			continue;
+		debug = symbolizer_debug_fd(b->symbolizer, image);
+		opts->unnamed(opts->unnamed_ctx, opts->owner, image->build_id,
+			      debug >= 0 ? debug : elffile_fd(image->file));
 	}
 }
 

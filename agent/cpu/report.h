@@ -44,11 +44,11 @@ struct cpu_report_opts {
 	size_t n_comments;
 	uint64_t n_lost; /* samples in no fold's totals, of the kind's main type */
 	uint64_t lost_value;
-	/* Takes the file of an image with a frame without a name. Both are borrowed. NULL: nobody
-	 * does
-	 */
-	void (*unnamed)(void *ctx, const char *build_id, int fd);
+	/* Takes the file of an image with a frame without a name: the separate debug file if the
+	 * symbolizer has one, else the image's. All are borrowed. NULL: nobody does */
+	void (*unnamed)(void *ctx, uint64_t owner, const char *build_id, int fd);
 	void *unnamed_ctx;
+	uint64_t owner;	 /* of the stacks, for @unnamed */
 	bool is_learned; /* the caller has called addresses_learn() for several reports together */
 };
 

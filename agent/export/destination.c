@@ -27,6 +27,7 @@
 #include "base/strview.h"
 #include "export/coroot.h"
 #include "export/file.h"
+#include "export/origin.h"
 #include "export/otlp.h"
 #include "export/parca.h"
 #include "export/pyroscope.h"
@@ -58,6 +59,8 @@ const char destination_help[] =
 	"      server-symbols=true              frames without a name are left to the server's\n"
 	"                                       symbolizer (pyroscope, parca)\n"
 	"      debuginfo=true                   and their programs' files are uploaded (parca)\n"
+	"      debuginfo-storage=URL            the object store that the server may name for "
+	"them\n"
 	"      bytes=SIZE                       of the files of kind file (256MiB)\n"
 	"  podprof reads the files again for each request, and obeys http_proxy, https_proxy and\n"
 	"  no_proxy.\n";
@@ -242,6 +245,7 @@ enum key {
 	KEY_KEY_FILE,
 	KEY_SERVER_SYMBOLS,
 	KEY_DEBUGINFO,
+	KEY_STORAGE,
 	KEY_BYTES,
 	KEY_MAX,
 };
@@ -262,6 +266,7 @@ static const char *const key_names[KEY_MAX] = {
 	[KEY_KEY_FILE] = "client-key-file",
 	[KEY_SERVER_SYMBOLS] = "server-symbols",
 	[KEY_DEBUGINFO] = "debuginfo",
+	[KEY_STORAGE] = "debuginfo-storage",
 	[KEY_BYTES] = "bytes",
 };
 
@@ -295,6 +300,8 @@ static char **key_place(struct destination *d, enum key key)
 		return &d->cert_file;
 	case KEY_KEY_FILE:
 		return &d->key_file;
+	case KEY_STORAGE:
+		return &d->storage;
 	case KEY_SERVER_SYMBOLS:
 	case KEY_DEBUGINFO:
 	case KEY_BYTES:
@@ -322,7 +329,7 @@ static bool key_is_of(const struct destination_kind *kind, enum key key)
 		return kind->folder && key == KEY_BYTES;
 	if (key == KEY_TENANT || key == KEY_TENANT_FILE || key == KEY_TENANT_ENV)
 		return kind->tenant_header;
-	if (key == KEY_DEBUGINFO)
+	if (key == KEY_DEBUGINFO || key == KEY_STORAGE)
 		return kind->files;
 	return key != KEY_SERVER_SYMBOLS || kind->symbolizes;
 }
@@ -402,6 +409,11 @@ static int destination_set_key(struct destination *d, enum key key, struct strvi
 			     "destination %s: %s names the environment variable %s, but it is not "
 			     "set; set it or use a file",
 			     d->kind->name, key_names[key], *place);
+	if (key == KEY_STORAGE && !origin_ok(*place))
+		return wrong(ret_error,
+			     "destination %s: %s is not an address without a path; write it like "
+			     "%s=https://HOST",
+			     d->kind->name, key_names[key], key_names[key]);
 	if ((key == KEY_USER || key == KEY_TENANT) && !http_value_ok(*place))
 		return wrong(
 			ret_error,
@@ -453,6 +465,11 @@ static int destination_check(const struct destination *d, char **ret_error)
 			     "destination %s: debuginfo=true has no effect without "
 			     "server-symbols=true; add server-symbols=true",
 			     kind);
+	if (d->storage && !d->debuginfo)
+		return wrong(ret_error,
+			     "destination %s: debuginfo-storage has no effect without "
+			     "debuginfo=true; add debuginfo=true",
+			     kind);
 	if (d->key_file && !d->cert_file)
 		return wrong(ret_error,
 			     "destination %s: client-key-file without its certificate; add "
@@ -478,6 +495,7 @@ void destination_free(struct destination *d)
 	free(d->ca_file);
 	free(d->cert_file);
 	free(d->key_file);
+	free(d->storage);
 	free(d);
 }
 DEFINE_CLEANUP(struct destination *, destination_freep, destination_free);

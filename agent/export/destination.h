@@ -180,7 +180,8 @@ struct destination {
 	uint64_t folder_bytes; /* ceiling of the files in a folder */
 	bool server_symbols;   /* frames without a name go without a placeholder */
 	bool debuginfo;	       /* files of programs with frames without a name are uploaded */
-	char *user;	       /* basic authentication */
+	char *storage; /* the origin (origin.h) where the server may send them; NULL: none */
+	char *user;    /* basic authentication */
 	struct secret password;
 	struct secret bearer;
 	struct secret tenant;

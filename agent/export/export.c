@@ -61,6 +61,7 @@ struct keeper {
  * @sender: NULL for a folder
  * @keeper: of a folder
  * @uploads: NULL: takes no program files
+ * @uploaded: their bytes, for the metrics under way
  * @e:      set for a folder
  * @spooled: has a cursor in the spool
  */
@@ -71,6 +72,7 @@ struct route {
 	struct sender *sender;
 	struct keeper keeper;
 	struct uploads *uploads;
+	uint64_t uploaded;
 	struct export *e;
 	bool spooled;
 };
@@ -768,11 +770,11 @@ bool export_wants_files(const struct export *e)
 	return false;
 }
 
-void export_offer_file(struct export *e, const char *build_id, int fd)
+void export_offer_file(struct export *e, uint64_t owner, const char *build_id, int fd)
 {
 	for (size_t i = 0; i < e->n_routes; i++)
 		if (e->routes[i].uploads)
-			uploads_offer(e->routes[i].uploads, build_id, fd);
+			uploads_offer(e->routes[i].uploads, owner, build_id, fd);
 }
 
 /* ---- metrics */
@@ -785,13 +787,13 @@ static void collect_uploads(const struct export *e, struct metric_sink *sink)
 	static const struct metric_family_desc bytes = {
 		"podprof_debuginfo_upload_bytes", METRIC_COUNTER,
 		"Bytes of program files sent to a destination.", "bytes"};
-	uint64_t ends[UPLOAD_END_MAX], n;
+	uint64_t ends[UPLOAD_END_MAX];
 
 	metric_family(sink, &uploads);
 	for (size_t i = 0; i < e->n_routes; i++) {
 		if (!e->routes[i].uploads)
 			continue;
-		uploads_count(e->routes[i].uploads, ends, &n);
+		uploads_count(e->routes[i].uploads, ends, &e->routes[i].uploaded);
 		for (enum upload_end end = 0; end < UPLOAD_END_MAX; end++) {
 			const struct metric_label labels[] = {
 				{"destination", e->routes[i].name},
@@ -802,12 +804,10 @@ static void collect_uploads(const struct export *e, struct metric_sink *sink)
 		}
 	}
 	metric_family(sink, &bytes);
-	for (size_t i = 0; i < e->n_routes; i++) {
-		if (!e->routes[i].uploads)
-			continue;
-		uploads_count(e->routes[i].uploads, ends, &n);
-		metric_u64(sink, n, &(struct metric_label){"destination", e->routes[i].name}, 1);
-	}
+	for (size_t i = 0; i < e->n_routes; i++)
+		if (e->routes[i].uploads)
+			metric_u64(sink, e->routes[i].uploaded,
+				   &(struct metric_label){"destination", e->routes[i].name}, 1);
 }
 
 static void collect_outcomes(const struct export *e, struct metric_sink *sink,

@@ -52,9 +52,10 @@ struct profile_limits export_limits(const struct export *e);
 void export_submit(struct export *e, struct profile *profile);
 /* A destination takes the files of programs with frames without a name. */
 bool export_wants_files(const struct export *e);
-/* Such a file: for all these destinations. Duplicates @fd unless they know the build id, in
- * hexadecimal digits. Any thread; does not block. */
-void export_offer_file(struct export *e, const char *build_id, int fd);
+/* Such a file, or its debug file: for all these destinations. @owner has a share of the ceilings
+ * (uploads.h). Duplicates @fd unless they know the build id, in hexadecimal digits. Any thread;
+ * does not block. */
+void export_offer_file(struct export *e, uint64_t owner, const char *build_id, int fd);
 /* From now on profiles leave as fast as possible. For the end of the run. */
 void export_hurry(struct export *e);
 /* Write or send the remaining profiles, for at most @timeout_ns, then call @done. For the end of

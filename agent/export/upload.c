@@ -9,8 +9,10 @@
  *	Upload		      the file (upload_body.h)
  *	MarkUploadFinished    the server may read the file
  *
- * The server may answer InitiateUpload with the address of an object store. podprof sends files of
- * containers only to the server that the user named, so the upload then ends.
+ * The server may answer InitiateUpload with the address of an object store, for a PUT of the file
+ * in place of Upload. podprof sends files of containers only to hosts that the user named, so the
+ * address must have the origin of debuginfo-storage. The address is a credential: the log gets its
+ * origin only. The store gets none of the destination's credentials.
  *
  * The server compares the hash with that of a file it could not read, to refuse the same file a
  * second time. A hash of the build id and the size serves, and needs no second reading.
@@ -33,6 +35,7 @@
 #include "base/nsec.h"
 #include "elf/elffile.h"
 #include "export/destination.h"
+#include "export/origin.h"
 #include "export/push.h"
 #include "export/upload_body.h"
 #include "export/upload_reply.h"
@@ -113,7 +116,7 @@ static void on_reply(void *ctx, const struct http_reply *reply)
 							   : UPLOAD_FAILED);
 		return;
 	}
-	if (reply->status != 200) {
+	if (reply->status < 200 || reply->status >= 300) {
 		push_message(reply, message);
 		snprintf(t->error, UPLOAD_ERROR_MAX, "%s", reply->status ? message : reply->error);
 		talk_end(t, end_of_status(reply->status));
@@ -125,6 +128,11 @@ static void on_reply(void *ctx, const struct http_reply *reply)
 		return;
 	}
 	loop_stop(t->loop);
+}
+
+static uint64_t total_ns(const struct talk *t)
+{
+	return t->u->total_ns ? t->u->total_ns : UPLOAD_CALL_NS;
 }
 
 /* The call is over, or the talk, when it returns. */
@@ -141,9 +149,7 @@ static int talk_call(struct talk *t, const char *name, const struct buf *text, h
 		.request = &request,
 		.on_send = on_send,
 		.connect_ns = UPLOAD_CONNECT_NS,
-		.total_ns = on_send	     ? UPLOAD_FILE_NS
-			    : t->u->total_ns ? t->u->total_ns
-					     : UPLOAD_CALL_NS,
+		.total_ns = on_send ? UPLOAD_FILE_NS : total_ns(t),
 	};
 	int r;
 
@@ -225,6 +231,24 @@ static bool parse_ticket(struct talk *t, const struct http_reply *reply)
 	return upload_reply_ticket(reply->body, reply->body_len, &t->ticket);
 }
 
+/* The file goes to another address, if the user allows its origin. */
+static int check_elsewhere(struct talk *t)
+{
+	const char *storage = t->u->destination->storage;
+	_cleanup_(freep) char *origin = NULL;
+
+	if (storage && origin_is_of(storage, t->ticket.url))
+		return 0;
+	origin = origin_text(t->ticket.url);
+	if (!origin)
+		return -ENOMEM;
+	snprintf(t->error, UPLOAD_ERROR_MAX, "the server wants the file at %s, and %s",
+		 *origin ? origin : "an unusable address",
+		 storage ? "debuginfo-storage is another address" : "debuginfo-storage is not set");
+	t->end = UPLOAD_ELSEWHERE;
+	return 0;
+}
+
 static int initiate(struct talk *t)
 {
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(UPLOAD_TEXT_MAX);
@@ -236,19 +260,20 @@ static int initiate(struct talk *t)
 	if (r)
 		return -ENOMEM;
 	r = talk_call(t, "initiateupload", &text, NULL, parse_ticket);
-	if (!r && t->end == UPLOAD_END_MAX && !t->ticket.is_direct)
-		t->end = UPLOAD_ELSEWHERE;
-	return r;
+	return !r && t->end == UPLOAD_END_MAX && !t->ticket.is_direct ? check_elsewhere(t) : r;
 }
 
 static ssize_t on_send(void *ctx, char *ret, size_t n)
 {
 	struct talk *t = ctx;
+	ssize_t got;
 
 	/* a fast server leaves the loop no turn for the tick */
 	if (t->body.at == t->body.text.len && !t->u->go_on(t->u->ctx))
 		return -ECANCELED;
-	return upload_body_next(&t->body, ret, n);
+	got = upload_body_next(&t->body, ret, n);
+	atomic_store(t->u->bytes, t->body.off);
+	return got;
 }
 
 static bool parse_size(struct talk *t, const struct http_reply *reply)
@@ -258,19 +283,42 @@ static bool parse_size(struct talk *t, const struct http_reply *reply)
 	return upload_reply_size(reply->body, reply->body_len, &size) && size == t->size;
 }
 
-static int send_file(struct talk *t)
-{
-	int r = upload_body_init(&t->body, elffile_fd(t->file), t->size, t->u->build_id,
-				 t->ticket.id);
-
-	return r ? r : talk_call(t, "upload", NULL, on_send, parse_size);
-}
-
 static bool parse_nothing(struct talk *t, const struct http_reply *reply)
 {
 	(void)t;
 	(void)reply;
 	return true;
+}
+
+/* The reply names no size: a server that stored less would not answer with success. */
+static int put_file(struct talk *t)
+{
+	const struct http_request request = {
+		.url = t->ticket.url,
+		.ca_file = t->u->destination->ca_file,
+		.on_send = on_send,
+		.body_len = t->size,
+		.is_put = true,
+		.connect_ns = UPLOAD_CONNECT_NS,
+		.total_ns = UPLOAD_FILE_NS,
+	};
+	int r;
+
+	upload_body_init_plain(&t->body, elffile_fd(t->file), t->size);
+	t->parse = parse_nothing;
+	r = http_start(t->http, &request, on_reply, t, &t->call);
+	return r ? r : loop_run(t->loop);
+}
+
+static int send_file(struct talk *t)
+{
+	int r;
+
+	if (!t->ticket.is_direct)
+		return put_file(t);
+	r = upload_body_init(&t->body, elffile_fd(t->file), t->size, t->u->build_id, t->ticket.id);
+
+	return r ? r : talk_call(t, "upload", NULL, on_send, parse_size);
 }
 
 static int finish(struct talk *t)
@@ -298,8 +346,7 @@ static int talk_begin(struct talk *t)
 	return r ? r : loop_arm(t->tick, UPLOAD_TICK_NS, UPLOAD_TICK_NS);
 }
 
-int upload_run(const struct upload *u, enum upload_end *ret, uint64_t *ret_bytes,
-	       char ret_error[UPLOAD_ERROR_MAX])
+int upload_run(const struct upload *u, enum upload_end *ret, char ret_error[UPLOAD_ERROR_MAX])
 {
 	static int (*const steps[])(struct talk * t) = {ask, examine, initiate, send_file, finish};
 	struct talk t = {.u = u, .end = UPLOAD_END_MAX, .error = ret_error};
@@ -309,7 +356,6 @@ int upload_run(const struct upload *u, enum upload_end *ret, uint64_t *ret_bytes
 	for (size_t i = 0; !r && t.end == UPLOAD_END_MAX && i < array_size(steps); i++)
 		r = steps[i](&t);
 	*ret = t.end;
-	*ret_bytes = t.body.off;
 	upload_body_deinit(&t.body);
 	http_free(t.http);
 	loop_remove(t.tick);

@@ -7,6 +7,7 @@
  * whether the server wants the file of a build id, and if so, sends the file.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,7 +24,7 @@ enum upload_end {
 	UPLOAD_TOO_LARGE, /* above UPLOAD_FILE_MAX */
 	UPLOAD_DAY_FULL,  /* above the ceiling of a day */
 	UPLOAD_CHANGED,	  /* the file is another one by now, or became shorter */
-	UPLOAD_ELSEWHERE, /* the server wants the file at an address that it names */
+	UPLOAD_ELSEWHERE, /* the server names an address that is not the destination's storage */
 	UPLOAD_REFUSED,	  /* the server does not take this file */
 	UPLOAD_FAILED,	  /* no connection, an error of the server, a malformed reply */
 	UPLOAD_SLOW,	  /* reading the file blocked: the caller's outcome */
@@ -40,8 +41,9 @@ extern const char *const upload_end_names[UPLOAD_END_MAX];
  * struct upload - an offer
  * @destination: its kind is another kind's @files
  * @build_id:    hexadecimal
- * @fd:          the file; taken, and closed, which may block
+ * @fd:          the file, or its debug file; taken, and closed, which may block
  * @day_bytes:   what the day's ceiling leaves
+ * @bytes:       sent of the file so far; another thread may read it
  * @total_ns:    longest time of a call but Upload; 0: a minute
  * @go_on:       called every quarter of a second while a server is awaited, and before the file is
  *               read; false ends the upload
@@ -51,14 +53,13 @@ struct upload {
 	const char *build_id;
 	int fd;
 	uint64_t day_bytes;
+	atomic_ullong *bytes;
 	uint64_t total_ns;
 	bool (*go_on)(void *ctx);
 	void *ctx;
 };
 
-/* Blocks. @ret_bytes: sent of the file; @ret_error: for people, foreign; "" without one. 0 with
- * @ret, or -errno. */
-int upload_run(const struct upload *u, enum upload_end *ret, uint64_t *ret_bytes,
-	       char ret_error[UPLOAD_ERROR_MAX]);
+/* Blocks. @ret_error: for people, foreign; "" without one. 0 with @ret, or -errno. */
+int upload_run(const struct upload *u, enum upload_end *ret, char ret_error[UPLOAD_ERROR_MAX]);
 
 #endif

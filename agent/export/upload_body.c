@@ -31,6 +31,12 @@ int upload_body_init(struct upload_body *b, int fd, uint64_t size, const char *b
 	return r > 0 ? -ENOMEM : r;
 }
 
+void upload_body_init_plain(struct upload_body *b, int fd, uint64_t size)
+{
+	*b = (struct upload_body){.fd = fd, .size = size};
+	buf_init(&b->text, TEXT_MAX);
+}
+
 void upload_body_deinit(struct upload_body *b)
 {
 	buf_deinit(&b->text);
@@ -41,16 +47,20 @@ void upload_body_deinit(struct upload_body *b)
 uint64_t upload_body_len(const struct upload_body *b)
 {
 	const uint64_t frame = strlen(BEFORE BEHIND), rest = b->size % UPLOAD_CHUNK;
-	uint64_t n = b->text.len + b->size / UPLOAD_CHUNK * (frame + base64_len(UPLOAD_CHUNK));
+	uint64_t n;
+
+	if (!b->chunk)
+		return b->size;
+	n = b->text.len + b->size / UPLOAD_CHUNK * (frame + base64_len(UPLOAD_CHUNK));
 
 	return rest ? n + frame + base64_len(rest) : n;
 }
 
 /* All of @n bytes at b->off. */
-static int chunk_read(struct upload_body *b, size_t n)
+static int file_read(struct upload_body *b, char *ret, size_t n)
 {
 	for (size_t done = 0; done < n;) {
-		const ssize_t got = pread(b->fd, b->chunk + done, n - done, (off_t)(b->off + done));
+		const ssize_t got = pread(b->fd, ret + done, n - done, (off_t)(b->off + done));
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -68,7 +78,7 @@ static int chunk_next(struct upload_body *b)
 {
 	const uint64_t left = b->size - b->off;
 	const size_t n = left < UPLOAD_CHUNK ? (size_t)left : UPLOAD_CHUNK;
-	int r = chunk_read(b, n);
+	int r = file_read(b, b->chunk, n);
 
 	buf_reset(&b->text);
 	b->at = 0;
@@ -81,11 +91,22 @@ static int chunk_next(struct upload_body *b)
 	return r > 0 ? -ENOMEM : r;
 }
 
+static ssize_t plain_next(struct upload_body *b, char *ret, size_t n)
+{
+	const uint64_t left = b->size - b->off;
+	const size_t take = left < n ? (size_t)left : n;
+	int r = file_read(b, ret, take);
+
+	return r ? r : (ssize_t)take;
+}
+
 ssize_t upload_body_next(struct upload_body *b, char *ret, size_t n)
 {
 	size_t take;
 	int r;
 
+	if (!b->chunk)
+		return plain_next(b, ret, n);
 	if (b->at == b->text.len) {
 		if (b->off == b->size)
 			return 0;

@@ -7,6 +7,8 @@
  *	{"info":{"buildId":"ID","uploadId":"ID"}}
  *	{"chunkData":"BASE64"}
  *	...
+ *
+ * or, for a signed URL, the bytes of the file.
  */
 
 #include <stdbool.h>
@@ -24,6 +26,7 @@
  * @size:  of the file, as announced
  * @off:   bytes read so far
  * @text:  the object under way, sent up to @at
+ * @chunk: NULL: the body is the file
  * @is_cut: the file has fewer bytes than @size, or cannot be read
  */
 struct upload_body {
@@ -40,6 +43,8 @@ struct upload_body {
 int upload_body_init(struct upload_body *b, int fd, uint64_t size, const char *build_id,
 		     const char *upload_id);
 void upload_body_deinit(struct upload_body *b);
+/* The bytes of the file as they are. */
+void upload_body_init_plain(struct upload_body *b, int fd, uint64_t size);
 /* Bytes of the whole body; call before upload_body_next(). */
 uint64_t upload_body_len(const struct upload_body *b);
 /* The next bytes, as http_send_fn wants. 0 at the end; -EIO if @is_cut; -ENOMEM. */

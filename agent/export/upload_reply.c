@@ -30,6 +30,21 @@ bool upload_reply_wanted(const char *bytes, size_t n, bool *ret)
 	return true;
 }
 
+/* Copies a signed URL; "" if it is not usable. */
+static void set_url(const json_t *ticket, char ret[UPLOAD_URL_MAX + 1])
+{
+	const char *url = json_string_value(json_object_get(ticket, "signedUrl"));
+	const size_t len = url ? strlen(url) : 0;
+
+	ret[0] = '\0';
+	if (!len || len > UPLOAD_URL_MAX)
+		return;
+	for (size_t i = 0; i < len; i++)
+		if (url[i] <= ' ' || url[i] > '~')
+			return;
+	memcpy(ret, url, len + 1);
+}
+
 bool upload_reply_ticket(const char *bytes, size_t n, struct upload_ticket *ret)
 {
 	static const char allowed[] = "-._0123456789"
@@ -44,6 +59,9 @@ bool upload_reply_ticket(const char *bytes, size_t n, struct upload_ticket *ret)
 		return false;
 	memcpy(ret->id, id, len + 1);
 	ret->is_direct = strcmp(how, "UPLOAD_STRATEGY_GRPC") == 0;
+	ret->url[0] = '\0';
+	if (strcmp(how, "UPLOAD_STRATEGY_SIGNED_URL") == 0)
+		set_url(ticket, ret->url);
 	return true;
 }
 

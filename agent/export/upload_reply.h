@@ -16,14 +16,20 @@
 /* ShouldInitiateUploadResponse. @ret: the server wants the file. */
 bool upload_reply_wanted(const char *bytes, size_t n, bool *ret);
 
+/* Characters of a signed URL, without the NUL; those of object stores have some 500 to 1,500.
+ * Reached: no URL. */
+#define UPLOAD_URL_MAX 4096
+
 /**
  * struct upload_ticket - UploadInstructions
- * @id: only letters, digits and "-._"
+ * @id:  only letters, digits and "-._"
  * @is_direct: the file goes to the server itself, and not to another address
+ * @url: the other address, printable ASCII without blanks; "": none that podprof can use
  */
 struct upload_ticket {
 	char id[UPLOAD_ID_MAX + 1];
 	bool is_direct;
+	char url[UPLOAD_URL_MAX + 1];
 };
 
 /* InitiateUploadResponse. */

@@ -6,6 +6,9 @@
  *	RUNNING   with the thread
  *	ENDED     with an outcome; not offered again before a time
  *
+ * An owner has a share of the places in the queue and of the bytes of a day. The owner with the
+ * fewest bytes is next.
+ *
  * An outcome stands for a day, one that may change for an hour. A failure of the server delays all
  * uploads, and the build id by a time that doubles.
  *
@@ -34,6 +37,7 @@
 #include "base/worker.h"
 #include "export/destination.h"
 #include "export/parca.h"
+#include "procmap/share.h"
 
 #define UPLOADS_HOUR_NS	     (3600 * NSEC_PER_SEC)
 #define UPLOADS_DAY_NS	     (24 * UPLOADS_HOUR_NS)
@@ -49,7 +53,7 @@ enum known_state { KNOWN_WAITING, KNOWN_RUNNING, KNOWN_ENDED };
 
 /**
  * struct known - a build id
- * @fd:       of KNOWN_WAITING
+ * @fd, @owner: of KNOWN_WAITING
  * @until_ns: of KNOWN_ENDED
  */
 struct known {
@@ -57,6 +61,7 @@ struct known {
 	int fd;
 	uint64_t until_ns;
 	unsigned int failures;
+	uint64_t owner;
 	UT_hash_handle hh;
 	char build_id[];
 };
@@ -74,17 +79,20 @@ struct job {
 	struct target *target;
 	atomic_bool abandoned;
 	char *build_id;
+	uint64_t owner;
 	int fd;
 	uint64_t day_bytes;
 	uint64_t call_ns;
 	int r;
 	enum upload_end end;
-	uint64_t bytes;
+	atomic_ullong bytes;
 	char error[UPLOAD_ERROR_MAX];
 };
 
 /**
  * @day_ns, @day_bytes: begin of the day, and what was sent in it
+ * @waiting: places in the queue by owner
+ * @sent:    bytes of the day by owner
  * @resume_ns: no upload before
  */
 struct uploads {
@@ -99,6 +107,7 @@ struct uploads {
 	struct loop_source *timer;
 	struct backoff backoff;
 	struct log_limit log_limit;
+	uint64_t day_max;
 	uint64_t day_ns;
 	uint64_t day_bytes;
 	uint64_t resume_ns;
@@ -107,6 +116,8 @@ struct uploads {
 	pthread_mutex_t lock; /* for the members below */
 	struct known *known;
 	size_t n_waiting;
+	struct share_holder *waiting;
+	struct share_holder *sent;
 	uint64_t ends[UPLOAD_END_MAX];
 	uint64_t bytes;
 };
@@ -155,27 +166,91 @@ static struct known *known_add(struct uploads *u, const char *build_id)
 	return k;
 }
 
-static bool known_wait(struct uploads *u, const char *build_id, int fd)
+/* A place in the queue for @holder. */
+static bool place_take(struct uploads *u, struct share_holder *holder)
+{
+	if (!share_allows(UPLOADS_QUEUE_MAX, u->n_waiting, holder->held)) {
+		u->ends[UPLOAD_QUEUE_FULL]++;
+		return false;
+	}
+	holder->held++;
+	u->n_waiting++;
+	return true;
+}
+
+static void place_return(struct uploads *u, struct share_holder *holder)
+{
+	u->n_waiting--;
+	holder->held--;
+	share_holder_put(&u->waiting, holder);
+}
+
+static bool known_wait(struct uploads *u, uint64_t owner, const char *build_id, int fd)
 {
 	struct known *k = known_find(u, build_id);
+	struct share_holder *holder;
 	int copy;
 
 	if (k && (k->state != KNOWN_ENDED || nsec_monotonic() < k->until_ns))
 		return false;
-	if (u->n_waiting == UPLOADS_QUEUE_MAX) {
-		u->ends[UPLOAD_QUEUE_FULL]++;
+	holder = share_holder_get(&u->waiting, owner);
+	if (!holder)
+		return false;
+	if (!place_take(u, holder)) {
+		share_holder_put(&u->waiting, holder);
 		return false;
 	}
 	if (!k)
 		k = known_add(u, build_id);
 	/* at last, since closing a file may block */
 	copy = k ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
-	if (copy < 0)
+	if (copy < 0) {
+		place_return(u, holder);
 		return false;
+	}
 	k->state = KNOWN_WAITING;
 	k->fd = copy;
-	u->n_waiting++;
+	k->owner = owner;
 	return true;
+}
+
+static size_t sent_by(const struct uploads *u, uint64_t owner)
+{
+	const struct share_holder *holder;
+
+	HASH_FIND(hh, u->sent, &owner, sizeof(owner), holder);
+	return holder ? holder->held : 0;
+}
+
+static void sent_forget(struct uploads *u)
+{
+	struct share_holder *holder, *next;
+
+	HASH_ITER(hh, u->sent, holder, next) {
+		holder->held = 0;
+		share_holder_put(&u->sent, holder);
+	}
+}
+
+static void sent_add(struct uploads *u, uint64_t owner, uint64_t bytes)
+{
+	struct share_holder *holder;
+
+	u->day_bytes += bytes;
+	if (HASH_COUNT(u->sent) >= UPLOADS_OWNERS_MAX)
+		sent_forget(u);
+	holder = bytes ? share_holder_get(&u->sent, owner) : NULL;
+	if (holder)
+		holder->held += bytes;
+}
+
+/* What @owner may send today. */
+static uint64_t day_left(const struct uploads *u, uint64_t owner)
+{
+	const uint64_t free = u->day_bytes < u->day_max ? u->day_max - u->day_bytes : 0;
+	const uint64_t most = free / SHARE_OF_FREE, own = sent_by(u, owner);
+
+	return own < most ? most - own : 0;
 }
 
 static uint64_t retry_ns(unsigned int failures)
@@ -196,8 +271,8 @@ static void known_end(struct uploads *u, const char *build_id, enum upload_end e
 		return;
 	if (end == UPLOAD_FAILED)
 		wait_ns = retry_ns(k->failures++);
-	else if (end == UPLOAD_UNWANTED || end == UPLOAD_CHANGED || end == UPLOAD_SLOW ||
-		 end == UPLOAD_DAY_FULL)
+	else if (end == UPLOAD_UNWANTED || end == UPLOAD_NO_NAMES || end == UPLOAD_CHANGED ||
+		 end == UPLOAD_SLOW || end == UPLOAD_DAY_FULL)
 		wait_ns = UPLOADS_HOUR_NS;
 	k->state = KNOWN_ENDED;
 	k->until_ns = nsec_monotonic() + wait_ns;
@@ -239,11 +314,12 @@ static void job_run(struct work *work)
 		.fd = job->fd,
 		.day_bytes = job->day_bytes,
 		.total_ns = job->call_ns,
+		.bytes = &job->bytes,
 		.go_on = job_goes_on,
 		.ctx = job,
 	};
 
-	job->r = upload_run(&upload, &job->end, &job->bytes, job->error);
+	job->r = upload_run(&upload, &job->end, job->error);
 	if (job->r)
 		job->end = UPLOAD_FAILED;
 }
@@ -268,15 +344,17 @@ static void tell(struct uploads *u, const struct job *job)
 
 static void job_ended(struct uploads *u, const struct job *job)
 {
+	const uint64_t bytes = atomic_load(&job->bytes);
+
 	u->running = false;
-	u->day_bytes += job->bytes;
 	if (job->end == UPLOAD_FAILED)
 		u->resume_ns = nsec_monotonic() + backoff_wait_ns(&u->backoff, 0);
 	else if (job->end != UPLOAD_SLOW)
 		backoff_reset(&u->backoff);
 	pthread_mutex_lock(&u->lock);
 	known_end(u, job->build_id, job->end);
-	u->bytes += job->bytes;
+	sent_add(u, job->owner, bytes);
+	u->bytes += bytes;
 	pthread_mutex_unlock(&u->lock);
 	tell(u, job);
 }
@@ -295,7 +373,12 @@ static void job_done(struct work *work)
 static void job_abandoned(void *ctx, struct work *work)
 {
 	struct job *job = container_of(work, struct job, work);
-	const struct job seen = {.build_id = job->build_id, .end = UPLOAD_SLOW};
+	const struct job seen = {
+		.build_id = job->build_id,
+		.owner = job->owner,
+		.end = UPLOAD_SLOW,
+		.bytes = atomic_load(&job->bytes),
+	};
 
 	atomic_store(&job->abandoned, true);
 	job_ended(ctx, &seen);
@@ -309,21 +392,32 @@ static void job_drop(struct work *work)
 
 /* ---- the queue, on the loop */
 
-/* A waiting build id, now RUNNING; NULL if there is none. */
-static struct known *take_waiting(struct uploads *u)
+/* The waiting build id that is next; NULL if there is none. */
+static struct known *find_waiting(const struct uploads *u)
 {
 	struct known *k, *next, *found = NULL;
+	size_t least = 0;
 
 	if (!u->n_waiting)
 		return NULL;
-	HASH_ITER(hh, u->known, k, next)
-		if (!found && k->state == KNOWN_WAITING)
+	HASH_ITER(hh, u->known, k, next) {
+		const size_t own = k->state == KNOWN_WAITING ? sent_by(u, k->owner) : 0;
+
+		if (k->state == KNOWN_WAITING && (!found || own < least)) {
 			found = k;
-	if (!found)
-		return NULL;
-	found->state = KNOWN_RUNNING;
-	u->n_waiting--;
+			least = own;
+		}
+	}
 	return found;
+}
+
+static void take_waiting(struct uploads *u, struct known *k)
+{
+	struct share_holder *holder;
+
+	HASH_FIND(hh, u->waiting, &k->owner, sizeof(k->owner), holder);
+	place_return(u, holder);
+	k->state = KNOWN_RUNNING;
 }
 
 static struct job *job_new(struct uploads *u)
@@ -334,14 +428,13 @@ static struct job *job_new(struct uploads *u)
 	if (!job)
 		return NULL;
 	pthread_mutex_lock(&u->lock);
-	k = take_waiting(u);
-	if (k) {
-		job->build_id = strdup(k->build_id);
+	k = find_waiting(u);
+	job->build_id = k ? strdup(k->build_id) : NULL;
+	if (job->build_id) {
 		job->fd = k->fd;
-		if (!job->build_id) {
-			k->state = KNOWN_WAITING;
-			u->n_waiting++;
-		}
+		job->owner = k->owner;
+		job->day_bytes = day_left(u, k->owner);
+		take_waiting(u, k);
 	}
 	pthread_mutex_unlock(&u->lock);
 	if (!job->build_id) {
@@ -354,7 +447,6 @@ static struct job *job_new(struct uploads *u)
 	job->call_ns = u->call_ns;
 	job->end = UPLOAD_STOPPED; /* if it does not run: the program ends, the kernel closes the
 				      file */
-	job->day_bytes = u->day_bytes < UPLOADS_DAY_MAX ? UPLOADS_DAY_MAX - u->day_bytes : 0;
 	job->work = (struct work){.run = job_run, .done = job_done};
 	return job;
 }
@@ -373,6 +465,9 @@ static void next_start(struct uploads *u)
 	if (now - u->day_ns >= UPLOADS_DAY_NS) {
 		u->day_ns = now;
 		u->day_bytes = 0;
+		pthread_mutex_lock(&u->lock);
+		sent_forget(u);
+		pthread_mutex_unlock(&u->lock);
 	}
 	job = job_new(u);
 	if (!job)
@@ -447,6 +542,7 @@ int uploads_new(const struct uploads_opts *opts, struct uploads **ret)
 	u->wake = -1;
 	u->loop = opts->loop;
 	u->call_ns = opts->call_ns;
+	u->day_max = opts->day_max ? opts->day_max : UPLOADS_DAY_MAX;
 	u->backoff.max_ns = UPLOADS_BACKOFF_NS;
 	u->log_limit.interval_ns = UPLOADS_LOG_NS;
 	u->day_ns = nsec_monotonic();
@@ -467,6 +563,7 @@ int uploads_new(const struct uploads_opts *opts, struct uploads **ret)
 
 void uploads_free(struct uploads *u)
 {
+	struct share_holder *holder, *other;
 	struct known *k, *next;
 
 	if (!u)
@@ -483,19 +580,24 @@ void uploads_free(struct uploads *u)
 		HASH_DEL(u->known, k); /* a waiting file is left to the kernel: closing may block */
 		free(k);
 	}
+	sent_forget(u);
+	HASH_ITER(hh, u->waiting, holder, other) {
+		HASH_DEL(u->waiting, holder);
+		free(holder);
+	}
 	pthread_mutex_destroy(&u->lock);
 	target_unref(u->target);
 	free(u->name);
 	free(u);
 }
 
-void uploads_offer(struct uploads *u, const char *build_id, int fd)
+void uploads_offer(struct uploads *u, uint64_t owner, const char *build_id, int fd)
 {
 	const uint64_t one = 1;
 	bool waits;
 
 	pthread_mutex_lock(&u->lock);
-	waits = known_wait(u, build_id, fd);
+	waits = known_wait(u, owner, build_id, fd);
 	pthread_mutex_unlock(&u->lock);
 	if (waits)
 		(void)!write(u->wake, &one, sizeof(one));

@@ -294,13 +294,19 @@ int file_names_sources(const struct file_names *names, symbolizer_source_fn fn, 
 	return r;
 }
 
+int file_names_debug_fd(const struct file_names *names)
+{
+	return names->debug.file ? elffile_fd(names->debug.file) : -1;
+}
+
 void file_names_debug_file(const struct file_names *names, char ret[PATH_MAX])
 {
+	const int fd = file_names_debug_fd(names);
 	char link[32];
 	ssize_t n = -1;
 
-	if (names->debug.file) {
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", elffile_fd(names->debug.file));
+	if (fd >= 0) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 		n = readlink(link, ret, PATH_MAX - 1);
 	}
 	ret[n > 0 ? n : 0] = '\0';

@@ -91,7 +91,9 @@ void file_names_take_events(struct file_names *names, uint64_t *perf_map, uint64
 /* After a lookup. 0, or the first result of @fn that is not 0. */
 int file_names_sources(const struct file_names *names, symbolizer_source_fn fn, void *ctx);
 
-/* After a lookup: the path of the separate debug file; "" without one. */
+/* After a lookup: the separate debug file, borrowed; -1 without one. */
+int file_names_debug_fd(const struct file_names *names);
+/* After a lookup: its path; "" without one. */
 void file_names_debug_file(const struct file_names *names, char ret[PATH_MAX]);
 
 /* The functions at an address; @n is 0 without a name. Then @start is the function's start, if

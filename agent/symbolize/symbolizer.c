@@ -691,6 +691,14 @@ int symbolizer_state(struct symbolizer *s, struct image *image, struct symbolize
 	return end_lookup(s, image, lookup, r);
 }
 
+int symbolizer_debug_fd(const struct symbolizer *s, const struct image *image)
+{
+	const struct tables *t;
+
+	HASH_FIND_PTR(s->tables, &image, t);
+	return t ? file_names_debug_fd(t->names) : -1;
+}
+
 /* BPF programs and modules come and go, so a missing name justifies a new read after some time. */
 static int load_kernel(struct symbolizer *s)
 {

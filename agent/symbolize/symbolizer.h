@@ -136,6 +136,9 @@ struct symbolizer_state {
 };
 /* Opens the sources of @image. 0 or -ENOMEM. */
 int symbolizer_state(struct symbolizer *s, struct image *image, struct symbolizer_state *ret);
+/* The separate debug file of @image, if earlier calls have found one and its tables are in the
+ * cache; else -1. Borrowed until the next call for any image. */
+int symbolizer_debug_fd(const struct symbolizer *s, const struct image *image);
 /* Opens the sources of @image; @fn may be NULL. 0, -ENOMEM, or the first result of @fn that is not
  * 0. */
 int symbolizer_sources(struct symbolizer *s, struct image *image, symbolizer_source_fn fn,

@@ -44,26 +44,31 @@ pyroscope_start() {
 	until_true curl -sf "$server/ready" || fail "no Pyroscope: $(tail -n 3 "$work/pyroscope.log")"
 }
 
-# live NAME SECONDS FLAGS...: an agent for some seconds; its profiles go to the tenants NAME-pyroscope and NAME-otlp.
-# Calls containers_start.
-live() {
+# run_once NAME SECONDS: an agent for some seconds; the profiles of its containers, and of no others on this machine, go to
+# the tenants NAME-pyroscope and NAME-otlp. Calls containers_start, which may add relabelling rules to $rules.
+run_once() {
 	local name=$1 seconds=$2
-	shift 2
 	mkdir "$work/$name"
+	rules='[]'
 	"$fixtures/pyrosink" -dir "$work/$name/sink" -address-file "$work/$name/sink.address" >"$work/$name/sink.log" 2>&1 &
 	background+=($!)
 	until_true test -s "$work/$name/sink.address" || fail "no sink"
 	containers_start
-	agent_start --window 5s --host-processes=false --off-cpu 1 --go-heap-profiler force \
+	jq -n --arg ids "$(IFS='|' && echo "${containers[*]}")" --argjson rules "$rules" '{relabel_configs: ([
+		{source_labels: ["__meta_container_id"], regex: $ids, action: "keep"}] + $rules)}' >"$work/$name.json"
+	agent_start --config "$work/$name.json" --window 5s --host-processes=false --off-cpu 1 --go-heap-profiler force \
 		--destination "file=$work/$name/out,bytes=4GiB" --destination "pyroscope=http://$(cat "$work/$name/sink.address")" \
-		--destination "pyroscope=$server,tenant=$name-pyroscope" --destination "otlp=$server,tenant=$name-otlp" "$@"
+		--destination "pyroscope=$server,tenant=$name-pyroscope" --destination "otlp=$server,tenant=$name-otlp"
 	sleep "$seconds"
 	for id in "${containers[@]}"; do container_remove "$id"; done
 	containers=()
-	sleep 12 # two windows: the end of the agent is no part of this test
+	# The end of the agent is no part of this test: what it has not sent 8 s after its SIGTERM is lost.
+	until_true no_series || fail "removed containers have profiles"
+	sleep 12 # two windows
 	until_true nothing_waits || fail "$(queued) bytes stay in the queues"
 	note "$name: $(metrics_page | awk '/^podprof_export_profiles_total.* [1-9]/ { sub(/.*{/, ""); sub(/}/, ""); printf "%s; ", $0 }')"
 	refused=$(metric podprof_export_profiles_total 'outcome="dropped')
+	repeated=$(metric podprof_export_profiles_total 'outcome="retried"')
 	agent_stop
 	"$fixtures/backends" read -out "$work/$name/sent" "folder=$work/$name/out" "pyroscope=$work/$name/sink" 2>"$work/check.log" ||
 		fail "read: $(tail -n 3 "$work/check.log")"
@@ -71,17 +76,30 @@ live() {
 		fail "the folder and the push handler have different profiles"
 	grep '"backend":"pyroscope"' "$work/$name/sent" >"$work/$name/truth"
 }
+# live NAME SECONDS: run_once under the name $name. Again if an answer took longer than 10 s: podprof repeated the request,
+# and Pyroscope counts it twice until its compaction.
+live() {
+	local attempt
+	for attempt in 1 2 3 4 5; do
+		name=$1-$attempt
+		run_once "$name" "$2"
+		[ "$repeated" != 0 ] || return 0
+		note "$repeated profiles repeated: the sums are not comparable"
+	done
+	fail "Pyroscope does not answer in time"
+}
+no_series() { [ "$(metric podprof_series)" = 0 ]; }
 queued() { metric podprof_export_queue_bytes; }
 nothing_waits() { [ "$(queued)" = 0 ]; }
 
-# sums_agree NAME WAY FLAGS...
+# sums_agree WAY FLAGS...
 sums_agree() {
-	local name=$1 way=$2
-	shift 2
+	local way=$1
+	shift
 	"$fixtures/backends" query -server "$server" -tenant "$name-$way" -way "$way" "$@" "$work/$name/truth" \
 		>"$work/$name/$way.sums" 2>"$work/$name/$way.log"
 }
-show() { while read -r line; do note "$line"; done <"$work/$1/$2.sums"; }
+show() { while read -r line; do note "$line"; done <"$work/$name/$1.sums"; }
 
 pyroscope_start
 containerd_start
@@ -98,8 +116,8 @@ live all "$seconds"
 [ "$refused" = 0 ] || fail "$refused profiles are dropped"
 for way in pyroscope otlp; do
 	# A stored profile is visible after a second.
-	until_true sums_agree all $way || fail "$way: $(tail -n 3 "$work/all/$way.log")"
-	show all $way
+	until_true sums_agree $way || fail "$way: $(tail -n 3 "$work/$name/$way.log")"
+	show $way
 done
 
 # The goalloc has more labels than Pyroscope accepts.
@@ -107,14 +125,14 @@ containers_start() {
 	container_run "$fixtures/burn"
 	container_run "$fixtures/goserve"
 	container_run "$fixtures/goalloc"
-	jq -n --arg id "$container" --argjson n "$most_labels" '{relabel_configs: [range($n) |
-		{source_labels: ["__meta_container_id"], regex: $id, target_label: "more\(.)", replacement: "x"}]}' >"$work/refused.json"
+	rules=$(jq -n --arg id "$container" --argjson n "$most_labels" '[range($n) |
+		{source_labels: ["__meta_container_id"], regex: $id, target_label: "more\(.)", replacement: "x"}]')
 	refused_container=$container
 }
-live refused 25 --config "$work/refused.json"
+live refused 25
 [ "$refused" -gt 0 ] || fail "no profile is refused"
 # Pyroscope's storage counts each copy that arrives, so neither way sends one.
 for way in pyroscope otlp; do
-	until_true sums_agree refused $way -without "$refused_container" || fail "$way: $(tail -n 3 "$work/refused/$way.log")"
-	show refused $way
+	until_true sums_agree $way -without "$refused_container" || fail "$way: $(tail -n 3 "$work/$name/$way.log")"
+	show $way
 done

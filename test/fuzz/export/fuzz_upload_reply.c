@@ -5,7 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/origin.h"
 #include "export/upload_reply.h"
+
+/* A URL with an origin is of this origin. */
+static void check_origin(const char *url)
+{
+	char *origin = origin_text(url);
+
+	if (origin && *origin && !origin_is_of(origin, url))
+		abort();
+	if (origin_ok(url) && !origin_is_of(url, url))
+		abort();
+	free(origin);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -20,6 +33,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		/* it goes into JSON without escapes */
 		if (!ticket.id[0] || strpbrk(ticket.id, "\"\\") || strlen(ticket.id) > size)
 			abort();
+		if (strlen(ticket.url) > size || (ticket.is_direct && ticket.url[0]))
+			abort();
+		check_origin(ticket.url);
 	} else if (ticket.id[0]) {
 		abort();
 	}

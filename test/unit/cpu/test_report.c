@@ -10,6 +10,7 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/labels.h"
@@ -45,7 +46,8 @@ __attribute__((noinline)) static void cpu_outer(void)
 struct bench {
 	struct root proc;
 	struct symbolizer *symbolizer;
-	struct image *self, *stripped, *kernel, *anon, *unknown, *function, *inlined, *broken;
+	struct image *self, *stripped, *linked, *kernel, *anon, *unknown, *function, *inlined,
+		*broken;
 	uint64_t bias;
 };
 
@@ -73,6 +75,8 @@ static int setup(void **state)
 	assert_int_equal(image_new_file(fd, "/bin/test_cpu", &b->self, &elf), 0);
 	fd = open(fixture_path("plain-stripped", path), O_RDONLY | O_CLOEXEC);
 	assert_int_equal(image_new_file(fd, "/bin/stripped", &b->stripped, &elf), 0);
+	fd = open(fixture_path("inline-linked", path), O_RDONLY | O_CLOEXEC);
+	assert_int_equal(image_new_file(fd, path, &b->linked, &elf), 0);
 	assert_int_equal(image_new(IMAGE_KERNEL, "[kernel.kallsyms]", &b->kernel), 0);
 	assert_int_equal(image_new(IMAGE_ANON, "[anon]", &b->anon), 0);
 	assert_int_equal(image_new(IMAGE_UNKNOWN, "[unknown]", &b->unknown), 0);
@@ -101,6 +105,7 @@ static int teardown(void **state)
 
 	image_unref(b->self);
 	image_unref(b->stripped);
+	image_unref(b->linked);
 	image_unref(b->kernel);
 	image_unref(b->anon);
 	image_unref(b->unknown);
@@ -116,9 +121,10 @@ static int teardown(void **state)
 /* ---------------------------------------------------------------- input */
 
 /* i, o: at the first instruction of cpu_inner(), cpu_outer(); I, O: after a call in them; a:
- * anonymous memory; s, S: a file without symbols; n: outside of this program's functions; k: the
- * kernel; u: unknown; r, R: lines 12 and 13 of a language runtime's function; q: line 13 with
- * another function inlined; b: an unknown frame of a runtime. */
+ * anonymous memory; s, S: a file without symbols; l: outside of the functions of a file with a
+ * debug file; n: outside of this program's functions; k: the kernel; u: unknown; r, R: lines 12 and
+ * 13 of a language runtime's function; q: line 13 with another function inlined; b: an unknown
+ * frame of a runtime. */
 static struct frame frame_of(const struct bench *b, char what, uint8_t *ret_is_return)
 {
 	const uint64_t inner = (uint64_t)(uintptr_t)cpu_inner - b->bias;
@@ -140,6 +146,8 @@ static struct frame frame_of(const struct bench *b, char what, uint8_t *ret_is_r
 		return (struct frame){b->kernel, UINT64_MAX - 1};
 	case 'n':
 		return (struct frame){b->self, UINT64_MAX - 1};
+	case 'l':
+		return (struct frame){b->linked, UINT64_MAX - 1};
 	case 's':
 	case 'S':
 		return (struct frame){b->stripped, 1};
@@ -460,21 +468,31 @@ static void test_places(void **state)
 	input_deinit(&in);
 }
 
+#define OWNER 0x123456789abcdef0
+
 /* The files with a frame without a name. */
 struct unnamed {
 	size_t n;
+	struct stat file; /* the last */
 };
 
-static void on_unnamed(void *ctx, const char *build_id, int fd)
+static void on_unnamed(void *ctx, uint64_t owner, const char *build_id, int fd)
 {
 	struct unnamed *unnamed = ctx;
 
 	assert_true(build_id[0] && fd >= 0);
+	assert_true(owner == OWNER);
+	assert_int_equal(fstat(fd, &unnamed->file), 0);
 	unnamed->n++;
 }
 
-static void check_flags(struct bench *b, const char *stack, bool functions, size_t n_files)
+/* @file: the fixture that is offered; NULL: any. */
+static void check_flags(struct bench *b, const char *stack, bool functions, size_t n_files,
+			const char *file)
 {
+	char path[FIXTURE_PATH_MAX];
+	struct stat expected;
+
 	struct report_row row = {
 		"", TIME, {{NULL, false, {{stack, 1, 1}}}}, TIME_TYPES, .expected = ""};
 	struct unnamed unnamed = {0};
@@ -489,6 +507,7 @@ static void check_flags(struct bench *b, const char *stack, bool functions, size
 	input_make(b, &row, &in);
 	row.opts.unnamed = on_unnamed;
 	row.opts.unnamed_ctx = &unnamed;
+	row.opts.owner = OWNER;
 	assert_int_equal(cpu_report(in.parts, in.n, b->symbolizer, &row.opts, &bytes, &stats), 0);
 	assert_int_equal(reader_new(bytes.data, bytes.len, BYTES_MAX, &reader, &why), 0);
 	t = reader_tables(reader);
@@ -506,6 +525,10 @@ static void check_flags(struct bench *b, const char *stack, bool functions, size
 		assert_false(t->mappings[i].has_inline_frames);
 	}
 	assert_int_equal(unnamed.n, n_files);
+	if (file) {
+		assert_int_equal(stat(fixture_path(file, path), &expected), 0);
+		assert_int_equal(unnamed.file.st_ino, expected.st_ino);
+	}
 	reader_free(reader);
 	input_deinit(&in);
 }
@@ -514,12 +537,13 @@ static void check_flags(struct bench *b, const char *stack, bool functions, size
  */
 static void test_flags(void **state)
 {
-	check_flags(*state, "i", true, 0);
-	check_flags(*state, "iO", true, 0);
-	check_flags(*state, "s", false, 1);
-	check_flags(*state, "in", false, 1);
-	check_flags(*state, "a", false, 0);
-	check_flags(*state, "k", false, 0);
+	check_flags(*state, "i", true, 0, NULL);
+	check_flags(*state, "iO", true, 0, NULL);
+	check_flags(*state, "s", false, 1, "plain-stripped");
+	check_flags(*state, "in", false, 1, NULL);
+	check_flags(*state, "l", false, 1, "inline.debug");
+	check_flags(*state, "a", false, 0, NULL);
+	check_flags(*state, "k", false, 0, NULL);
 }
 
 /* All functions of a runtime are in one mapping; each line is a location without an address, and

@@ -105,6 +105,15 @@ static const struct bad_row bad_rows[] = {
 	{"parca=http://h,server-symbols=true,debuginfo=1", "write debuginfo=true"},
 	{"parca=http://h,debuginfo=true", "add server-symbols=true"},
 	{"pyroscope=http://h,server-symbols=true,debuginfo=true", "this kind has no debuginfo"},
+	{"parca=http://h,debuginfo-storage=https://s", "add debuginfo=true"},
+	{"parca=http://h,debuginfo-storage=https://s/b",
+	 "write it like debuginfo-storage=https://"},
+	{"parca=http://h,debuginfo-storage=https://s?b", "is not an address without a path"},
+	{"parca=http://h,debuginfo-storage=https://u:secret@s", "is not an address"},
+	{"parca=http://h,debuginfo-storage=ftp://s", "is not an address"},
+	{"parca=http://h,debuginfo-storage=s", "is not an address"},
+	{"parca=http://h,debuginfo-storage=https://s,debuginfo-storage=https://s", "given twice"},
+	{"pyroscope=http://h,debuginfo-storage=https://s", "this kind has no debuginfo-storage"},
 	{"otlp=http://h,server-symbols=true", "this kind has no server-symbols"},
 	{"file=/out,server-symbols=true", "this kind has no server-symbols"},
 	{"file=/out,ca-file=/ca", "this kind has no ca-file; remove ca-file"},
@@ -173,7 +182,7 @@ static void test_keys_listed(void **state)
 	} rows[] = {
 		{"pyroscope=http://h,x=1", "client-cert-file, client-key-file, server-symbols",
 		 true},
-		{"parca=http://h,x=1", "server-symbols, debuginfo", false},
+		{"parca=http://h,x=1", "server-symbols, debuginfo, debuginfo-storage", false},
 		{"otlp=http://h,x=1", "client-cert-file, client-key-file", true},
 		{"coroot=http://h,x=1", "client-cert-file, client-key-file", false},
 		{"file=/out,x=1", "unknown key 'x'; the keys are: bytes", false},
@@ -342,10 +351,13 @@ static void test_server_symbols(void **state)
 		     {"parca=http://h,server-symbols=true", true},
 		     {"parca=http://h,server-symbols=false", false},
 		     {"parca=http://h", false}},
-	  files[] = {{"parca=http://h,server-symbols=true,debuginfo=true", true},
-		     {"parca=http://h,debuginfo=true,server-symbols=true", true},
-		     {"parca=http://h,debuginfo=false", false},
-		     {"parca=http://h,server-symbols=true", false}};
+	  files[] = {
+		  {"parca=http://h,server-symbols=true,debuginfo=true", true},
+		  {"parca=http://h,debuginfo=true,server-symbols=true", true},
+		  {"parca=http://h,server-symbols=true,debuginfo=true,debuginfo-storage=https://s/",
+		   true},
+		  {"parca=http://h,debuginfo=false", false},
+		  {"parca=http://h,server-symbols=true", false}};
 
 	(void)state;
 	for (size_t i = 0; i < array_size(specs); i++) {

@@ -640,12 +640,12 @@ static void test_program_files(void **state)
 	opts.n_destinations = 1;
 	assert_int_equal(export_new(&opts, &f->e, &error), 0);
 	assert_false(export_wants_files(f->e));
-	export_offer_file(f->e, "0123456789abcdef", STDIN_FILENO);
+	export_offer_file(f->e, 1, "0123456789abcdef", STDIN_FILENO);
 	export_free(f->e);
 	opts.n_destinations = 2;
 	assert_int_equal(export_new(&opts, &f->e, &error), 0);
 	assert_true(export_wants_files(f->e));
-	export_offer_file(f->e, "0123456789abcdef", STDIN_FILENO);
+	export_offer_file(f->e, 1, "0123456789abcdef", STDIN_FILENO);
 	loop_until(f->loop, was_refused, f);
 	assert_string_equal(sink_request(f->sink, 0)->path, "/api/shouldinitiateupload");
 }

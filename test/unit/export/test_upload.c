@@ -31,9 +31,10 @@ DEFINE_CLEANUP(struct destination *, destination_freep, destination_free);
 #define TICKET                                                                                 \
 	"{\"uploadInstructions\":{\"uploadId\":\"id-1\",\"uploadStrategy\":\"UPLOAD_STRATEGY_" \
 	"GRPC\"}}"
-#define ELSEWHERE                                         \
-	"{\"uploadInstructions\":{\"uploadId\":\"id-1\"," \
-	"\"uploadStrategy\":\"UPLOAD_STRATEGY_SIGNED_URL\",\"signedUrl\":\"http://127.0.0.1/\"}}"
+#define ELSEWHERE                                                                             \
+	"{\"uploadInstructions\":{\"uploadId\":\"id-1\","                                     \
+	"\"uploadStrategy\":\"UPLOAD_STRATEGY_SIGNED_URL\",\"signedUrl\":\"http://127.0.0.1/" \
+	"?s\"}}"
 
 static int file_of(const char *fixture, struct buf *ret)
 {
@@ -193,7 +194,9 @@ static const struct row rows[] = {
 	 .n_script = 2,
 	 .fixture = "bare",
 	 .end = UPLOAD_ELSEWHERE,
-	 .n_requests = 2},
+	 .n_requests = 2,
+	 .error = "the server wants the file at http://127.0.0.1:80, and debuginfo-storage is not "
+		  "set"},
 	{.name = "refused",
 	 .script = {{.status = 200, .body = WANTED},
 		    {.status = 400, .body = "{\"message\":\"upload size exceeds\"}"}},
@@ -238,8 +241,10 @@ static void row_run(const struct row *row, struct try *t, enum upload_end *ret, 
 {
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(FILE_BYTES_MAX);
 	char build_id[ELFFILE_BUILD_ID_TEXT];
+	atomic_ullong sent = 0;
 	struct upload u = {
 		.destination = t->destination,
+		.bytes = &sent,
 		.build_id = row->build_id ? row->build_id : build_id,
 		.fd = file_of(row->fixture, &bytes),
 		.day_bytes = row->day_bytes ? row->day_bytes : UINT64_MAX,
@@ -252,7 +257,8 @@ static void row_run(const struct row *row, struct try *t, enum upload_end *ret, 
 	if (row->file_bytes)
 		assert_int_equal(ftruncate(u.fd, (off_t)row->file_bytes), 0);
 	t->file = fcntl(u.fd, F_DUPFD_CLOEXEC, 0);
-	assert_int_equal(upload_run(&u, ret, ret_bytes, error), 0);
+	assert_int_equal(upload_run(&u, ret, error), 0);
+	*ret_bytes = sent;
 	assert_int_equal(fcntl(u.fd, F_GETFD), -1); /* closed */
 	close(t->file);
 }
@@ -315,9 +321,12 @@ static void test_uploaded(void **state)
 	char build_id[ELFFILE_BUILD_ID_TEXT], error[UPLOAD_ERROR_MAX];
 	struct sink_answer script[] = {UP_TO_SIZE, {.status = 200}, {.status = 200, .body = "{}"}};
 	struct try t = {0};
-	struct upload u = {.fd = file_of("bare", &bytes), .day_bytes = UINT64_MAX, .go_on = go_on};
+	atomic_ullong n = 0;
+	struct upload u = {.fd = file_of("bare", &bytes),
+			   .bytes = &n,
+			   .day_bytes = UINT64_MAX,
+			   .go_on = go_on};
 	enum upload_end end;
-	uint64_t n;
 
 	(void)state;
 	build_id_of(u.fd, build_id);
@@ -330,7 +339,7 @@ static void test_uploaded(void **state)
 	u.build_id = build_id;
 	u.ctx = &t;
 	u.day_bytes = bytes.len; /* enough */
-	assert_int_equal(upload_run(&u, &end, &n, error), 0);
+	assert_int_equal(upload_run(&u, &end, error), 0);
 	assert_string_equal(error, "");
 	assert_int_equal(end, UPLOAD_DONE);
 	assert_int_equal(n, bytes.len);
@@ -357,22 +366,193 @@ static void test_uploaded(void **state)
 	sink_free(t.sink);
 }
 
+/* A file for an object store, at the signed URL of the second answer. */
+struct store_row {
+	const char *name;
+	const char *storage; /* debuginfo-storage; "%s" is the store's address; NULL: none */
+	const char *url;     /* the server names it; the same */
+	struct sink_answer answer;
+	size_t cut_at;
+	enum upload_end end;
+	size_t n_requests; /* at the store */
+	const char *error; /* a part */
+};
+
+static const struct store_row store_rows[] = {
+	{.name = "stored",
+	 .storage = "%s",
+	 .url = "%s/bucket/id/debuginfo?X-Signature=abc%%2F&Expires=1",
+	 .answer = {.status = 200},
+	 .end = UPLOAD_DONE,
+	 .n_requests = 1},
+	{.name = "another status of success",
+	 .storage = "%s",
+	 .url = "%s/x",
+	 .answer = {.status = 201},
+	 .end = UPLOAD_DONE,
+	 .n_requests = 1},
+	{.name = "no storage is allowed",
+	 .url = "%s/x?secret",
+	 .end = UPLOAD_ELSEWHERE,
+	 .error = ", and debuginfo-storage is not set"},
+	{.name = "another host",
+	 .storage = "http://localhost:1",
+	 .url = "%s/x?secret",
+	 .end = UPLOAD_ELSEWHERE,
+	 .error = ", and debuginfo-storage is another address"},
+	{.name = "another scheme",
+	 .storage = "https://127.0.0.1",
+	 .url = "http://127.0.0.1:443/x",
+	 .end = UPLOAD_ELSEWHERE,
+	 .error = "at http://127.0.0.1:443, and"},
+	{.name = "a user in the address",
+	 .storage = "%s",
+	 .url = "http://u:secret@127.0.0.1/x",
+	 .end = UPLOAD_ELSEWHERE,
+	 .error = "at an unusable address, and"},
+	{.name = "the store as the user of another host",
+	 .storage = "%s",
+	 .url = "%s@127.0.0.2/x",
+	 .end = UPLOAD_ELSEWHERE,
+	 .error = "at an unusable address, and"},
+	{.name = "no URL",
+	 .storage = "%s",
+	 .url = "/x",
+	 .end = UPLOAD_ELSEWHERE,
+	 .error = "at an unusable address, and"},
+	{.name = "a file of the node",
+	 .storage = "%s",
+	 .url = "file:///etc/passwd",
+	 .end = UPLOAD_ELSEWHERE,
+	 .error = "at an unusable address, and"},
+	{.name = "the signature is too old",
+	 .storage = "%s",
+	 .url = "%s/x",
+	 .answer = {.status = 403, .body = "<Error>AccessDenied</Error>"},
+	 .end = UPLOAD_FAILED,
+	 .n_requests = 1,
+	 .error = "AccessDenied"},
+	{.name = "a redirect is not followed",
+	 .storage = "%s",
+	 .url = "%s/x",
+	 .answer = {.status = 307, .location = "http://127.0.0.2/"},
+	 .end = UPLOAD_REFUSED,
+	 .n_requests = 1,
+	 .error = "podprof does not follow redirects"},
+	{.name = "the file becomes shorter",
+	 .storage = "%s",
+	 .url = "%s/x",
+	 .answer = {.status = 200},
+	 .cut_at = 2,
+	 .end = UPLOAD_CHANGED},
+};
+
+#define OWN_HEADER "X-Own: own-secret"
+
+static struct destination *destination_with(const char *url, const char *storage)
+{
+	static const struct destination_kind *const kinds[] = {&destination_parca_files, NULL};
+	_cleanup_(freep) char *error = NULL;
+	struct destination *d;
+	char spec[512];
+
+	snprintf(spec, sizeof(spec),
+		 "parca=%s,server-symbols=true,debuginfo=true,bearer-token-env=PODPROF_TEST_TOKEN,"
+		 "header-env=PODPROF_TEST_HEADER%s%s",
+		 url, storage ? ",debuginfo-storage=" : "", storage ? storage : "");
+	assert_int_equal(destination_new_of(kinds, spec, &d, &error), 0);
+	return d;
+}
+
+/* The store got the file, and nothing that is for the destination. */
+static void check_stored(const struct sink_request *put, const struct buf *bytes)
+{
+	assert_string_equal(put->method, "PUT");
+	assert_null(put->authorization);
+	assert_null(put->own);
+	assert_null(put->content_type);
+	assert_null(put->expect);
+	assert_int_equal(put->body_len, bytes->len);
+	assert_memory_equal(put->body, bytes->data, bytes->len);
+}
+
+static void store_run(const struct store_row *row)
+{
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(FILE_BYTES_MAX);
+	struct sink *store = sink_new(&row->answer, 1, NULL);
+	char storage[128], url[256], ticket[512], build_id[ELFFILE_BUILD_ID_TEXT];
+	char error[UPLOAD_ERROR_MAX];
+	const struct sink_answer script[] = {{.status = 200, .body = WANTED},
+					     {.status = 200, .body = ticket},
+					     {.status = 200, .body = "{}"}};
+	struct try t = {.sink = sink_new(script, array_size(script), NULL), .cut_at = row->cut_at};
+	atomic_ullong n = 0;
+	struct upload u = {.bytes = &n,
+			   .build_id = build_id,
+			   .day_bytes = UINT64_MAX,
+			   .go_on = go_on,
+			   .ctx = &t};
+	enum upload_end end;
+
+	/* the rows' addresses, no input */
+	snprintf(storage, sizeof(storage), row->storage ? row->storage : "", sink_url(store));
+	snprintf(url, sizeof(url), row->url, sink_url(store));
+	snprintf(ticket, sizeof(ticket),
+		 "{\"uploadInstructions\":{\"uploadId\":\"id-1\",\"uploadStrategy\":"
+		 "\"UPLOAD_STRATEGY_SIGNED_URL\",\"signedUrl\":\"%s\"}}",
+		 url);
+	t.destination = destination_with(sink_url(t.sink), row->storage ? storage : NULL);
+	u.destination = t.destination;
+	u.fd = file_of("bare", &bytes);
+	build_id_of(u.fd, build_id);
+	t.file = fcntl(u.fd, F_DUPFD_CLOEXEC, 0);
+	assert_int_equal(upload_run(&u, &end, error), 0);
+	assert_string_equal(upload_end_names[end], upload_end_names[row->end]);
+	assert_non_null(strstr(error, row->error ? row->error : ""));
+	assert_null(strstr(error, "secret"));
+	assert_int_equal(sink_n_requests(store), row->n_requests);
+	assert_int_equal(sink_n_requests(t.sink), row->end == UPLOAD_DONE ? 3 : 2);
+	assert_string_equal(sink_request(t.sink, 0)->own, "own-secret");
+	if (row->n_requests) {
+		check_stored(sink_request(store, 0), &bytes);
+		assert_int_equal(n, bytes.len);
+	}
+	if (row->end == UPLOAD_DONE)
+		assert_string_equal(sink_request(t.sink, 2)->path, "/api/markuploadfinished");
+	close(t.file);
+	destination_free(t.destination);
+	sink_free(t.sink);
+	sink_free(store);
+}
+
+static void test_store(void **state)
+{
+	(void)state;
+	setenv("PODPROF_TEST_TOKEN", "token-secret", 1);
+	setenv("PODPROF_TEST_HEADER", OWN_HEADER, 1);
+	for (size_t i = 0; i < array_size(store_rows); i++) {
+		row_begin(store_rows[i].name);
+		store_run(&store_rows[i]);
+	}
+}
+
 static int run_once(void *ctx)
 {
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(FILE_BYTES_MAX);
 	struct try *t = ctx;
 	char error[UPLOAD_ERROR_MAX];
+	atomic_ullong n = 0;
 	enum upload_end end;
-	uint64_t n;
 	char path[FIXTURE_PATH_MAX];
 	const struct upload u = {
 		.destination = t->destination,
+		.bytes = &n,
 		.build_id = "0123456789abcdef",
 		.fd = open(fixture_path("bare", path), O_RDONLY | O_CLOEXEC),
 		.go_on = go_on,
 		.ctx = t,
 	};
-	int r = upload_run(&u, &end, &n, error);
+	int r = upload_run(&u, &end, error);
 
 	assert_int_equal(fcntl(u.fd, F_GETFD), -1);
 	return r;
@@ -449,9 +629,10 @@ static void test_body(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),	  cmocka_unit_test(test_no_server),
-		cmocka_unit_test(test_uploaded),  cmocka_unit_test(test_body),
-		cmocka_unit_test(test_no_memory), cmocka_unit_test(test_body_no_memory),
+		cmocka_unit_test(test_rows),	       cmocka_unit_test(test_no_server),
+		cmocka_unit_test(test_store),	       cmocka_unit_test(test_uploaded),
+		cmocka_unit_test(test_body),	       cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_body_no_memory),
 	};
 
 	unsetenv("http_proxy");

@@ -9,6 +9,14 @@
 #define TICKET(id, how) \
 	"{\"uploadInstructions\":{\"uploadId\":\"" id "\",\"uploadStrategy\":\"" how "\"}}"
 #define GRPC "UPLOAD_STRATEGY_GRPC"
+#define URL_1024                                                                                  \
+	ID_64 ID_64 ID_64 ID_64 ID_64 ID_64 ID_64 ID_64 ID_64 ID_64 ID_64 ID_64 ID_64 ID_64 ID_64 \
+		ID_64
+#define URL_4096 URL_1024 URL_1024 URL_1024 URL_1024
+#define SIGNED(url)                                                                                \
+	"{\"uploadInstructions\":{\"uploadId\":\"a\",\"uploadStrategy\":\"UPLOAD_STRATEGY_SIGNED_" \
+	"URL\","                                                                                   \
+	"\"signedUrl\":" url "}}"
 
 static void test_wanted(void **state)
 {
@@ -74,6 +82,36 @@ static void test_ticket(void **state)
 	}
 }
 
+/* Addresses that a request can have; else the ticket has none. */
+static void test_url(void **state)
+{
+	static const struct {
+		const char *reply, *url;
+	} rows[] = {
+		{SIGNED("\"https://h/b?x=%20&y=1\""), "https://h/b?x=%20&y=1"},
+		{SIGNED("\"" URL_4096 "\""), URL_4096},
+		{SIGNED("\"" URL_4096 "0\""), ""},
+		{SIGNED("\"https://h/a b\""), ""},
+		{SIGNED("\"https://h/a\\nb\""), ""},
+		{SIGNED("\"https://h/\xc3\xbc\""), ""},
+		{SIGNED("\"https://h/\x7f\""), ""},
+		{SIGNED("\"\""), ""},
+		{SIGNED("null"), ""},
+		{"{\"uploadInstructions\":{\"uploadId\":\"a\",\"uploadStrategy\":\"" GRPC
+		 "\",\"signedUrl\":\"https://h/\"}}",
+		 ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct upload_ticket ticket = {.url = "before"};
+
+		row_begin(rows[i].url);
+		assert_true(upload_reply_ticket(rows[i].reply, strlen(rows[i].reply), &ticket));
+		assert_string_equal(ticket.url, rows[i].url);
+	}
+}
+
 static void test_size(void **state)
 {
 	static const struct {
@@ -107,6 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wanted),
 		cmocka_unit_test(test_ticket),
+		cmocka_unit_test(test_url),
 		cmocka_unit_test(test_size),
 	};
 

@@ -59,11 +59,12 @@ static void wait_for(struct fixture *f, size_t n)
 	assert_int_equal(n_ended(f), n);
 }
 
-static void start(struct fixture *f, const struct sink_answer *script, size_t n,
-		  uint64_t blocked_ns)
+static void start_with(struct fixture *f, const struct sink_answer *script, size_t n,
+		       uint64_t blocked_ns, uint64_t day_max)
 {
 	char spec[128];
-	struct uploads_opts opts = {.spec = spec, .name = "parca", .blocked_ns = blocked_ns};
+	struct uploads_opts opts = {
+		.spec = spec, .name = "parca", .blocked_ns = blocked_ns, .day_max = day_max};
 
 	assert_int_equal(loop_new(&f->loop), 0);
 	f->sink = sink_new(script, n, NULL);
@@ -71,6 +72,12 @@ static void start(struct fixture *f, const struct sink_answer *script, size_t n,
 		 sink_url(f->sink));
 	opts.loop = f->loop;
 	assert_int_equal(uploads_new(&opts, &f->uploads), 0);
+}
+
+static void start(struct fixture *f, const struct sink_answer *script, size_t n,
+		  uint64_t blocked_ns)
+{
+	start_with(f, script, n, blocked_ns, 0);
 }
 
 static void end(struct fixture *f)
@@ -81,7 +88,7 @@ static void end(struct fixture *f)
 }
 
 /* Offers the fixture's file. */
-static void offer(struct fixture *f, const char *fixture)
+static void offer_of(struct fixture *f, uint64_t owner, const char *fixture)
 {
 	char path[FIXTURE_PATH_MAX], build_id[ELFFILE_BUILD_ID_TEXT];
 	_cleanup_(elffile_freep) struct elffile *ef = NULL;
@@ -89,7 +96,20 @@ static void offer(struct fixture *f, const char *fixture)
 	assert_int_equal(elffile_open(open(fixture_path(fixture, path), O_RDONLY | O_CLOEXEC), &ef),
 			 0);
 	elffile_build_id_text(ef, build_id);
-	uploads_offer(f->uploads, build_id, elffile_fd(ef));
+	uploads_offer(f->uploads, owner, build_id, elffile_fd(ef));
+}
+
+static void offer(struct fixture *f, const char *fixture)
+{
+	offer_of(f, 1, fixture);
+}
+
+static uint64_t size_of(const char *fixture)
+{
+	char path[FIXTURE_PATH_MAX];
+	_cleanup_(close_fdp) int fd = open(fixture_path(fixture, path), O_RDONLY | O_CLOEXEC);
+
+	return (uint64_t)lseek(fd, 0, SEEK_END);
 }
 
 static void test_once(void **state)
@@ -110,28 +130,81 @@ static void test_once(void **state)
 	end(&f);
 }
 
+#define TICKET                                                            \
+	"{\"uploadInstructions\":{\"uploadId\":\"i\",\"uploadStrategy\":" \
+	"\"UPLOAD_STRATEGY_GRPC\"}}"
+/* The answers to a whole upload; @size: the third. */
+#define UPLOADED(size)                                                    \
+	{.status = 200, .body = WANTED}, {.status = 200, .body = TICKET}, \
+		{.status = 200, .body = size},                            \
+	{                                                                 \
+		.status = 200, .body = "{}"                               \
+	}
+
 static void test_uploaded(void **state)
 {
 	char size[64];
-	struct sink_answer script[] = {
-		{.status = 200, .body = WANTED},
-		{.status = 200,
-		 .body = "{\"uploadInstructions\":{\"uploadId\":\"i\",\"uploadStrategy\":"
-			 "\"UPLOAD_STRATEGY_GRPC\"}}"},
-		{.status = 200, .body = size},
-		{.status = 200, .body = "{}"},
-	};
-	char path[FIXTURE_PATH_MAX];
-	_cleanup_(close_fdp) int fd = open(fixture_path("cat", path), O_RDONLY | O_CLOEXEC);
+	struct sink_answer script[] = {UPLOADED(size)};
 	struct fixture f = {0};
 
 	(void)state;
-	snprintf(size, sizeof(size), "{\"size\":\"%jd\"}", (intmax_t)lseek(fd, 0, SEEK_END));
+	snprintf(size, sizeof(size), "{\"size\":\"%ju\"}", (uintmax_t)size_of("cat"));
 	start(&f, script, array_size(script), 0);
 	offer(&f, "cat");
 	wait_for(&f, 1);
 	assert_int_equal(f.ends[UPLOAD_DONE], 1);
-	assert_int_equal(f.bytes, lseek(fd, 0, SEEK_END));
+	assert_int_equal(f.bytes, size_of("cat"));
+	end(&f);
+}
+
+/* An owner gets a quarter of the day's free bytes. */
+static void test_day_share(void **state)
+{
+	char cat[64], cow[64];
+	struct sink_answer script[] = {
+		UPLOADED(cat), {.status = 200, .body = WANTED}, UPLOADED(cow)};
+	struct fixture f = {0};
+
+	(void)state;
+	snprintf(cat, sizeof(cat), "{\"size\":\"%ju\"}", (uintmax_t)size_of("cat"));
+	snprintf(cow, sizeof(cow), "{\"size\":\"%ju\"}", (uintmax_t)size_of("cow"));
+	/* behind the first file there is room for the second, of another owner */
+	start_with(&f, script, array_size(script), 0, 3 * size_of("cat") + 3 * size_of("cow"));
+	offer_of(&f, 1, "cat");
+	wait_for(&f, 1);
+	offer_of(&f, 1, "bare");
+	wait_for(&f, 2);
+	assert_int_equal(f.ends[UPLOAD_DAY_FULL], 1);
+	offer_of(&f, 2, "cow");
+	wait_for(&f, 3);
+	assert_int_equal(f.ends[UPLOAD_DONE], 2);
+	assert_int_equal(f.bytes, size_of("cat") + size_of("cow"));
+	end(&f);
+}
+
+/* The owner with the fewest bytes is next, whatever the order of offers. */
+static void test_order(void **state)
+{
+	char size[64];
+	struct sink_answer script[] = {
+		UPLOADED(size), {.status = 500}, {.status = 200, .body = UNWANTED}};
+	_cleanup_(close_fdp) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct fixture f = {0};
+
+	(void)state;
+	snprintf(size, sizeof(size), "{\"size\":\"%ju\"}", (uintmax_t)size_of("cat"));
+	start(&f, script, array_size(script), 0);
+	offer_of(&f, 1, "cat");
+	wait_for(&f, 1);
+	/* a failure delays all, so the next two wait together */
+	offer_of(&f, 3, "cow");
+	wait_for(&f, 2);
+	uploads_offer(f.uploads, 1, "aaaaaaaaaaaaaaaa", fd);
+	uploads_offer(f.uploads, 2, "bbbbbbbbbbbbbbbb", fd);
+	wait_for(&f, 4);
+	assert_int_equal(sink_n_requests(f.sink), 7);
+	assert_non_null(strstr(sink_request(f.sink, 5)->body, "bbbb"));
+	assert_non_null(strstr(sink_request(f.sink, 6)->body, "aaaa"));
 	end(&f);
 }
 
@@ -162,24 +235,38 @@ static bool is_asked(void *ctx)
 	return sink_n_requests(f->sink) == 1;
 }
 
-/* The queue is full, and the end of the program does not wait for the server. */
+static void offer_number(struct fixture *f, uint64_t owner, unsigned int i, int fd)
+{
+	char build_id[32];
+
+	snprintf(build_id, sizeof(build_id), "%016x", i);
+	uploads_offer(f->uploads, owner, build_id, fd);
+}
+
+/* Places of a single owner: a fifth, rounded up. */
+#define GREEDY 13
+
+/* One owner does not fill the queue; many do. The end of the program does not wait for the server.
+ */
 static void test_full(void **state)
 {
 	static const struct sink_answer hang = {.how = SINK_HANG};
 	_cleanup_(close_fdp) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct fixture f = {0};
-	char build_id[32];
 
 	(void)state;
 	start(&f, &hang, 1, 0);
 	offer(&f, "cat");
 	loop_until(f.loop, is_asked, &f);
-	for (unsigned int i = 0; i < UPLOADS_QUEUE_MAX + 2; i++) {
-		snprintf(build_id, sizeof(build_id), "%016x", i);
-		uploads_offer(f.uploads, build_id, fd);
-	}
-	assert_int_equal(n_ended(&f), 2);
-	assert_int_equal(f.ends[UPLOAD_QUEUE_FULL], 2);
+	for (unsigned int i = 0; i < UPLOADS_QUEUE_MAX; i++)
+		offer_number(&f, 7, i, fd);
+	assert_int_equal(n_ended(&f), UPLOADS_QUEUE_MAX - GREEDY);
+	for (unsigned int i = GREEDY; i < UPLOADS_QUEUE_MAX; i++)
+		offer_number(&f, 100 + i, 100 + i, fd);
+	assert_int_equal(n_ended(&f), UPLOADS_QUEUE_MAX - GREEDY);
+	offer_number(&f, 8, 1000, fd);
+	assert_int_equal(n_ended(&f), UPLOADS_QUEUE_MAX - GREEDY + 1);
+	assert_int_equal(f.ends[UPLOAD_QUEUE_FULL], n_ended(&f));
 	end(&f);
 }
 
@@ -203,7 +290,7 @@ static void test_slow(void **state)
 	assert_true(fd >= 0);
 	stalldir_stall(f->disk, "read");
 	start(f, script, array_size(script), 2 * NSEC_PER_SEC);
-	uploads_offer(f->uploads, "0123456789abcdef", fd);
+	uploads_offer(f->uploads, 1, "0123456789abcdef", fd);
 	wait_for(f, 1);
 	assert_int_equal(f->ends[UPLOAD_SLOW], 1);
 	assert_int_equal(stalldir_n_held(f->disk), 1);
@@ -243,6 +330,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_slow, make_disk, free_disk),
 		cmocka_unit_test(test_once),
 		cmocka_unit_test(test_uploaded),
+		cmocka_unit_test(test_day_share),
+		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_failure),
 		cmocka_unit_test(test_full),
 	};
