@@ -32,7 +32,7 @@
 #include "base/nsec.h"
 #include "discovery/discovery.h"
 #include "procmap/address_space.h"
-#include "procmap/share.h"
+#include "base/share.h"
 #include "unwindtable/unwind_publisher.h"
 
 enum deferred_outcome {

@@ -50,7 +50,7 @@ void cpu_stack_deinit(struct cpu_stack *stack);
 
 /**
  * struct cpu_sampler_opts - borrowed until cpu_sampler_free()
- * @discovery:   for the owners of samples (procmap/share.h); NULL: the cgroups
+ * @discovery:   for the owners of samples (base/share.h); NULL: the cgroups
  * @v1:          the version 1 hierarchy of the samples' second cgroup id
  * @interval_ns: time between drains. The names of a process that ends before its first drain depend
  *               on the events and the stack dumps

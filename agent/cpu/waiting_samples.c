@@ -12,7 +12,7 @@
 #include <sys/queue.h>
 
 #include "base/metric.h"
-#include "procmap/share.h"
+#include "base/share.h"
 #include "profile/sample.h"
 
 enum waiting_outcome { WAITING_PASSED, WAITING_EXPIRED, WAITING_FULL, WAITING_OUTCOME_MAX };

@@ -15,7 +15,7 @@ struct metric_sink;
 struct sample;
 struct waiting_samples;
 
-/* Bytes of waiting samples, shared by owner (procmap/share.h): about 10,000 stacks, or the samples
+/* Bytes of waiting samples, shared by owner (base/share.h): about 10,000 stacks, or the samples
  * of 50 CPUs in the two seconds that a blocked thread takes. Reached: a sample does not wait and
  * gets the names that are known, `podprof_waiting_samples_total{outcome="full"}`. */
 #define WAITING_SAMPLES_BYTES_MAX ((size_t)4 << 20)

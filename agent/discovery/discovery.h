@@ -71,7 +71,7 @@ void discovery_ask(struct discovery *d, discovery_made_fn made, void *ctx);
 struct entity *discovery_entity(struct discovery *d, uint64_t cgroup_id, uint64_t cgroup_v1_id,
 				const struct pid_id *pid, const char *comm);
 
-/* The owner of a sample for shares of ceilings (procmap/share.h): the cgroup id of the outermost
+/* The owner of a sample for shares of ceilings (base/share.h): the cgroup id of the outermost
  * container around the task, or of the outermost systemd unit, so that directories made inside do
  * not bring more shares. Reads pending events for an unknown id. Else the task's own cgroup id: an
  * unknown one, or @cgroup_v1_id, or @cgroup_id if this is 0. @d may be NULL. */

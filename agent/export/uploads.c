@@ -37,7 +37,7 @@
 #include "base/worker.h"
 #include "export/destination.h"
 #include "export/parca.h"
-#include "procmap/share.h"
+#include "base/share.h"
 
 #define UPLOADS_HOUR_NS	     (3600 * NSEC_PER_SEC)
 #define UPLOADS_DAY_NS	     (24 * UPLOADS_HOUR_NS)

@@ -13,7 +13,7 @@
 struct loop;
 struct uploads;
 
-/* Files that wait; each keeps a descriptor. Shared out by owner (procmap/share.h). Reached: a later
+/* Files that wait; each keeps a descriptor. Shared out by owner (base/share.h). Reached: a later
  * window offers the file again, `podprof_debuginfo_uploads_total{outcome="queue_full"}`. */
 #define UPLOADS_QUEUE_MAX  64
 /* Build ids whose outcome is remembered. Reached: all are forgotten, and the server is asked

@@ -64,7 +64,7 @@ void address_space_cache_wait(struct address_space_cache *cache, uint64_t timeou
  *            address space. ADDRESS_SPACE_EXEC_ANY selects the current program
  * @pc:       for ADDRESS_SPACE_EXEC_ANY, a sampled pc. It selects among the programs of an ended
  *            process; 0 if there is none
- * @owner:    the process's container or unit, for its share of the ceilings (procmap/share.h); 0:
+ * @owner:    the process's container or unit, for its share of the ceilings (base/share.h); 0:
  * no one's. It selects nothing
  */
 struct address_space_who {

@@ -32,9 +32,9 @@
 #include "procmap/jitdump_file.h"
 #include "procmap/mapped.h"
 #include "procmap/perf_map_file.h"
-#include "procmap/share.h"
+#include "base/share.h"
 
-/* Images, each with an open file; an owner may have a share of them (procmap/share.h). A new file
+/* Images, each with an open file; an owner may have a share of them (base/share.h). A new file
  * above the limit shares a stand-in image. Reached:
  * `podprof_resolved_pcs_total{outcome="images_full"}`. */
 #define IMAGES_MAX	      8192

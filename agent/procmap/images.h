@@ -39,7 +39,7 @@ void images_leave_open(struct images *table);
  * @inode:   of its directory in /proc at an earlier check (pid_check_inode()), or 0
  * @parent:  a process with the same mappings: the parent, if it is older than all events; 0: none
  * @likely:  processes that probably have the same root directory, if they live; 0: no process
- * @owner:   the owner of the process, for the share of images (procmap/share.h); 0: no share
+ * @owner:   the owner of the process, for the share of images (base/share.h); 0: no share
  */
 struct images_way {
 	uint64_t via_pid;

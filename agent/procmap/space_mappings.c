@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "procmap/images.h"
 #include "procmap/maps.h"
-#include "procmap/share.h"
+#include "base/share.h"
 #include "procmap/space.h"
 
 /* Address spaces in the cache, and an owner's share of them; eviction by least recent use, among

@@ -25,7 +25,7 @@
 #include "procmap/images.h"
 #include "procmap/maps.h"
 #include "procmap/opener.h"
-#include "procmap/share.h"
+#include "base/share.h"
 #include "procmap/space.h"
 
 /* Files of one process that are opened without a sample in them. A browser has 300 mappings.

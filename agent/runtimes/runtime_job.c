@@ -9,7 +9,7 @@
 #include "base/nsec.h"
 #include "procmap/address_space.h"
 #include "procmap/memory.h"
-#include "procmap/share.h"
+#include "base/share.h"
 #include "runtimes/runtime_files.h"
 #include "runtimes/runtime_hung.h"
 #include "runtimes/runtime_reader.h"

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 #include "procmap/address_space.h"
-#include "procmap/share.h"
+#include "base/share.h"
 #include "runtimes/runtime_reader.h"
 
 /* Processes of a runtime to probe or with the runtime, 3 KB each. An owner has a share of the free
- * ones (procmap/share.h). Reached: a further process has native frames only;
+ * ones (base/share.h). Reached: a further process has native frames only;
  * `podprof_runtime_processes_refused_total`. */
 #define RUNTIME_PROCESSES_MAX 8192
 /* Bytes of functions of a runtime: names and line tables. Reached: all are read again. */

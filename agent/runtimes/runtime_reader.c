@@ -33,7 +33,7 @@
 #include "base/watchdog.h"
 #include "base/worker.h"
 #include "procmap/address_space.h"
-#include "procmap/share.h"
+#include "base/share.h"
 #include "runtimes/excerpt.h"
 #include "runtimes/runtime_files.h"
 #include "runtimes/runtime_hung.h"

@@ -28,7 +28,7 @@
 #include "base/worker.h"
 #include "elf/elffile.h"
 #include "procmap/image.h"
-#include "procmap/share.h"
+#include "base/share.h"
 #include "unwind/ehframe.h"
 #include "unwind/synthetic.h"
 

@@ -48,7 +48,7 @@ bool early_rules_find(const struct early_rules *x, uint16_t number, uint64_t vad
 bool early_rules_serve(struct early_rules *x, uint16_t number, struct image *image);
 /**
  * early_rules_want() - request the rules of some addresses
- * @owner:  of the process (procmap/share.h): the addresses count for its share
+ * @owner:  of the process (base/share.h): the addresses count for its share
  * @number: of an image for which early_rules_serve() was true
  * @vaddrs: @n addresses in any order; known addresses are left out
  *

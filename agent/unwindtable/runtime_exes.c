@@ -19,7 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "procmap/share.h"
+#include "base/share.h"
 #include "shared/stack_dump.h"
 
 struct exe {

@@ -10,7 +10,7 @@
 struct exe_key;
 struct runtime_exes;
 
-/* Programs of all runtimes, 300 bytes each, shared out by owner (procmap/share.h). Reached: the
+/* Programs of all runtimes, 300 bytes each, shared out by owner (base/share.h). Reached: the
  * owner's oldest program, or the oldest of all, is forgotten, and learnt again. */
 #define RUNTIME_EXES_MAX 1024
 

@@ -22,7 +22,6 @@
 #include "procmap/maps.h"
 #include "procmap/opener.h"
 #include "procmap/process_history.h"
-#include "procmap/share.h"
 #include "support/metrics.h"
 #include "support/tree.h"
 
@@ -849,23 +848,6 @@ static void test_space_shares(void **state)
 	assert_true(address_space_version(get_who(b, &who)) > version + MANY); /* was dropped */
 }
 
-static void test_share_allows(void **state)
-{
-	static const struct {
-		size_t max, total, own;
-		bool allows;
-	} rows[] = {
-		{100, 0, 0, true},    {100, 24, 24, false}, {100, 19, 19, true},
-		{100, 20, 20, false}, {100, 96, 0, true},   {100, 96, 1, false},
-		{100, 99, 0, true},   {100, 100, 0, false}, {100, 101, 0, false},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < array_size(rows); i++)
-		assert_int_equal(share_allows(rows[i].max, rows[i].total, rows[i].own),
-				 rows[i].allows);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -882,7 +864,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_blame, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_shares, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_space_shares, setup, teardown),
-		cmocka_unit_test(test_share_allows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

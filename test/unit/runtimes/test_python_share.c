@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The processes that the reader of CPython knows: an owner with any number of processes takes at
- * most a fifth (procmap/share.h), and the processes of other owners are still probed.
+ * most a fifth (base/share.h), and the processes of other owners are still probed.
  */
 #include "support/test.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "procmap/share.h"
+#include "base/share.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_PROCMAP_SHARE_H
-#define PODPROF_PROCMAP_SHARE_H
+#ifndef PODPROF_BASE_SHARE_H
+#define PODPROF_BASE_SHARE_H
 
 /*
  * Fair shares of a ceiling, by dynamic threshold (Choudhury and Hahne, "Dynamic queue length
