@@ -70,6 +70,7 @@ struct deferred_stack {
 					    */
 	bool opens;			   /* waits for files of the process */
 	bool opened;			   /* some files are open */
+	bool ready;			   /* the table or the rules are there */
 	uint64_t id;			   /* of a wait; 0: of no wait */
 	uint64_t count;			   /* of an ended wait; else 0 */
 	uint64_t total_ns;		   /* the same */
@@ -183,7 +184,7 @@ static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct
 					 dump->sample.cgroup_v1_id),
 	};
 	address_space_cache_between(du->opts.spaces, dump->time_ns, dump->time_ns);
-	stack->opens = stack->opened = false;
+	stack->opens = stack->opened = stack->ready = false;
 	stack->walked_ns = nsec_monotonic();
 	r = address_space_cache_get(du->opts.spaces, &who, &space);
 	if (r)
@@ -359,6 +360,8 @@ static void on_record(void *ctx, struct stack_dump_copy *taken)
  * walks of each tick would take the time in which these are opened. */
 static bool is_due(struct deferred_unwind *du, const struct deferred_stack *stack, uint64_t now_ns)
 {
+	if (stack->ready)
+		return true;
 	if (stack->opens && !stack->opened && now_ns - stack->walked_ns < DEFERRED_UNWIND_FILES_NS)
 		return false;
 	return !stack->wait.exe || !unwind_publisher_want(du->opts.publisher, stack->wait.exe);
@@ -423,19 +426,18 @@ bool deferred_unwind_back(struct deferred_unwind *du, const struct sample *sampl
 
 void deferred_unwind_ready(struct deferred_unwind *du, uint16_t exe, uint32_t round)
 {
-	struct deferred_stack *stack, *next;
+	struct deferred_stack *stack;
 
-	for (stack = TAILQ_FIRST(&du->list); stack; stack = next) {
-		next = TAILQ_NEXT(stack, in_list);
+	TAILQ_FOREACH(stack, &du->list, in_list)
+	{
 		if (!stack->wait.exe || (exe && stack->wait.exe != exe) ||
 		    (!exe && unwind_publisher_want(du->opts.publisher, stack->wait.exe)) ||
 		    (round && (!stack->wait.round || stack->wait.round > round)))
 			continue;
 		if (round)
 			stack->wait.round = 0;
-		(void)pass_on(du, stack, DEFERRED_WALKED);
+		stack->ready = true;
 	}
-	unwind_publisher_rest(du->opts.publisher);
 }
 
 void deferred_unwind_opened(struct deferred_unwind *du, uint64_t pid)
@@ -446,16 +448,22 @@ void deferred_unwind_opened(struct deferred_unwind *du, uint64_t pid)
 	stack->opened |= stack->opens && stack->pid == pid;
 }
 
-void deferred_unwind_retry(struct deferred_unwind *du)
+bool deferred_unwind_retry(struct deferred_unwind *du, uint64_t end_ns)
 {
 	struct deferred_stack *stack, *next;
+	bool more = false;
+	size_t n = 0;
 
-	for (stack = TAILQ_FIRST(&du->list); stack; stack = next) {
+	for (stack = TAILQ_FIRST(&du->list); stack && !more; stack = next) {
 		next = TAILQ_NEXT(stack, in_list);
-		if (stack->opened)
+		if (!stack->opened && !stack->ready)
+			continue;
+		more = n++ && nsec_monotonic() >= end_ns;
+		if (!more)
 			(void)pass_on(du, stack, DEFERRED_WALKED);
 	}
 	unwind_publisher_rest(du->opts.publisher);
+	return more;
 }
 
 void deferred_unwind_flush(struct deferred_unwind *du)

@@ -66,13 +66,14 @@ enum deferred_unwind_result { DEFERRED_UNWIND_OK = 0, DEFERRED_UNWIND_MORE };
  * dump's stack, now or later. False: the dump is unknown or dropped. */
 bool deferred_unwind_back(struct deferred_unwind *du, const struct sample *sample);
 /* The table of @exe is ready, or will never exist; @exe 0: several tables. With @round not 0: early
- * rules of @exe are known up to this round, for the stacks that wait for these. */
+ * rules of @exe are known up to this round, for the stacks that wait for these. Marks the stacks
+ * for deferred_unwind_retry(). */
 void deferred_unwind_ready(struct deferred_unwind *du, uint16_t exe, uint32_t round);
 /* Files of @pid are open, or will not be: marks the waiting stacks of @pid for
  * deferred_unwind_retry(). */
 void deferred_unwind_opened(struct deferred_unwind *du, uint64_t pid);
-/* Walks the stacks whose files are open by now. */
-void deferred_unwind_retry(struct deferred_unwind *du);
+/* Walks the marked stacks until @end_ns (monotonic), and at least one. True: some are left. */
+bool deferred_unwind_retry(struct deferred_unwind *du, uint64_t end_ns);
 /* At the end: walk and deliver all waiting stacks with the present tables. Stacks of threads that
  * have not returned are dropped, counted as "off_cpu". */
 void deferred_unwind_flush(struct deferred_unwind *du);

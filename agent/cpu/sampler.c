@@ -35,8 +35,9 @@
  * samples are taken in any case. */
 #define CPU_SAMPLER_EVENTS	4096
 #define CPU_SAMPLER_EVENT_TURNS 20
-/* Samples of a turn, and stack dumps of a turn: for so long, and one more. A sample of a process
- * with thousands of mappings takes a millisecond while the process maps files. */
+/* Samples of a turn, stack dumps of a turn, and samples that waited: for so long, and one more. A
+ * sample of a process with thousands of mappings takes a millisecond while the process maps files.
+ */
 #define CPU_SAMPLER_SLICE_NS	(5 * NSEC_PER_MSEC)
 /* Sweeps from one look for ended processes in /proc to the next, while events tell of all. */
 #define CPU_SAMPLER_CHECK	16
@@ -57,7 +58,7 @@ struct cpu_sampler {
 	uint64_t taken_ns[2];	  /* on-CPU, off-CPU: when the drain's first were taken; 0: none */
 	struct drain *drain;
 	struct loop_source *drained;
-	struct loop_source *opened; /* files that stacks waited for */
+	struct loop_source *opened; /* files, tables and names that stacks waited for */
 	int hotplug_fd;		    /* -1: the kernel does not tell, so each tick looks */
 	struct loop_source *hotplug;
 	struct loop_source *follow;
@@ -446,7 +447,8 @@ static void on_drained(void *ctx, int fd, uint32_t events)
 		return;
 	}
 	more = walk_deferred(s, until_ns);
-	waiting_samples_retry(s->waiting, false);
+	if (waiting_samples_n(s->waiting)) /* some may have waited too long */
+		(void)loop_arm(s->opened, 1, 0);
 	if (take_samples(s, oncpu_stacks(s->oncpu), nsec_monotonic() + CPU_SAMPLER_SLICE_NS,
 			 on_sample) == TAKEN_ALL)
 		tick(s);
@@ -483,9 +485,10 @@ static void on_table(void *ctx, uint16_t exe, uint32_t round)
 {
 	struct cpu_sampler *s = ctx;
 
-	if (s->deferred)
-		deferred_unwind_ready(s->deferred, exe, round);
-	runtimes_flush(s->runtimes);
+	if (!s->deferred)
+		return;
+	deferred_unwind_ready(s->deferred, exe, round);
+	(void)loop_arm(s->opened, 1, 0);
 }
 
 /* Called after each batch of the threads: the loop delivers the stacks. */
@@ -520,11 +523,14 @@ static void on_named(void *ctx, uint64_t pid)
 static void on_opened_timer(void *ctx)
 {
 	struct cpu_sampler *s = ctx;
+	bool more =
+		waiting_samples_retry(s->waiting, false, nsec_monotonic() + CPU_SAMPLER_SLICE_NS);
 
-	waiting_samples_retry(s->waiting, false);
 	if (s->deferred)
-		deferred_unwind_retry(s->deferred);
+		more |= deferred_unwind_retry(s->deferred, nsec_monotonic() + CPU_SAMPLER_SLICE_NS);
 	runtimes_flush(s->runtimes);
+	if (more)
+		(void)loop_arm(s->opened, 1, 0);
 }
 
 static void wait_for_files(struct cpu_sampler *s, uint64_t end_ns)
@@ -543,10 +549,10 @@ static void wait_for_mappings(struct cpu_sampler *s, uint64_t end_ns)
 			address_space_cache_wait(s->spaces, CPU_SAMPLER_LOOK_NS);
 		if (runtimes_pending(s->runtimes))
 			runtimes_wait(s->runtimes, CPU_SAMPLER_LOOK_NS);
-		waiting_samples_retry(s->waiting, false);
+		(void)waiting_samples_retry(s->waiting, false, UINT64_MAX);
 		runtimes_flush(s->runtimes);
 	}
-	waiting_samples_retry(s->waiting, true);
+	(void)waiting_samples_retry(s->waiting, true, UINT64_MAX);
 	wait_for_files(s, end_ns);
 }
 
@@ -562,12 +568,12 @@ static void finish_deferred(struct cpu_sampler *s)
 	wait_for_mappings(s, end_ns);
 	if (!s->deferred)
 		return;
-	deferred_unwind_retry(s->deferred);
+	(void)deferred_unwind_retry(s->deferred, UINT64_MAX);
 	while (deferred_unwind_pending(s->deferred) && (now_ns = nsec_monotonic()) < end_ns) {
 		bool opening = cpu_sampler_opening(s);
 
 		wait_for_files(s, end_ns);
-		deferred_unwind_retry(s->deferred);
+		(void)deferred_unwind_retry(s->deferred, UINT64_MAX);
 		if (!unwind_publisher_wait(s->publisher, end_ns - now_ns) && !opening)
 			break;
 	}

@@ -105,10 +105,11 @@ void waiting_samples_changed(struct waiting_samples *ws, uint64_t pid)
 	w->changed |= w->sample.pid.pid == pid;
 }
 
-void waiting_samples_retry(struct waiting_samples *ws, bool force)
+bool waiting_samples_retry(struct waiting_samples *ws, bool force, uint64_t end_ns)
 {
 	const uint64_t now_ns = nsec_monotonic();
 	struct waiting_sample *w, *next;
+	size_t n = 0;
 
 	for (w = TAILQ_FIRST(&ws->list); w; w = next) {
 		const bool expired = force || now_ns - w->put_ns > WAITING_SAMPLES_NS;
@@ -116,12 +117,15 @@ void waiting_samples_retry(struct waiting_samples *ws, bool force)
 		next = TAILQ_NEXT(w, in_list);
 		if (!w->changed && !expired)
 			continue;
+		if (n++ && nsec_monotonic() >= end_ns)
+			return true;
 		w->changed = false;
 		if (!ws->fn(ws->ctx, &w->sample, w->off_cpu, &w->taken, expired))
 			continue;
 		ws->outcomes[expired ? WAITING_EXPIRED : WAITING_PASSED]++;
 		drop(ws, w);
 	}
+	return false;
 }
 
 size_t waiting_samples_n(const struct waiting_samples *ws)

@@ -49,8 +49,9 @@ bool waiting_samples_add(struct waiting_samples *ws, const struct sample *sample
 /* The mappings of @pid have changed: marks the samples of @pid for waiting_samples_retry(). */
 void waiting_samples_changed(struct waiting_samples *ws, uint64_t pid);
 /* Calls the waiting_sample_fn for the marked samples and for samples that have waited too long;
- * with @force for all samples. */
-void waiting_samples_retry(struct waiting_samples *ws, bool force);
+ * with @force for all samples. It takes samples until @end_ns (monotonic), and at least one. True:
+ * some are left. */
+bool waiting_samples_retry(struct waiting_samples *ws, bool force, uint64_t end_ns);
 size_t waiting_samples_n(const struct waiting_samples *ws);
 /* A metric_collect_fn: podprof_waiting_samples. */
 void waiting_samples_collect(void *ctx, struct metric_sink *sink);

@@ -166,6 +166,15 @@ static bool wait_for_work(struct drain *d, bool ret_woken[WAIT_MAX])
 	return !ret_woken[WAIT_STOP];
 }
 
+/* A walk needs the events before its dump. With younger dumps the loop could do nothing until the
+ * next drain. */
+static void wait_for_events(void)
+{
+	const struct timespec arrival = {.tv_nsec = SIDEBAND_ARRIVAL_NS};
+
+	(void)nanosleep(&arrival, NULL);
+}
+
 static void *drain_main(void *arg)
 {
 	struct drain *d = arg;
@@ -173,6 +182,8 @@ static void *drain_main(void *arg)
 
 	ask_for_short_slices();
 	while (wait_for_work(d, woken)) {
+		if (woken[WAIT_DUMPS] && d->opts.sideband)
+			wait_for_events();
 		if (woken[WAIT_SIDEBAND] && sideband_fetch(d->opts.sideband))
 			drain_again(d);
 		fetch(d, woken[WAIT_DUMPS]);

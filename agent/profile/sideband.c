@@ -26,11 +26,6 @@
 #include "profile/perf_events.h"
 #include "profile/sideband_ring.h"
 
-/* From the time stamp of a record to its arrival in the ring. Measured: below 100 us. A descheduled
- * virtual CPU takes longer, and the record then arrives out of order. Receivers accept such records
- * anyway, because losses have the same effect. */
-#define SIDEBAND_ARRIVAL_NS NSEC_PER_MSEC
-
 /* From this part of the ceiling on the owner takes the queues at once. */
 #define SIDEBAND_QUEUES_WAKE 8
 /* An empty queue above this gives its memory back. */

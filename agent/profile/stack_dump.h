@@ -67,7 +67,8 @@ uint32_t stack_dumps_per_cpu(size_t n_cpus);
 /* @maps: copied; the loaded object owns them and must outlive the result. 0 or -errno. */
 int stack_dumps_new(const struct bpfobj_stack_dumps *maps, struct stack_dumps **ret);
 void stack_dumps_free(struct stack_dumps *c);
-/* Readable (EPOLLIN) when a quarter of the ring is full. */
+/* Readable (EPOLLIN) when a quarter of the ring is full, and after a dump that ends inside of the
+ * stack of an unknown process. */
 int stack_dumps_fd(const struct stack_dumps *c);
 
 /* Bytes of fetched records, 30 KiB each at most. Memory is used only while the loop is late.

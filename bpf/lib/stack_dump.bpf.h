@@ -227,8 +227,19 @@ static __always_inline void stack_dump_describe(struct stack_dump_record *c, con
 	bpf_probe_read_kernel(c->data, SAMPLE_KERNEL_FRAMES_MAX * 8, s->value.frames);
 }
 
-/* Wake the agent when a quarter of the ring is full; the agent also looks every second or two.
- * Returns STACK_DUMP_TAKEN or STACK_DUMP_RING_FULL. */
+/* Whether the dump ends inside of the stack and its process is unknown. Only a walk in the kernel
+ * can complete its next stacks, and waits for the agent to learn of the process. */
+static __always_inline int stack_dump_urgent(const struct stack_dump_record *c)
+{
+	__u32 zero = 0;
+	struct stack_dump_budget *cpu = bpf_map_lookup_elem(&stack_dump_cpus, &zero);
+
+	return !c->head.head.pad && c->head.n_bytes == STACK_DUMP_BYTES && cpu &&
+	       cpu->n <= STACK_DUMP_WAKES;
+}
+
+/* Wake the agent when a quarter of the ring is full, and for an urgent dump; the agent also looks
+ * every second or two. Returns STACK_DUMP_TAKEN or STACK_DUMP_RING_FULL. */
 static __always_inline __u32 stack_dump_send(struct stack_dump_record *c)
 {
 	__u64 size =
@@ -237,8 +248,9 @@ static __always_inline __u32 stack_dump_send(struct stack_dump_record *c)
 
 	if (size > sizeof(*c))
 		return STACK_DUMP_RING_FULL;
-	flags = bpf_ringbuf_query(&stack_dumps, BPF_RB_AVAIL_DATA) >
-				bpf_ringbuf_query(&stack_dumps, BPF_RB_RING_SIZE) / 4
+	flags = stack_dump_urgent(c) ||
+				bpf_ringbuf_query(&stack_dumps, BPF_RB_AVAIL_DATA) >
+					bpf_ringbuf_query(&stack_dumps, BPF_RB_RING_SIZE) / 4
 			? BPF_RB_FORCE_WAKEUP
 			: BPF_RB_NO_WAKEUP;
 	return bpf_ringbuf_output(&stack_dumps, c, size, flags) ? STACK_DUMP_RING_FULL

@@ -141,4 +141,8 @@ enum stack_dump_stat {
 #define STACK_DUMP_PER_PROCESS	 200
 #define STACK_DUMP_PROCESS_SLOTS 1024
 
+/* Dumps of a CPU in a second after which a dump wakes the agent only for room in the ring. A drain
+ * takes some 100 us. Reached: the agent learns of further processes within the usual interval. */
+#define STACK_DUMP_WAKES 8
+
 #endif

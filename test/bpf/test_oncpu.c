@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "profile/oncpu.h"
+#include "profile/pid_filter.h"
+#include "profile/stack_dump.h"
 #include "profile/stacks.h"
 #include "profile/verifier.h"
 #include "shared/sample.h"
@@ -394,6 +397,63 @@ static void test_verifier_cost(void **state)
 		check_verified(&loaded.verifier);
 		bpfobj_runtime_deinit(&loaded);
 	}
+}
+
+/* ---------------------------------------------------------------- stack dumps */
+
+static void look_away(struct bench *b)
+{
+	(void)b;
+	usleep(1000);
+}
+
+/* A stack of some KiB; the tests' own has more. */
+static void start_shell(struct bench *b)
+{
+	b->child = fork();
+	if (!b->child) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)execl("/bin/sh", "sh", "-c", "while :; do :; done", (char *)NULL);
+		_exit(127);
+	}
+	assert_true(b->child > 0);
+}
+
+/* Whether dumps of the child, a new process, make the ring's descriptor readable. */
+static bool dumps_wake(struct bench *b)
+{
+	struct oncpu_opts opts = usual(b);
+	struct bpfobj_stack_dumps maps;
+	struct stack_dumps *dumps;
+	struct pollfd fd = {.events = POLLIN};
+	int n;
+
+	opts.stack_dumps = true;
+	opts.scope = SETTINGS_SCOPE_PROCESSES;
+	sample_with(b, &opts);
+	assert_int_equal(pid_filter_add(oncpu_pid_filter(b->oc), b->child), 0);
+	maps = oncpu_stack_dumps(b->oc);
+	assert_int_equal(stack_dumps_new(&maps, &dumps), 0);
+	fd.fd = stack_dumps_fd(dumps);
+	burn_with(b, 50 * NSEC_PER_MSEC, look_away);
+	n = poll(&fd, 1, 0);
+	assert_int_equal(stack_dumps_fetch(dumps), 0);
+	assert_true(stack_dumps_waiting(dumps));
+	stack_dumps_free(dumps);
+	return n > 0;
+}
+
+/* The stack of the first has more bytes than a dump. */
+static void test_urgent_dumps(void **state)
+{
+	start_child(*state, BURN_DEEP);
+	assert_true(dumps_wake(*state));
+}
+
+static void test_usual_dumps(void **state)
+{
+	start_shell(*state);
+	assert_false(dumps_wake(*state));
 }
 
 /* ---------------------------------------------------------------- cgroups */
@@ -811,6 +871,8 @@ int main(void)
 		TEST(test_full),
 		TEST(test_interval),
 		TEST(test_verifier_cost),
+		TEST(test_urgent_dumps),
+		TEST(test_usual_dumps),
 		TEST(test_cgroups),
 		TEST(test_pid_namespace),
 #ifdef __x86_64__

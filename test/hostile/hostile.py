@@ -57,6 +57,7 @@ OWN_ANSWER_MAX_S = 2
 END_MAX_S = 60
 # Of the early victim some 80 samples, and a window has the samples of a drain up to 1 s before it.
 SHARE_MIN = 0.45
+DRAIN_S = 1
 # The late victim's whole life is in profiles. Standard deviations of its samples, at random times of its CPU time.
 SIGMAS = 5
 NAMED_MIN = 0.9
@@ -546,7 +547,11 @@ class Node:
         self.watch_log = os.path.join(self.work, "watch")
         self.watcher = subprocess.Popen([sys.executable, __file__, "--watch", self.agent.address,
                                          str(self.agent.working_pid), self.early.stat, self.watch_log])
-        until(lambda: profiles_of(self.store, self.early), "no profile of the early victim")
+        # the CPU time of each judged window is known from its begin on
+        until(lambda: os.path.exists(self.watch_log) and Watched(self.watch_log).times, "the watcher does not begin")
+        since = Watched(self.watch_log).times[0]
+        until(lambda: any(w[0] >= since for w in profiles_of(self.store, self.early)),
+              "no profile of the early victim")
 
     def await_windows(self):
         """Until all samples so far are in profiles: a sample whose process has ended needs the events of its time."""
@@ -662,11 +667,16 @@ class Row:
     def __init__(self, node, watched, early, row):
         attack, begin, end, before, after, late, attackers = row
         self.name, self.storm = attack.name, attack.storm
-        windows = [w for w in early if begin <= (w[0] + w[1]) / 2 <= end]
+        windows = [w for w in early if begin <= (w[0] + w[1]) / 2 <= end and
+                   watched.times[0] <= w[0] and w[1] <= watched.times[-1]]
         self.early = Stacks()
         for _, _, path in windows:
             self.early.read(path)
         self.early_s = watched.early_s(windows[-1][1]) - watched.early_s(windows[0][0]) if windows else 0
+        # with the time whose samples the drains into the first window can have
+        late_s = DRAIN_S + max((s for _, _, s, _ in watched.answers(begin - PATIENCE_S, end)), default=0)
+        self.early_most_s = (watched.early_s(windows[-1][1]) - watched.early_s(windows[0][0] - late_s)
+                             if windows else 0)
         self.late = Stacks()
         for _, _, path in profiles_of(node.store, late):
             self.late.read(path)
@@ -712,10 +722,14 @@ class Row:
 
     def judge(self):
         late = RATE * self.late_s
-        for who, stacks, seconds, least in (
-                ("early", self.early, self.early_s, SHARE_MIN * RATE * self.early_s),
-                ("late", self.late, self.late_s, late - SIGMAS * late ** 0.5 - self.lost)):
-            said = f"{self.name}: the {who} victim: {dict(stacks)} in {seconds:.2f} s of CPU time"
+        early_most = RATE * self.early_most_s
+        for who, stacks, seconds, least, most in (
+                ("early", self.early, self.early_s, SHARE_MIN * RATE * self.early_s, early_most),
+                ("late", self.late, self.late_s, late - SIGMAS * late ** 0.5 - self.lost, late)):
+            said = (f"{self.name}: the {who} victim: {dict(stacks)} in {seconds:.2f} s of CPU time, at most "
+                    f"{most / RATE:.2f}")
+            # no sample is counted twice
+            claim(stacks["all"] <= most + SIGMAS * max(1, most) ** 0.5, said)
             claim(stacks["all"] >= max(1, least) and
                   (self.storm or (stacks["whole"] >= WHOLE_MIN * stacks["all"] and
                                   stacks["named"] >= NAMED_MIN * stacks["all"])), said)

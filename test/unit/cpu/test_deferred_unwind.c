@@ -42,6 +42,7 @@ struct bench {
 	uint32_t end;  /* of its walk */
 	bool slices;   /* the test walks the dumps */
 	bool finds;    /* the next walk leads to a mapping */
+	uint16_t exe;  /* without its table, and all walks need it; 0: none */
 	char order[8]; /* what has left the list: n, names taken; o, names refused; s, a stack */
 	size_t n_order;
 };
@@ -130,18 +131,18 @@ static int walk_stack(struct unwind_publisher *u, const struct stack_dump *dump,
 	((struct address_space *)space)->version += bench_now->finds;
 	bench_now->finds = false;
 	bench_now->n_walks++;
-	*wait = (struct unwind_publisher_wait){0};
+	*wait = (struct unwind_publisher_wait){.exe = bench_now->exe};
 	*ret = dump->sample;
 	ret->end = bench_now->end;
-	return sample_set_user(ret, &bench_now->words, 1, 0);
+	(void)sample_set_user(ret, &bench_now->words, 1, 0);
+	return bench_now->exe ? UNWIND_PUBLISHER_WAITS : UNWIND_PUBLISHER_OK;
 }
 
 static bool want_table(struct unwind_publisher *u, uint16_t exe)
 {
 	(void)u;
-	(void)exe;
-	fail(); /* no table is missing */
-	return false;
+	assert_int_not_equal(exe, 0);
+	return exe == bench_now->exe;
 }
 
 static void rest(struct unwind_publisher *u)
@@ -243,7 +244,7 @@ static void arrive(struct bench *b)
 {
 	assert_true(address_space_cache_opening(b->spaces) > 0);
 	address_space_cache_wait(b->spaces, MINUTE_NS);
-	deferred_unwind_retry(b->du);
+	assert_false(deferred_unwind_retry(b->du, UINT64_MAX));
 }
 
 static void all_arrive(struct bench *b)
@@ -392,6 +393,53 @@ static void test_names_known(void **state)
 	expect_order(b, "n");
 }
 
+/* A table comes: the stacks that wait for it are walked in slices. */
+static void test_table(void **state)
+{
+	struct bench *b = *state;
+
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 1);
+	all_arrive(b);
+	b->exe = 7;
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 3);
+	assert_int_equal(deferred_unwind_pending(b->du), 3);
+	deferred_unwind_ready(b->du, 8, 0);
+	deferred_unwind_ready(b->du, 0, 0);
+	deferred_unwind_ready(b->du, 7, 1);
+	b->n_walks = 0;
+	assert_false(deferred_unwind_retry(b->du, UINT64_MAX));
+	assert_int_equal(b->n_walks, 0);
+	b->exe = 0;
+	deferred_unwind_ready(b->du, 7, 0);
+	assert_int_equal(b->n_walks, 0);
+	for (size_t i = 1; i < 3; i++) {
+		assert_true(deferred_unwind_retry(b->du, 0));
+		assert_int_equal(b->n_walks, i);
+	}
+	assert_false(deferred_unwind_retry(b->du, 0));
+	assert_int_equal(b->n_walks, 3);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+	assert_int_equal(count(b, "unwound"), 4);
+}
+
+/* The same without a retry in between: the next tick walks them. */
+static void test_table_tick(void **state)
+{
+	struct bench *b = *state;
+
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 1);
+	all_arrive(b);
+	b->exe = 7;
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 3);
+	b->n_walks = 0;
+	deferred_unwind_ready(b->du, 7, 0);
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX, UINT64_MAX), 0);
+	assert_int_equal(b->n_walks, 3);
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX, UINT64_MAX), 0);
+	assert_int_equal(b->n_walks, 3);
+	assert_int_equal(deferred_unwind_pending(b->du), 3);
+}
+
 /* Nothing more will be known of the process: the names are of no use. */
 static void test_names_of_nobody(void **state)
 {
@@ -452,6 +500,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_found_meanwhile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slices, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory_missing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_table, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_table_tick, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_behind_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_known, setup, teardown),
