@@ -17,11 +17,19 @@ void blockcache_init(struct blockcache *bc, const struct elffile *file)
 	*bc = (struct blockcache){.file = file};
 }
 
+void blockcache_clear(struct blockcache *bc)
+{
+	for (size_t set = 0; bc->n_bytes && set < BLOCKCACHE_SETS; set++)
+		for (size_t way = 0; way < BLOCKCACHE_WAYS; way++) {
+			free(bc->blocks[set][way].data);
+			bc->blocks[set][way] = (struct block){0};
+		}
+	bc->n_bytes = 0;
+}
+
 void blockcache_deinit(struct blockcache *bc)
 {
-	for (size_t set = 0; set < BLOCKCACHE_SETS; set++)
-		for (size_t way = 0; way < BLOCKCACHE_WAYS; way++)
-			free(bc->blocks[set][way].data);
+	blockcache_clear(bc);
 	*bc = (struct blockcache){0};
 }
 

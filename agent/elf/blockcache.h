@@ -37,6 +37,8 @@ struct blockcache {
 /* @file is borrowed. */
 void blockcache_init(struct blockcache *bc, const struct elffile *file);
 void blockcache_deinit(struct blockcache *bc);
+/* Frees the blocks; the next call reads the file again. */
+void blockcache_clear(struct blockcache *bc);
 
 /**
  * blockcache_peek() - the bytes at an offset, in place

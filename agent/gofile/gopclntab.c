@@ -762,6 +762,11 @@ size_t gopclntab_bytes(const struct gopclntab *t)
 	return sizeof(*t) + t->cache.n_bytes;
 }
 
+void gopclntab_drop_blocks(struct gopclntab *t)
+{
+	blockcache_clear(&t->cache);
+}
+
 uint64_t gopclntab_reads(const struct gopclntab *t)
 {
 	return t->cache.n_reads;

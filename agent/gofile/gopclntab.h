@@ -38,8 +38,10 @@ void gopclntab_free(struct gopclntab *t);
  * "F[go.shape.int]", as in a program's own profiles but unlike its traces. */
 void gopclntab_keep_type_arguments(struct gopclntab *t);
 
-/* Memory held now; grows with use to slightly more than 256 KiB. */
+/* Memory held now; grows with use to slightly more than 128 KiB. */
 size_t gopclntab_bytes(const struct gopclntab *t);
+/* Frees the blocks of the file that are held for further look-ups. */
+void gopclntab_drop_blocks(struct gopclntab *t);
 /* Reads of the file since gopclntab_open(). */
 uint64_t gopclntab_reads(const struct gopclntab *t);
 /* Whether inlined functions can be resolved. If not, gopclntab_find() names the physical

@@ -9,7 +9,8 @@
 #include "symbolize/symbolizer.h"
 
 struct linecache_string {
-	UT_hash_handle hh;
+	uint32_t n;    /* bytes before the NUL */
+	uint32_t hash; /* of the text */
 	char text[];
 };
 
@@ -31,7 +32,7 @@ static void generation_init(struct linecache_generation *g, size_t max_bytes)
 static void generation_deinit(struct linecache_generation *g)
 {
 	free(g->slots);
-	HASH_CLEAR(hh, g->strings);
+	free(g->strings);
 	arena_deinit(&g->memory);
 }
 
@@ -48,9 +49,15 @@ void linecache_deinit(struct linecache *cache)
 	generation_deinit(&cache->old);
 }
 
+static size_t table_bytes(const struct linecache_generation *g)
+{
+	return g->n_slots * sizeof(*g->slots) +
+	       g->n_string_slots * sizeof(struct linecache_string *);
+}
+
 static size_t generation_bytes(const struct linecache_generation *g)
 {
-	return g->memory.bytes + g->n_slots * sizeof(*g->slots) + HASH_OVERHEAD(hh, g->strings);
+	return g->memory.bytes + table_bytes(g);
 }
 
 size_t linecache_bytes(const struct linecache *cache)
@@ -58,33 +65,110 @@ size_t linecache_bytes(const struct linecache *cache)
 	return generation_bytes(&cache->young) + generation_bytes(&cache->old);
 }
 
-/* 0, ARENA_FULL, -ENOMEM. */
+/* A larger table with room for @n items of @size bytes, instead of one of @old bytes. 0,
+ * ARENA_FULL, -ENOMEM. */
+static int table_new(struct linecache_generation *g, size_t old, size_t n, size_t size,
+		     void *ret_table)
+{
+	const size_t bytes = table_bytes(g) - old + n * size;
+	void *table;
+
+	if (g->memory.bytes + bytes > g->max_bytes)
+		return ARENA_FULL;
+	table = calloc(n, size);
+	if (!table)
+		return -ENOMEM;
+	memcpy(ret_table, &table, sizeof(table));
+	g->memory.max = g->max_bytes - bytes;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- strings */
+
+/* The slot of the text, or the free slot in its place. A table has free slots. */
+static struct linecache_string **string_slot(struct linecache_generation *g, const char *text,
+					     size_t n, uint32_t hash)
+{
+	size_t i = hash & (g->n_string_slots - 1);
+
+	while (g->strings[i] && (g->strings[i]->hash != hash || g->strings[i]->n != n ||
+				 memcmp(g->strings[i]->text, text, n) != 0))
+		i = (i + 1) & (g->n_string_slots - 1);
+	return &g->strings[i];
+}
+
+/* Half of the slots stay free. 0, ARENA_FULL, -ENOMEM. */
+static int make_string_slot(struct linecache_generation *g)
+{
+	const size_t n = g->n_string_slots ? g->n_string_slots * 2 : SLOTS_MIN;
+	struct linecache_string **strings;
+	int r;
+
+	if (2 * g->n_strings < g->n_string_slots)
+		return 0;
+	r = table_new(g, g->n_string_slots * sizeof(*strings), n, sizeof(*strings), &strings);
+	if (r)
+		return r;
+	for (size_t k = 0; k < g->n_string_slots; k++) {
+		size_t i;
+
+		if (!g->strings[k])
+			continue;
+		for (i = g->strings[k]->hash & (n - 1); strings[i];)
+			i = (i + 1) & (n - 1);
+		strings[i] = g->strings[k];
+	}
+	free(g->strings);
+	g->strings = strings;
+	g->n_string_slots = n;
+	return 0;
+}
+
+/* The same. */
+static int add_string(struct linecache_generation *g, const char *text, size_t n, uint32_t hash,
+		      struct linecache_string **ret)
+{
+	struct linecache_string *s;
+	int r = arena_bytes(&g->memory, sizeof(*s) + n + 1, &s);
+
+	if (r)
+		return r;
+	*s = (struct linecache_string){.n = (uint32_t)n, .hash = hash};
+	memcpy(s->text, text, n);
+	s->text[n] = '\0';
+	*string_slot(g, text, n, hash) = s;
+	g->n_strings++;
+	*ret = s;
+	return 0;
+}
+
+/* The same. */
 static int intern(struct linecache_generation *g, const char *text, size_t n, const char **ret)
 {
 	struct linecache_string **recent = &g->recent[hash_ends(text, n) % LINECACHE_RECENT];
 	struct linecache_string *s = *recent;
-	bool hash_oom = false;
+	uint32_t hash;
 	int r;
 
-	if (s && s->hh.keylen == n && memcmp(s->text, text, n) == 0) {
+	if (s && s->n == n && memcmp(s->text, text, n) == 0) {
 		*ret = s->text;
 		return 0;
 	}
-	HASH_FIND(hh, g->strings, text, n, s);
-	if (!s) {
-		r = arena_bytes(&g->memory, sizeof(*s) + n + 1, &s);
-		if (r)
-			return r;
-		memcpy(s->text, text, n);
-		s->text[n] = '\0';
-		HASH_ADD_KEYPTR(hh, g->strings, s->text, n, s);
-		if (hash_oom)
-			return -ENOMEM;
-	}
+	if (n >= UINT32_MAX)
+		return ARENA_FULL;
+	hash = (uint32_t)hash_bytes(text, n);
+	s = g->strings ? *string_slot(g, text, n, hash) : NULL;
+	r = s ? 0 : make_string_slot(g);
+	if (!r && !s)
+		r = add_string(g, text, n, hash, &s);
+	if (r)
+		return r;
 	*recent = s;
 	*ret = s->text;
 	return 0;
 }
+
+/* ---------------------------------------------------------------- answers */
 
 /* The slot of @vaddr, or the free slot in its place. A table has free slots. */
 static struct linecache_slot *slot_of(struct linecache_slot *slots, size_t n_slots, uint64_t vaddr)
@@ -101,23 +185,21 @@ static int make_slots(struct linecache_generation *g, size_t more)
 {
 	size_t n = g->n_slots ? g->n_slots : SLOTS_MIN;
 	struct linecache_slot *slots;
+	int r;
 
 	while (2 * (g->n + more - 1) >= n)
 		n *= 2;
 	if (n == g->n_slots)
 		return 0;
-	if (g->memory.bytes + n * sizeof(*slots) > g->max_bytes)
-		return ARENA_FULL;
-	slots = calloc(n, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
+	r = table_new(g, g->n_slots * sizeof(*slots), n, sizeof(*slots), &slots);
+	if (r)
+		return r;
 	for (size_t i = 0; i < g->n_slots; i++)
 		if (g->slots[i].entry)
 			*slot_of(slots, n, g->slots[i].vaddr) = g->slots[i];
 	free(g->slots);
 	g->slots = slots;
 	g->n_slots = n;
-	g->memory.max = g->max_bytes - n * sizeof(*slots);
 	return 0;
 }
 

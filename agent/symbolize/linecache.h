@@ -38,14 +38,17 @@ enum linecache_outcome {
 /* Strings found last: most lines have the names of the lines before. */
 #define LINECACHE_RECENT 64
 
-/* The entries are found by address in a table of @n_slots, a power of 2, with linear probing. */
+/* The entries are found by address in a table of @n_slots, a power of 2, with linear probing, and
+ * the strings by their text in a table of @n_string_slots. */
 struct linecache_generation {
 	struct arena memory;
-	size_t max_bytes; /* of @memory and the table */
+	size_t max_bytes; /* of @memory and the tables */
 	struct linecache_slot *slots;
 	size_t n_slots;
 	size_t n;
-	struct linecache_string *strings;
+	struct linecache_string **strings;
+	size_t n_string_slots;
+	size_t n_strings;
 	struct linecache_string *recent[LINECACHE_RECENT]; /* by hash_ends() */
 };
 

@@ -40,8 +40,10 @@
  * forged name takes 10 ms. */
 #define LOOKUP_CPU_NS	      (100 * NSEC_PER_MSEC)
 #define LOOKUP_ADDRESS_CPU_NS (500 * NSEC_PER_USEC)
-/* Units of an address besides its reads: 16 addresses cause a look at the clock. */
-#define ADDRESS_COST	      (1u << 16)
+/* Units for asking a source for an address, besides the reads, and for a name, which may take long
+ * to demangle: 32 names cause a look at the clock. */
+#define ASK_COST	      (1u << 12)
+#define NAME_COST	      (1u << 15)
 /* Addresses between two signs of life. */
 #define ALIVE_ADDRESSES	      16
 
@@ -595,9 +597,11 @@ static bool ask_source(struct lookup *l, struct opened *o, struct asked *asked)
 		struct symbol_lines *lines = &l->answers[asked->places[i].index];
 		int r;
 
-		if (!work_budget_spend(&l->names->work, ADDRESS_COST))
+		if (!work_budget_spend(&l->names->work, ASK_COST))
 			return false;
 		r = o->source->find(o->data, vaddr, lines);
+		if (!r)
+			(void)work_budget_spend(&l->names->work, NAME_COST);
 		l->result = r < 0 ? r : 0;
 		lines->may_change |= !is_final(o, vaddr);
 		if (l->group && i % ALIVE_ADDRESSES == 0)
@@ -638,6 +642,13 @@ static int keep_answers(struct lookup *l)
 	return r < 0 ? r : 0;
 }
 
+static void settle(struct file_names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (names->items[i].state == SOURCE_OPENED && names->items[i].source->settle)
+			names->items[i].source->settle(names->items[i].data);
+}
+
 static void find_all(struct lookup *l)
 {
 	struct file_names *names = l->names;
@@ -659,6 +670,7 @@ static void find_all(struct lookup *l)
 	for (size_t i = 0; i < names->n; i++)
 		if (!ask_source(l, &names->items[i], &asked))
 			break;
+	settle(names);
 	drop_nameless(l);
 	if (!names->work.end && !l->result)
 		l->result = keep_answers(l);

@@ -66,6 +66,11 @@ static int go_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)
 	return r || any ? r : SOURCE_NONE;
 }
 
+static void go_settle(void *opened)
+{
+	gopclntab_drop_blocks(opened);
+}
+
 static size_t go_bytes(const void *opened)
 {
 	return gopclntab_bytes(opened);
@@ -80,6 +85,7 @@ const struct symbol_source source_go = {
 	.name = "gopclntab",
 	.open = go_open,
 	.find = go_find,
+	.settle = go_settle,
 	.bytes = go_bytes,
 	.free = go_free,
 };
@@ -167,6 +173,15 @@ static bool is_within(const struct table *t, const struct symtab_symbol *symbol,
 	return r == ELFFILE_ABSENT || (!r && start < symbol->vaddr);
 }
 
+static void table_settle(void *opened)
+{
+	struct table *t = opened;
+
+	symtab_drop_blocks(t->symbols);
+	if (t->functions)
+		ehindex_drop_blocks(t->functions);
+}
+
 static int table_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)
 {
 	struct table *t = opened;
@@ -191,6 +206,7 @@ const struct symbol_source source_symtab = {
 	.name = "symtab",
 	.open = symtab_source_open,
 	.find = table_find,
+	.settle = table_settle,
 	.bytes = table_bytes,
 	.free = table_free,
 };
@@ -217,6 +233,7 @@ const struct symbol_source source_debugdata = {
 	.name = "debugdata",
 	.open = debugdata_open,
 	.find = table_find,
+	.settle = table_settle,
 	.bytes = table_bytes,
 	.free = table_free,
 };
@@ -242,6 +259,7 @@ const struct symbol_source source_debugfile = {
 	.name = "debugfile",
 	.open = debugfile_source_open,
 	.find = table_find,
+	.settle = table_settle,
 	.bytes = table_bytes,
 	.free = table_free,
 };
@@ -310,6 +328,11 @@ static int ehframe_find(void *opened, uint64_t vaddr, struct symbol_lines *lines
 	return r;
 }
 
+static void ehframe_settle(void *opened)
+{
+	ehindex_drop_blocks(opened);
+}
+
 static size_t ehframe_bytes(const void *opened)
 {
 	return ehindex_bytes(opened);
@@ -324,6 +347,7 @@ const struct symbol_source source_ehframe = {
 	.name = "eh_frame",
 	.open = ehframe_open,
 	.find = ehframe_find,
+	.settle = ehframe_settle,
 	.bytes = ehframe_bytes,
 	.free = ehframe_free,
 	.only_starts = true,

@@ -80,6 +80,8 @@ enum source_outcome {
  *         the start of the function, with symbol_lines_start(). 0; SOURCE_NONE; -ENOMEM
  * @is_final: whether find() gives the same answer for @vaddr from now on; NULL: always. Not called
  *            for a source with refresh(), whose answers are never final
+ * @settle: after each batch of addresses: frees the memory that neighbouring addresses share, such
+ *          as blocks of the file. NULL: there is none
  * @bytes: memory held by an opened source
  * @any:   whether the opened source has names now; NULL: always
  */
@@ -90,6 +92,7 @@ struct symbol_source {
 	int (*prepare)(void *opened, const uint64_t *vaddrs, size_t n);
 	int (*find)(void *opened, uint64_t vaddr, struct symbol_lines *lines);
 	bool (*is_final)(void *opened, uint64_t vaddr);
+	void (*settle)(void *opened);
 	size_t (*bytes)(const void *opened);
 	bool (*any)(const void *opened);
 	void (*free)(void *opened);

@@ -538,6 +538,11 @@ size_t symtab_bytes(const struct symtab *t)
 	       NAMES_KEPT * sizeof(*t->names) + sizeof(*t->blocks) + t->blocks->n_bytes;
 }
 
+void symtab_drop_blocks(struct symtab *t)
+{
+	blockcache_clear(t->blocks);
+}
+
 /* ---------------------------------------------------------------- find */
 
 /* The number of symbols that start at or before @vaddr. */

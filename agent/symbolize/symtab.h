@@ -39,6 +39,8 @@ int symtab_open(const struct elffile *file, struct symtab **ret);
 void symtab_free(struct symtab *t);
 /* Memory. */
 size_t symtab_bytes(const struct symtab *t);
+/* Frees the blocks of the file that are held for further look-ups. */
+void symtab_drop_blocks(struct symtab *t);
 
 /* The function around @vaddr; an address after a function's end does not belong to the function.
  * The latest start wins, and of several names the most public. 0, SYMTAB_NOT_FOUND, -errno. */

@@ -251,6 +251,11 @@ size_t ehindex_bytes(const struct ehindex *x)
 	return sizeof(*x) + x->blocks.n_bytes + x->own_cap * sizeof(*x->own);
 }
 
+void ehindex_drop_blocks(struct ehindex *x)
+{
+	blockcache_clear(&x->blocks);
+}
+
 /* The last pair that starts at or before @vaddr. */
 static int last_pair(struct ehindex *x, uint64_t vaddr, struct pair *ret)
 {

@@ -26,6 +26,8 @@ void ehindex_free(struct ehindex *x);
 /* False if the index was made from all entries. */
 bool ehindex_is_linkers(const struct ehindex *x);
 size_t ehindex_bytes(const struct ehindex *x);
+/* Frees the blocks of the file that are held for further look-ups. */
+void ehindex_drop_blocks(struct ehindex *x);
 
 /* The FDE's range around @vaddr. 0; ELFFILE_ABSENT if no FDE has @vaddr, or it is malformed;
  * -errno. */

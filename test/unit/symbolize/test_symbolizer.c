@@ -897,7 +897,7 @@ static void test_too_much_work(void **state)
 }
 
 /* A source that counts. The odd addresses may have other names later. */
-static size_t n_asked;
+static size_t n_asked, n_settled;
 
 static int counted_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)
 {
@@ -907,6 +907,12 @@ static int counted_find(void *opened, uint64_t vaddr, struct symbol_lines *lines
 		return SOURCE_NONE;
 	}
 	return silent_find(opened, vaddr & ~(uint64_t)1, lines);
+}
+
+static void counted_settle(void *opened)
+{
+	(void)opened;
+	n_settled++;
 }
 
 static bool counted_is_final(void *opened, uint64_t vaddr)
@@ -930,9 +936,9 @@ struct kept_row {
 	size_t n_asked; /* in three reports */
 };
 
-#define COUNTED                                                                              \
-	.name = "counted", .open = silent_open, .find = counted_find, .bytes = silent_bytes, \
-	.free = silent_free
+#define COUNTED                                                                                 \
+	.name = "counted", .open = silent_open, .find = counted_find, .settle = counted_settle, \
+	.bytes = silent_bytes, .free = silent_free
 
 static const struct kept_row kept_rows[] = {
 	{"a name", {COUNTED}, 2, "even", 1},
@@ -960,7 +966,7 @@ static void test_kept(void **state)
 
 		row_begin(row->name);
 		silent = (struct silent){0};
-		n_asked = 0;
+		n_asked = n_settled = 0;
 		assert_int_equal(symbolizer_new(&opts, &s), 0);
 		for (size_t k = 0; k < 3; k++) {
 			sym = find_with(s, image, row->vaddr);
@@ -968,6 +974,7 @@ static void test_kept(void **state)
 			symbolizer_release(s);
 		}
 		assert_int_equal(n_asked, row->n_asked);
+		assert_int_equal(n_settled, row->n_asked); /* a batch each */
 		symbolizer_free(s);
 		image_unref(image);
 	}

@@ -160,7 +160,7 @@ static void check_file(const char *path, size_t n_min)
 	_cleanup_(truth_deinit) struct truth truth = {0};
 	struct elffile *file = open_file(path);
 	struct symtab *t;
-	size_t n = 0;
+	size_t n = 0, bytes;
 
 	row_begin(path);
 	ask_readelf(path, &truth);
@@ -180,6 +180,14 @@ static void check_file(const char *path, size_t n_min)
 	}
 	print_message("%zu functions, %zu bytes each\n", n, symtab_bytes(t) / n);
 	assert_true(n >= n_min);
+	bytes = symtab_bytes(t);
+	symtab_drop_blocks(t);
+	assert_true(symtab_bytes(t) < bytes);
+	bytes = symtab_bytes(t);
+	for (size_t i = 0; i < truth.n; i++)
+		if (truth.items[i].function && truth.items[i].size)
+			check_address(&truth, t, truth.items[i].vaddr);
+	assert_true(n < 32 || symtab_bytes(t) > bytes); /* read again */
 	symtab_free(t);
 	elffile_free(file);
 }
