@@ -106,6 +106,8 @@ static const struct bad_row bad_rows[] = {
 	{"parca=http://h,debuginfo=true", "add server-symbols=true"},
 	{"pyroscope=http://h,server-symbols=true,debuginfo=true", "this kind has no debuginfo"},
 	{"otlp=http://h,server-symbols=true", "this kind has no server-symbols"},
+	{"otlp=http://h,thread-names=1", "write thread-names=true"},
+	{"file=/out,thread-names=true", "this kind has no thread-names"},
 	{"file=/out,server-symbols=true", "this kind has no server-symbols"},
 	{"file=/out,ca-file=/ca", "this kind has no ca-file; remove ca-file"},
 	{"file=/out,bytes=much", "bytes is not a size; write bytes=256MiB"},
@@ -171,11 +173,10 @@ static void test_keys_listed(void **state)
 		const char *spec, *ends;
 		bool has_tenant;
 	} rows[] = {
-		{"pyroscope=http://h,x=1", "client-cert-file, client-key-file, server-symbols",
-		 true},
-		{"parca=http://h,x=1", "server-symbols, debuginfo", false},
-		{"otlp=http://h,x=1", "client-cert-file, client-key-file", true},
-		{"coroot=http://h,x=1", "client-cert-file, client-key-file", false},
+		{"pyroscope=http://h,x=1", "client-key-file, server-symbols, thread-names", true},
+		{"parca=http://h,x=1", "server-symbols, debuginfo, thread-names", false},
+		{"otlp=http://h,x=1", "client-cert-file, client-key-file, thread-names", true},
+		{"coroot=http://h,x=1", "client-cert-file, client-key-file, thread-names", false},
 		{"file=/out,x=1", "unknown key 'x'; the keys are: bytes", false},
 	};
 
@@ -333,7 +334,7 @@ static void test_files(void **state)
 	unlink(there);
 }
 
-static void test_server_symbols(void **state)
+static void test_switches(void **state)
 {
 	static const struct {
 		const char *spec;
@@ -342,6 +343,13 @@ static void test_server_symbols(void **state)
 		     {"parca=http://h,server-symbols=true", true},
 		     {"parca=http://h,server-symbols=false", false},
 		     {"parca=http://h", false}},
+	  threads[] = {{"pyroscope=http://h", false},
+		       {"pyroscope=http://h,thread-names=true", true},
+		       {"coroot=http://h,bearer-token-file=/x", false},
+		       {"parca=http://h", true},
+		       {"otlp=http://h", true},
+		       {"otlp=http://h,thread-names=false", false},
+		       {"file=/out", true}},
 	  files[] = {{"parca=http://h,server-symbols=true,debuginfo=true", true},
 		     {"parca=http://h,debuginfo=true,server-symbols=true", true},
 		     {"parca=http://h,debuginfo=false", false},
@@ -355,6 +363,14 @@ static void test_server_symbols(void **state)
 		row_begin(specs[i].spec);
 		assert_int_equal(destination_new(specs[i].spec, &d, &error), 0);
 		assert_int_equal(d->server_symbols, specs[i].on);
+	}
+	for (size_t i = 0; i < array_size(threads); i++) {
+		_cleanup_(destination_freep) struct destination *d = NULL;
+		_cleanup_(freep) char *error = NULL;
+
+		row_begin(threads[i].spec);
+		assert_int_equal(destination_new(threads[i].spec, &d, &error), 0);
+		assert_int_equal(d->thread_names, threads[i].on);
 	}
 	for (size_t i = 0; i < array_size(files); i++) {
 		_cleanup_(destination_freep) struct destination *d = NULL;
@@ -422,7 +438,7 @@ int main(void)
 		cmocka_unit_test(test_good),	    cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_keys_listed), cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_secret_file), cmocka_unit_test(test_secret_env),
-		cmocka_unit_test(test_help),	    cmocka_unit_test(test_server_symbols),
+		cmocka_unit_test(test_help),	    cmocka_unit_test(test_switches),
 		cmocka_unit_test(test_files),	    cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_verdicts),
 	};
