@@ -18,6 +18,7 @@ struct cpu_profiler_opts settings_cpu(const struct config *c)
 		.rate_hz = (unsigned int)c->cpu_rate,
 		.off_cpu = c->off_cpu,
 		.kernel_stacks = c->kernel_stacks,
+		.thread_names = c->thread_names,
 		.dwarf = c->dwarf,
 		.unwind = unwinds[c->unwind],
 		.unsafe_kernel = c->allow_unsafe_kernel,

@@ -187,7 +187,7 @@ static __always_inline void offcpu_refund(void)
 /* Keep the stack until @tid comes back. */
 static __always_inline void offcpu_keep(struct stack *s, __u32 tid)
 {
-	__u32 n = s->value.head.n_kernel + s->value.head.n_user;
+	__u32 n = stack_n_words(s);
 	__u64 *count = off_cpu_count(tid);
 	int r = -E2BIG;
 
@@ -267,6 +267,7 @@ static __always_inline int offcpu_walked(struct stack *s, __u64 *args)
 
 	if (!stack_finish(s, s->value.head.count, 0))
 		return offcpu_done(SAMPLE_STAT_NO_FRAMES);
+	stack_thread(prev, s);
 	if (s->dump_id) {
 		s->key.flags |= SAMPLE_FLAG_DUMPED;
 		s->key.stack_hash = s->dump_id;

@@ -62,6 +62,7 @@ static __always_inline __u32 oncpu_add(struct stack *s)
 
 	if (!stack_finish(s, 1, s->weight))
 		return SAMPLE_STAT_NO_FRAMES;
+	stack_thread(task, s);
 	if (oncpu_generation & 1)
 		return stack_add(&oncpu_small_1, &oncpu_large_1, &oncpu_deep_1, task, s);
 	return stack_add(&oncpu_small_0, &oncpu_large_0, &oncpu_deep_0, task, s);

@@ -323,6 +323,7 @@ static int start_recorder(struct recording *rec)
 		.rate_hz = o->rate_hz,
 		.off_cpu = o->off_cpu,
 		.kernel_stacks = o->kernel_stacks,
+		.thread_names = o->thread_names,
 		.dwarf = o->dwarf,
 		.debuginfod = rec->servers.servers,
 		.unwind = o->unwind,

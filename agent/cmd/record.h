@@ -35,6 +35,7 @@ struct record_options {
 	uint64_t period;
 	double off_cpu; /* share of task switches; 0: none */
 	bool kernel_stacks;
+	bool thread_names;
 	bool dwarf;
 	enum settings_unwind unwind;
 	bool unsafe_kernel;

@@ -77,6 +77,7 @@ struct config {
 	double off_cpu;	     /* share of task switches; 0: no off-CPU profiling */
 	unsigned int unwind; /* enum config_unwind */
 	bool kernel_stacks;
+	bool thread_names;
 	bool dwarf;
 	struct config_list debuginfod; /* URLs */
 	char *debuginfod_dir;

@@ -286,6 +286,7 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 	job->profile->kind = parts->kind;
 	job->profile->start_ns = cpu_window_start_ns(w);
 	job->profile->duration_ns = cpu_window_duration_ns(w);
+	job->profile->thread_names = p->opts.thread_names;
 	if (labels_copy(&parts->entity->labels, &job->profile->labels) ||
 	    cpu_job_parts(job, parts, n))
 		return -ENOMEM;
@@ -510,6 +511,7 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 		cpu_http_sample(p->http, off_cpu, entity, &stack, sample->count, value);
 	of.id = entity->key;
 	of.entity = entity;
+	of.thread = stack.thread;
 	of.is_truncated = stack.is_truncated;
 	if (r || series_add(series, &of, stack.frames, stack.return_address, stack.n, sample->count,
 			    value)) {
@@ -629,6 +631,7 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		.unwind = o->unwind,
 		.table_bytes = o->table_bytes,
 		.unsafe_kernel = o->unsafe_kernel,
+		.thread_names = o->thread_names,
 		.interval_ns = CPU_PROFILER_TICK_NS,
 		.idle_ns = CPU_PROFILER_IDLE_NS,
 		.fn = on_sample,
@@ -774,6 +777,10 @@ void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc dwarf = {
 		"podprof_dwarf_requests", METRIC_COUNTER,
 		"Requests for lines and inlined functions, by outcome.", NULL};
+	static const struct metric_family_desc other = {
+		"podprof_fold_other_thread_samples", METRIC_COUNTER,
+		"Samples without the name of their thread, above the window's limit of names.",
+		NULL};
 	static const char *const names[CPU_OUTCOME_MAX] = {
 		[CPU_SAMPLES_FOLDED] = "folded",     [CPU_SAMPLES_FILTERED] = "filtered",
 		[CPU_SAMPLES_LOST] = "lost",	     [CPU_SAMPLES_LEFT_OUT] = "over_limit",
@@ -785,6 +792,11 @@ void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 	if (p->http)
 		cpu_http_collect(p->http, sink);
 	series_collect(p->series, sink);
+	metric_family(sink, &other);
+	metric_u64(sink,
+		   series_n_other_threads(p->series) +
+			   (p->off_cpu ? series_n_other_threads(p->off_cpu) : 0),
+		   NULL, 0);
 	metric_by_name(sink, &samples, "outcome", p->outcomes, names, CPU_OUTCOME_MAX);
 	metric_family(sink, &places);
 	metric_u64(sink, p->n_places - p->n_unnamed, &(struct metric_label){"found", "yes"}, 1);

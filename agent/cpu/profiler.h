@@ -35,6 +35,7 @@ struct cpu_profiler_opts {
 	unsigned int rate_hz;
 	double off_cpu; /* as in cpu_sampler_opts */
 	bool kernel_stacks;
+	bool thread_names;	       /* samples have the label PROFILE_THREAD */
 	struct debuginfod *debuginfod; /* NULL: no servers with debug files */
 	bool dwarf;		       /* lines and inlined functions of native code */
 	enum settings_unwind unwind;

@@ -98,7 +98,11 @@ static int add_stack(struct recorder *r, struct series_table *table, const char 
 	const struct series *series = series_find(table, key);
 	size_t before = series && series->fold ? fold_n(series->fold) : 0;
 	const struct series_of of = {
-		.id = key, .labels = labels, .is_truncated = stack->is_truncated};
+		.id = key,
+		.labels = labels,
+		.thread = stack->thread,
+		.is_truncated = stack->is_truncated,
+	};
 	int err;
 
 	if (r->n_stacks >= RECORDER_STACKS_MAX)
@@ -313,6 +317,7 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 		.all_tables = o->scope == SETTINGS_SCOPE_PROCESSES,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
+		.thread_names = o->thread_names,
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = RECORDER_TICK_NS,
 		.off_cpu = o->off_cpu,

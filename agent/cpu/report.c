@@ -26,6 +26,7 @@
 #include "pprof/unnamed.h"
 #include "cpu/addresses.h"
 #include "cpu/fold.h"
+#include "export/profile.h"
 #include "runtimes/runtimes.h"
 #include "symbolize/symbolizer.h"
 
@@ -364,13 +365,15 @@ static int enter_location(struct cpu_build *b, struct place *place)
 
 /* The labels of a part's samples. */
 struct sample_labels {
-	struct pprof_label items[LABELS_MAX];
+	struct pprof_label items[LABELS_MAX + 1]; /* and the thread's */
 	size_t n;
+	bool has_thread; /* among the part's own */
 };
 
 static void labels_of(const struct cpu_report_part *part, struct sample_labels *ret)
 {
 	ret->n = part->labels ? part->labels->n : 0;
+	ret->has_thread = part->labels && labels_get(part->labels, PROFILE_THREAD);
 	for (size_t i = 0; i < ret->n; i++)
 		ret->items[i] = (struct pprof_label){.key = part->labels->items[i].name,
 						     .str = part->labels->items[i].value};
@@ -411,9 +414,10 @@ static void count_missing(const struct place *place, const struct fold_stack *st
 }
 
 static int enter_sample(struct cpu_build *b, const struct cpu_report_part *part,
-			const struct fold_stack *stack, const struct sample_labels *labels,
+			const struct fold_stack *stack, struct sample_labels *labels,
 			uint32_t *locations)
 {
+	const bool has_thread = stack->thread && !labels->has_thread;
 	/* shares are of the main type */
 	const uint64_t value = b->kind == CPU_REPORT_BOTH && part->off_cpu ? 0 : stack->value;
 	int64_t values[PPROF_VALUES_MAX];
@@ -431,7 +435,11 @@ static int enter_sample(struct cpu_build *b, const struct cpu_report_part *part,
 		locations[i] = place->location;
 		count_missing(place, stack, value);
 	}
-	return pprof_sample(b->pprof, locations, stack->n_frames, values, labels->items, labels->n);
+	if (has_thread)
+		labels->items[labels->n] =
+			(struct pprof_label){.key = PROFILE_THREAD, .str = stack->thread};
+	return pprof_sample(b->pprof, locations, stack->n_frames, values, labels->items,
+			    labels->n + has_thread);
 }
 
 static size_t deepest_stack(const struct fold *fold)

@@ -16,7 +16,8 @@ struct fold;
 struct labels;
 struct symbolizer;
 
-/* Stacks, and the labels of each of their samples; @labels NULL: none. */
+/* Stacks, and the labels of each of their samples; @labels NULL: none. A stack with the name of its
+ * thread also has the label PROFILE_THREAD, unless it is in @labels. */
 struct cpu_report_part {
 	const struct fold *fold;
 	const struct labels *labels;

@@ -142,6 +142,7 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 	size_t at = 0;
 	int r = 0;
 
+	memcpy(ret->thread, sample->thread, sizeof(ret->thread));
 	ret->is_truncated = sample->end != SAMPLE_END_COMPLETE && sample->end != SAMPLE_END_NO_USER;
 	if (!s->caught_up)
 		catch_up(s);
@@ -744,6 +745,7 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.scope = o->scope,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
+		.thread_names = o->thread_names,
 		.stack_dumps = o->unwind != SETTINGS_UNWIND_FP,
 		.offcpu = o->off_cpu > 0,
 		.unsafe_kernel = o->unsafe_kernel,

@@ -19,6 +19,7 @@ struct series_entry {
 struct series_table {
 	struct series_entry *entries;
 	uint64_t n_lost;
+	uint64_t n_other; /* above the limit of names of threads */
 };
 
 int series_table_new(struct series_table **ret)
@@ -85,6 +86,22 @@ static int entry_add(struct series_table *t, const struct series_of *of, struct 
 	return 0;
 }
 
+/* Enter the stack into the fold of @e. */
+static int fold_in(struct series_table *t, const struct series_entry *e, const struct series_of *of,
+		   const struct frame *frames, const uint8_t *return_address, size_t n_frames,
+		   uint64_t count, uint64_t value)
+{
+	const uint64_t n_other = fold_totals(e->series.fold).n_other;
+	int r = fold_thread(e->series.fold, of->thread ? of->thread : "");
+
+	if (!r)
+		r = fold_add(e->series.fold, frames, return_address, n_frames, count, value);
+	if (!r && of->is_truncated)
+		fold_truncated(e->series.fold, count);
+	t->n_other += fold_totals(e->series.fold).n_other - n_other;
+	return r;
+}
+
 int series_add(struct series_table *t, const struct series_of *of, const struct frame *frames,
 	       const uint8_t *return_address, size_t n_frames, uint64_t count, uint64_t value)
 {
@@ -94,9 +111,7 @@ int series_add(struct series_table *t, const struct series_of *of, const struct 
 	if (!r && !e->series.fold)
 		r = fold_new(&e->series.fold);
 	if (!r) {
-		r = fold_add(e->series.fold, frames, return_address, n_frames, count, value);
-		if (!r && of->is_truncated)
-			fold_truncated(e->series.fold, count);
+		r = fold_in(t, e, of, frames, return_address, n_frames, count, value);
 		*(r ? &e->series.n_lost : &e->series.n_window) += count;
 		e->series.value += r ? 0 : value;
 	}
@@ -141,6 +156,11 @@ const struct series *series_find(const struct series_table *t, const char *id)
 	const struct series_entry *e = entry_find(t, id);
 
 	return e ? &e->series : NULL;
+}
+
+uint64_t series_n_other_threads(const struct series_table *t)
+{
+	return t->n_other;
 }
 
 void series_collect(void *ctx, struct metric_sink *sink)

@@ -58,11 +58,13 @@ void series_table_free(struct series_table *t);
 /* The series of a sample, and whether the stack is truncated. @id: an entity's key or any other
  * text. The table keeps a reference to @entity. A new series copies @labels; without them the
  * present labels of its entity apply.
- * @entity and @labels may be NULL. */
+ * @thread: as in fold_thread().
+ * @entity, @labels and @thread may be NULL. */
 struct series_of {
 	const char *id;
 	struct entity *entity;
 	const struct labels *labels;
+	const char *thread;
 	bool is_truncated;
 };
 
@@ -80,6 +82,8 @@ void series_for_each(const struct series_table *t,
 		     void (*fn)(void *ctx, const struct series *series), void *ctx);
 /* NULL: no such series. */
 const struct series *series_find(const struct series_table *t, const char *id);
+/* Samples above the limit of names of threads. */
+uint64_t series_n_other_threads(const struct series_table *t);
 /* A metric_collect_fn. */
 void series_collect(void *ctx, struct metric_sink *sink);
 

@@ -263,6 +263,7 @@ const struct destination_kind destination_coroot = {
 	.path = "/v1/profiles",
 	.headers = {"Content-Type: application/octet-stream"},
 	.token_header = "X-API-Key",
+	.splits = true,
 	.types = {[PROFILE_CPU] = "ebpf",
 		  [PROFILE_GO_HEAP] = "go_runtime:heap",
 		  [PROFILE_GO_MUTEX] = "go:mutex",

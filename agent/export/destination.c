@@ -61,6 +61,9 @@ const char destination_help[] =
 	"      debuginfo=true                   and their programs' files are uploaded (parca)\n"
 	"      debuginfo-storage=URL            the object store that the server may name for "
 	"them\n"
+	"      thread-names=BOOL                samples have the names of threads (true; "
+	"pyroscope\n"
+	"                                       and coroot: false)\n"
 	"      bytes=SIZE                       of the files of kind file (256MiB)\n"
 	"  podprof reads the files again for each request, and obeys http_proxy, https_proxy and\n"
 	"  no_proxy.\n";
@@ -246,6 +249,7 @@ enum key {
 	KEY_SERVER_SYMBOLS,
 	KEY_DEBUGINFO,
 	KEY_STORAGE,
+	KEY_THREAD_NAMES,
 	KEY_BYTES,
 	KEY_MAX,
 };
@@ -267,6 +271,7 @@ static const char *const key_names[KEY_MAX] = {
 	[KEY_SERVER_SYMBOLS] = "server-symbols",
 	[KEY_DEBUGINFO] = "debuginfo",
 	[KEY_STORAGE] = "debuginfo-storage",
+	[KEY_THREAD_NAMES] = "thread-names",
 	[KEY_BYTES] = "bytes",
 };
 
@@ -304,6 +309,7 @@ static char **key_place(struct destination *d, enum key key)
 		return &d->storage;
 	case KEY_SERVER_SYMBOLS:
 	case KEY_DEBUGINFO:
+	case KEY_THREAD_NAMES:
 	case KEY_BYTES:
 	case KEY_MAX:
 		break;
@@ -358,9 +364,13 @@ static int destination_set_bytes(struct destination *d, struct strview value, ch
 	return 0;
 }
 
-static int destination_set_switch(const struct destination *d, enum key key, struct strview value,
-				  bool *ret, char **ret_error)
+static int destination_set_switch(struct destination *d, enum key key, struct strview value,
+				  char **ret_error)
 {
+	bool *ret = key == KEY_DEBUGINFO      ? &d->debuginfo
+		    : key == KEY_THREAD_NAMES ? &d->thread_names
+					      : &d->server_symbols;
+
 	*ret = strview_is(&value, "true");
 	if (!*ret && !strview_is(&value, "false"))
 		return wrong(ret_error, "destination %s: %s is true or false; write %s=true",
@@ -374,9 +384,7 @@ static int destination_set_value(struct destination *d, enum key key, struct str
 {
 	if (key == KEY_BYTES)
 		return destination_set_bytes(d, value, ret_error);
-	return destination_set_switch(d, key, value,
-				      key == KEY_DEBUGINFO ? &d->debuginfo : &d->server_symbols,
-				      ret_error);
+	return destination_set_switch(d, key, value, ret_error);
 }
 
 static int destination_set_key(struct destination *d, enum key key, struct strview value,
@@ -512,6 +520,7 @@ int destination_new_of(const struct destination_kind *const *kinds, const char *
 	d->kind = strview_until(&rest, '=', &name) ? kind_find(kinds, &name) : NULL;
 	if (!d->kind)
 		return kind_unknown(kinds, &name, ret_error);
+	d->thread_names = !d->kind->splits;
 	if (!strview_until(&rest, ',', &url))
 		url = rest; /* an empty text, reported as no URL */
 	r = d->kind->folder ? destination_set_folder(d, url, ret_error)

@@ -120,6 +120,8 @@ void destination_request_deinit(struct destination_request *r);
  * @parts:    number of requests for one profile, by kind of profile; each request is an item of the
  *            outbox; 0: one request
  * @symbolizes: the server can name locations without a line by the mapping's build id
+ * @splits:   the backend makes a series of each value of a sample's label, or ignores these:
+ * samples go without the name of their thread, unless the user wants it
  * @files:    the backend takes program files and names frames by them (upload.h): the kind for
  * these calls; NULL: it takes none
  * @deltas:   the backend wants alloc values of one window (profile.pprof_delta), not cumulative
@@ -152,6 +154,7 @@ struct destination_kind {
 	const char *types[PROFILE_KIND_MAX];
 	unsigned char parts[PROFILE_KIND_MAX];
 	bool symbolizes;
+	bool splits;
 	const struct destination_kind *files;
 	bool deltas;
 	struct destination_limits limits;
@@ -178,6 +181,7 @@ struct destination {
 	char *host; /* of the URL, with an explicit port: for people and metric labels; or as @url
 		     */
 	uint64_t folder_bytes; /* ceiling of the files in a folder */
+	bool thread_names;     /* samples keep the name of their thread */
 	bool server_symbols;   /* frames without a name go without a placeholder */
 	bool debuginfo;	       /* files of programs with frames without a name are uploaded */
 	char *storage; /* the origin (origin.h) where the server may send them; NULL: none */

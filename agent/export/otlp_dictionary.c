@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/strview.h"
 #include "base/vec.h"
+#include "export/profile.h"
 #include "pprof/intern.h"
 #include "pprof/pprof.h"
 #include "pprof/tables.h"
@@ -222,6 +223,12 @@ static int enter_locations(struct otlp_dictionary *d, struct translation *tr)
 	return r;
 }
 
+/* The semantic conventions' name of a sample's label. */
+static const char *attribute_key(const char *label)
+{
+	return strcmp(label, PROFILE_THREAD) == 0 ? "thread.name" : label;
+}
+
 static int enter_labels(struct otlp_dictionary *d, const struct translation *tr,
 			const struct pprof_sample_row *row, int32_t *ret)
 {
@@ -232,7 +239,7 @@ static int enter_labels(struct otlp_dictionary *d, const struct translation *tr,
 		const struct pprof_label_row *label = &row->labels[i];
 		struct attribute attribute = {.num = label->str ? 0 : label->num};
 
-		r = pprof_string(d->names, strings[label->key], &attribute.key);
+		r = pprof_string(d->names, attribute_key(strings[label->key]), &attribute.key);
 		if (!r)
 			r = pprof_string(d->names, strings[label->str], &attribute.str);
 		if (!r)

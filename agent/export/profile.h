@@ -19,10 +19,14 @@ enum profile_kind {
 	PROFILE_KIND_MAX,
 };
 
+/* The label of a sample with the name of its thread. */
+#define PROFILE_THREAD "thread"
+
 /**
  * struct profile - one series and window, encoded
  * @labels:      without __name__ and other labels of a single backend
  * @start_ns:    wall clock
+ * @thread_names: samples may have the label PROFILE_THREAD
  * @pprof:       gzip; cumulative if the kind is (the form in files and pulls)
  * @pprof_delta: the same window with alloc values as differences, for destinations with @deltas;
  *               NULL if there is no difference
@@ -32,6 +36,7 @@ struct profile {
 	struct labels labels;
 	uint64_t start_ns;
 	uint64_t duration_ns;
+	bool thread_names;
 	char *pprof;
 	size_t pprof_len;
 	char *pprof_delta;

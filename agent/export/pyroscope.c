@@ -177,6 +177,7 @@ const struct destination_kind destination_pyroscope = {
 	.tenant_header = "X-Scope-OrgID",
 	.types = {DESTINATION_GO_NAMES},
 	.symbolizes = true,
+	.splits = true,
 	.deltas = true,
 	.limits = {.profile = {PYROSCOPE_SAMPLES_MAX, PYROSCOPE_PPROF_MAX},
 		   .profiles = PYROSCOPE_SERIES_MAX,

@@ -5,6 +5,7 @@
 /* A queued profile in the form of one backend: for the encoders of kinds. All functions return 0,
  * -ENOMEM, or -EBADMSG for a damaged or too large profile. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct buf;
@@ -20,9 +21,19 @@ int rewrite_read(const struct destination_profile *p, struct reader **ret);
 /* Append a projection. */
 int rewrite_project(const struct pprof_tables *t, const struct projection *projection,
 		    struct buf *ret);
-/* Append the profile without the placeholders ("libx.so+0x12") of frames that a server may name:
- * their locations have no line then, and a mapping with a build id. Appends nothing if there are
- * none. */
-int rewrite_without_placeholders(const struct destination_profile *p, struct buf *ret);
+/**
+ * struct rewrite - the parts to leave out
+ * @placeholders: "libx.so+0x12", of frames that a server may name: their locations have no line
+ *                then, and a mapping with a build id
+ * @thread_names: the label PROFILE_THREAD. Samples that are equal then become one
+ */
+struct rewrite {
+	bool placeholders;
+	bool thread_names;
+};
+
+/* Append the profile without these parts. Appends nothing if there are none. */
+int rewrite_without(const struct destination_profile *p, const struct rewrite *what,
+		    struct buf *ret);
 
 #endif

@@ -485,14 +485,36 @@ static void flight_replied(void *ctx, const struct http_reply *reply)
 
 /* ---- requests */
 
-/* Frames without a name are left to the server. @bufs: @n, of the new profiles. */
-static int leave_names(struct destination_profile *profiles, size_t n, struct buf *bufs)
+/* The parts of a profile that the destination does not want. */
+static struct rewrite unwanted(const struct destination *d, const struct profile *profile)
+{
+	return (struct rewrite){
+		.placeholders = d->server_symbols, /* the server names these frames */
+		.thread_names = profile->thread_names && !d->thread_names,
+	};
+}
+
+static bool is_unwanted(const struct destination *d, const struct destination_profile *profiles,
+			size_t n)
+{
+	bool any = d->server_symbols;
+
+	for (size_t i = 0; i < n; i++)
+		any |= unwanted(d, profiles[i].profile).thread_names;
+	return any;
+}
+
+/* @bufs: @n, of the new profiles. */
+static int leave_unwanted(const struct destination *d, struct destination_profile *profiles,
+			  size_t n, struct buf *bufs)
 {
 	for (size_t i = 0; i < n; i++) {
-		int r;
+		const struct rewrite what = unwanted(d, profiles[i].profile);
+		int r = 0;
 
 		buf_init(&bufs[i], REWRITE_BYTES_MAX);
-		r = rewrite_without_placeholders(&profiles[i], &bufs[i]);
+		if (what.placeholders || what.thread_names)
+			r = rewrite_without(&profiles[i], &what, &bufs[i]);
 		if (r)
 			return r;
 		if (!bufs[i].len)
@@ -510,9 +532,9 @@ static void flight_encode(struct work *work)
 	_cleanup_(freep) struct buf *bufs = NULL;
 
 	f->encoded = 0;
-	if (d->server_symbols) {
+	if (is_unwanted(d, f->profiles, f->batch.n)) {
 		bufs = calloc(f->batch.n + 1, sizeof(*bufs));
-		f->encoded = bufs ? leave_names(f->profiles, f->batch.n, bufs) : -ENOMEM;
+		f->encoded = bufs ? leave_unwanted(d, f->profiles, f->batch.n, bufs) : -ENOMEM;
 	}
 	if (!f->encoded)
 		f->encoded = d->kind->encode(f->profiles, f->batch.n, &f->request);

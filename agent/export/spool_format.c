@@ -279,6 +279,8 @@ int spool_profile_read(const struct spool_record *record, bool deltas, struct pr
 	    memchr(id, '\0', QUEUED_PROFILE_ID_LEN) || !cursor_u64(&c, &profile->duration_ns) ||
 	    !kind_read(&c, &profile->kind))
 		return SPOOL_FORMAT_INVALID;
+	/* the setting of that time is not in the record */
+	profile->thread_names = profile->kind == PROFILE_CPU || profile->kind == PROFILE_OFF_CPU;
 	r = labels_read(&c, &profile->labels);
 	if (!r)
 		r = payload_read(&c, record, deltas, profile);

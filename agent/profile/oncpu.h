@@ -34,6 +34,7 @@ struct stacks;
  *                 entry in oncpu_pid_filter(), or for cgroups in oncpu_cgroup_sampling()
  * @kernel_stacks: include the kernel half of each stack
  * @unwind:        method of the walk
+ * @thread_names:  threads of one stack and different names are different samples
  * @stack_dumps:   dump stacks without unwind tables in the kernel, for
  *                 stack_dumps_new(oncpu_stack_dumps())
  * @offcpu:        also load the off-CPU programs, for offcpu_new()
@@ -49,6 +50,7 @@ struct oncpu_opts {
 	enum settings_scope scope;
 	bool kernel_stacks;
 	enum settings_unwind unwind;
+	bool thread_names;
 	bool stack_dumps;
 	bool offcpu;
 	enum settings_v1 v1;

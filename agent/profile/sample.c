@@ -11,6 +11,8 @@
 #include "shared/sample.h"
 
 _Static_assert(sizeof(((struct sample_head *)0)->comm) == PID_COMM_MAX, "TASK_COMM_LEN");
+_Static_assert(SAMPLE_THREAD_WORDS * sizeof(uint64_t) == PID_COMM_MAX, "the same");
+_Static_assert(sizeof(SAMPLE_OTHER_THREAD) <= PID_COMM_MAX, "fits");
 
 int sample_set_user(struct sample *sample, const uint64_t *words, size_t n_words, size_t n_rows)
 {
@@ -37,16 +39,25 @@ int sample_set_user(struct sample *sample, const uint64_t *words, size_t n_words
 	return SAMPLE_OK;
 }
 
+void sample_set_thread(struct sample *sample, uint32_t flags, const void *name)
+{
+	if (flags & SAMPLE_FLAG_THREAD)
+		memcpy(sample->thread, name, PID_COMM_MAX - 1);
+	else if (flags & SAMPLE_FLAG_OTHER_THREAD)
+		memcpy(sample->thread, SAMPLE_OTHER_THREAD, sizeof(SAMPLE_OTHER_THREAD));
+}
+
 int sample_decode(const void *key, const void *value, size_t value_size, struct sample *ret)
 {
 	const struct sample_key *k = key;
 	const struct sample_deep *v = value; /* or the beginning of one */
 	size_t slots = (value_size - sizeof(v->head)) / sizeof(v->frames[0]);
+	const size_t n_thread = k->flags & SAMPLE_FLAG_THREAD ? SAMPLE_THREAD_WORDS : 0;
 	struct sample sample;
 
 	if (v->head.n_kernel > SAMPLE_KERNEL_FRAMES_MAX ||
 	    v->head.n_user > SAMPLE_USER_FRAMES_MAX ||
-	    (size_t)v->head.n_kernel + v->head.n_user > slots)
+	    v->head.n_kernel + v->head.n_user + n_thread > slots)
 		return SAMPLE_ODD;
 	if (!v->head.count || !k->tgid || k->end >= SAMPLE_END_MAX)
 		return SAMPLE_ODD;
@@ -68,6 +79,7 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 			    v->head.n_rows))
 		return SAMPLE_ODD;
 	memcpy(sample.comm, v->head.comm, PID_COMM_MAX - 1);
+	sample_set_thread(&sample, k->flags, sample.user + sample.n_user);
 	*ret = sample;
 	return SAMPLE_OK;
 }

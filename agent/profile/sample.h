@@ -10,12 +10,17 @@
 #include "shared/frame.h"
 #include "shared/sample.h"
 
+/* The name of all threads above a limit of names. */
+#define SAMPLE_OTHER_THREAD "(other)"
+
 /**
  * struct sample - one distinct stack of one process, with its count since the last drain
  * @pid:          identity of the process (thread group)
  * @cgroup_id:    the task's cgroup in the unified hierarchy
  * @cgroup_v1_id: the task's cgroup in the version 1 hierarchy of discovery; 0: none
  * @comm:         name of the group leader at the first sample of this stack; any bytes but NUL
+ * @thread:       name of the thread, as @comm; "": threads have no names; SAMPLE_OTHER_THREAD above
+ *                a limit of names
  * @count:        samples; task switches for an off-CPU stack
  * @total:        off-CPU: waiting time of the threads, ns; on-CPU: samples, in units of
  *                sample_value()
@@ -39,6 +44,7 @@ struct sample {
 	uint64_t cgroup_id;
 	uint64_t cgroup_v1_id;
 	char comm[PID_COMM_MAX];
+	char thread[PID_COMM_MAX];
 	uint64_t exec_id;
 	uint64_t start_boottime_ns;
 	uint64_t dump_id;
@@ -71,6 +77,9 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 /* Set the user half of @sample: @n_words words, borrowed, with @n_rows frames found by rows. 0 or
  * SAMPLE_ODD. */
 int sample_set_user(struct sample *sample, const uint64_t *words, size_t n_words, size_t n_rows);
+/* Set the name of the thread, of a key with @flags: @name has SAMPLE_THREAD_WORDS words if the
+ * flags say so. */
+void sample_set_thread(struct sample *sample, uint32_t flags, const void *name);
 /* The frame at word *@at of the user half. Moves *@at behind the frame; start with 0. False at the
  * end. */
 static inline bool sample_user_next(const struct sample *sample, size_t *at,

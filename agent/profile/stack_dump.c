@@ -95,6 +95,7 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 		.n_excerpt = h->n_excerpt,
 	};
 	memcpy(ret->sample.comm, h->head.comm, PID_COMM_MAX - 1);
+	sample_set_thread(&ret->sample, h->key.flags, h->thread);
 	return STACK_DUMP_OK;
 }
 

@@ -52,6 +52,8 @@
 #define STACKS_SMALL_BATCH 256
 #define STACKS_LARGE_BATCH 64
 #define STACKS_DEEP_BATCH  32
+/* Names of threads, likewise. */
+#define STACKS_NAMES_BATCH 256
 
 /* Entries of one class, as the kernel had them. */
 struct chunk {
@@ -106,6 +108,7 @@ struct stacks {
 	uint64_t row_frames;
 	uint64_t runtime_frames;
 	uint64_t kernel_frames;
+	uint64_t other_threads;		 /* samples without the name of their thread */
 	uint64_t walked[SAMPLE_END_MAX]; /* stack dumps by their end */
 	uint64_t n_walked;
 };
@@ -317,6 +320,24 @@ static int copy_generation(const struct stacks *s, unsigned int generation, stru
 			STACKS_DEEP_BATCH);
 }
 
+/* Empty the names of threads, so that processes may use others. A program that runs meanwhile may
+ * exceed the limit. Errors need no action: the names stay, and the next drain tries again. */
+static void empty_names(int fd)
+{
+	LIBBPF_OPTS(bpf_map_batch_opts, opts);
+	struct thread_name_key names[STACKS_NAMES_BATCH];
+	uint32_t values[STACKS_NAMES_BATCH], n;
+	uint64_t position = 0; /* as in copy_map() */
+	void *from = NULL;
+	int r = 0;
+
+	while (!r && fd >= 0) {
+		n = STACKS_NAMES_BATCH;
+		r = bpf_map_lookup_and_delete_batch(fd, from, &position, names, values, &n, &opts);
+		from = &position;
+	}
+}
+
 /* Whether a program runs on some CPU, or -errno. */
 static int is_running(const struct stacks *s)
 {
@@ -445,14 +466,17 @@ int stacks_fetch(struct stacks *s)
 	r = fetch_generation(s, inactive_generation(s));
 	if (r < 0)
 		return r;
+	empty_names(s->maps.thread_names);
 	s->turned = false;
 	return STACKS_FETCHED;
 }
 
 /* ---------------------------------------------------------------- taking */
 
-static void count_frames(struct stacks *s, const struct sample *sample)
+static void count_sample(struct stacks *s, const struct sample *sample)
 {
+	if (strcmp(sample->thread, SAMPLE_OTHER_THREAD) == 0)
+		s->other_threads += sample->count;
 	s->row_frames += sample->n_rows * sample->count;
 	s->fp_frames += (sample->n_walked - sample->n_rows) * sample->count;
 	s->runtime_frames += sample->n_runtime * sample->count;
@@ -463,7 +487,7 @@ void stacks_walked(struct stacks *s, const struct sample *sample)
 {
 	s->walked[sample->end] += sample->count;
 	s->n_walked += sample->count;
-	count_frames(s, sample);
+	count_sample(s, sample);
 }
 
 static void deliver(struct stacks *s, const struct chunk *chunk, uint32_t i, sample_fn fn,
@@ -477,7 +501,7 @@ static void deliver(struct stacks *s, const struct chunk *chunk, uint32_t i, sam
 		return;
 	}
 	if (!sample.dump_id) /* dumped stacks are counted in stacks_walked() */
-		count_frames(s, &sample);
+		count_sample(s, &sample);
 	fn(ctx, &sample);
 }
 
@@ -634,6 +658,9 @@ void stacks_collect(const struct stacks *const all[], size_t n, struct metric_si
 	static const struct metric_family_desc odd = {
 		"podprof_bpf_invalid_entries", METRIC_COUNTER,
 		"Invalid map entries, not written by podprof's BPF programs.", NULL};
+	static const struct metric_family_desc other = {
+		"podprof_other_thread_samples", METRIC_COUNTER,
+		"Samples without the name of their thread, above a limit of names.", NULL};
 	struct stacks sum = {0};
 	uint64_t n_unsettled = 0;
 
@@ -645,6 +672,7 @@ void stacks_collect(const struct stacks *const all[], size_t n, struct metric_si
 		sum.kernel_frames += all[k]->kernel_frames;
 		n_unsettled += all[k]->n_unsettled;
 		sum.n_odd += all[k]->n_odd;
+		sum.other_threads += all[k]->other_threads;
 	}
 	metric_family(sink, &frames);
 	metric_u64(sink, sum.fp_frames, &(struct metric_label){"unwinder", "fp"}, 1);
@@ -655,4 +683,6 @@ void stacks_collect(const struct stacks *const all[], size_t n, struct metric_si
 	metric_u64(sink, n_unsettled, NULL, 0);
 	metric_family(sink, &odd);
 	metric_u64(sink, sum.n_odd, NULL, 0);
+	metric_family(sink, &other);
+	metric_u64(sink, sum.other_threads, NULL, 0);
 }

@@ -94,8 +94,8 @@ void stacks_walked(struct stacks *s, const struct sample *sample);
  * their walk. 0 or -errno. */
 int stacks_stats(const struct stacks *s, uint64_t ret[], size_t n);
 
-/* podprof_samples, podprof_frames, podprof_bpf_unsettled_drains, podprof_bpf_invalid_entries over
- * the @n kinds of @all. */
+/* podprof_samples, podprof_frames, podprof_bpf_unsettled_drains, podprof_bpf_invalid_entries,
+ * podprof_other_thread_samples over the @n kinds of @all. */
 void stacks_collect(const struct stacks *const all[], size_t n, struct metric_sink *sink);
 
 #endif

@@ -30,6 +30,7 @@
 #include "lib/settings.bpf.h"
 #include "lib/table_maps.bpf.h"
 #include "lib/task.bpf.h"
+#include "lib/thread_names.bpf.h"
 #include "lib/walk.bpf.h"
 #include "shared/sample.h"
 
@@ -437,6 +438,37 @@ static __always_inline int stack_finish(struct stack *s, __u64 count, __u64 tota
 	return head->n_user || head->n_kernel;
 }
 
+/* Add the name of @task, the current one, behind the frames. After stack_finish(). The deepest
+ * possible stack leaves one word too few: it counts as above the limit. */
+static __always_inline void stack_thread(struct task_struct *task, struct stack *s)
+{
+	__u64 at = (__u64)s->value.head.n_kernel + s->value.head.n_user;
+	__u64 name[SAMPLE_THREAD_WORDS] = {0};
+	__u32 flag = SAMPLE_FLAG_OTHER_THREAD;
+
+	if (!cfg.thread_names)
+		return;
+	/* The compiler must index with the register that it compares. */
+	__asm__ volatile("" : "+r"(at));
+	if (at <= WALK_SLOTS - SAMPLE_THREAD_WORDS) {
+		flag = thread_name_of(task, s->key.tgid, name);
+		s->value.frames[at] = name[0];
+		s->value.frames[at + 1] = name[1];
+		s->key.stack_hash = walk_hash(walk_hash(s->key.stack_hash, name[0]), name[1]);
+	}
+	s->key.flags |= flag;
+}
+
+/* Words of the stack, with the thread's name. */
+static __always_inline __u32 stack_n_words(const struct stack *s)
+{
+	__u32 n = s->value.head.n_kernel + s->value.head.n_user;
+
+	if (cfg.thread_names && (s->key.flags & SAMPLE_FLAG_THREAD))
+		n += SAMPLE_THREAD_WORDS;
+	return n;
+}
+
 /*
  * Add count and total to the entry of this stack in @map. A new entry gets the name of @task, or,
  * without one, has it already. 0, or the helper's -errno without room.
@@ -471,7 +503,7 @@ static __always_inline int stack_add_to(void *map, struct task_struct *task, str
 static __always_inline __u32 stack_add(void *small, void *large, void *deep,
 				       struct task_struct *task, struct stack *s)
 {
-	__u32 n = s->value.head.n_kernel + s->value.head.n_user;
+	__u32 n = stack_n_words(s);
 	int r = -E2BIG;
 
 	if (n <= SAMPLE_SMALL_FRAMES)

@@ -271,6 +271,10 @@ static __always_inline __u32 stack_dump_fill(struct stack_dump_record *c, struct
 		return stat;
 	stack_dump_describe(c, s, kind, now_ns);
 	stack_dump_bytes(c, win);
+	/* last, because the verifier follows each of its ends */
+	if (cfg.thread_names)
+		c->head.key.flags |= thread_name_of((struct task_struct *)bpf_get_current_task(),
+						    s->key.tgid, c->head.thread);
 	return c->head.n_bytes ? STACK_DUMP_TAKEN : STACK_DUMP_UNREADABLE;
 }
 

@@ -30,7 +30,7 @@
 #include "lib/types.h"
 
 /* Processes with CPython, some 240 bytes of kernel memory each; before Linux 6.1 the map has the
- * memory for all, 1 MB. An owner has a share of the free ones (procmap/share.h). Reached: a
+ * memory for all, 1 MB. An owner has a share of the free ones (base/share.h). Reached: a
  * further process has native frames only;
  * `podprof_runtime_processes{state="full"}`. */
 #define PYTHON_PROCESSES_MAX 4096

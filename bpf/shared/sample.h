@@ -81,13 +81,32 @@ struct sample_stats {
 #define SAMPLE_FLAG_AWAITS     8 /* ... but the table may come soon */
 #define SAMPLE_FLAG_DUMPED \
 	16 /* off-CPU: stack_hash is the id of this wait's stack dump (stack_dump.h) */
+#define SAMPLE_FLAG_THREAD	 32 /* the thread's name follows the words of the user half */
+#define SAMPLE_FLAG_OTHER_THREAD 64 /* ... or would, but for SAMPLE_THREAD_NAMES_MAX */
+
+/* Words of a thread's name: TASK_COMM_LEN bytes, zeros behind the name. */
+#define SAMPLE_THREAD_WORDS 2
+
+/* Names of threads of one process between two drains: more than the named threads of most
+ * programs. Each name may take an entry for each stack. Reached: the rest of the threads have the
+ * label `(other)`, `podprof_other_thread_samples_total`. */
+#define SAMPLE_THREAD_NAMES_MAX 256
+
+/* Key of the map of names in use. */
+struct thread_name_key {
+	__u64 name[SAMPLE_THREAD_WORDS];
+	__u32 tgid;	/* as in struct sample_key */
+	__u32 is_count; /* 1: the number of names of the process; @name is 0 */
+};
+_Static_assert(sizeof(struct thread_name_key) == 24, "no padding: it is hashed");
 
 struct sample_key {
 	__u64 start_boottime_ns; /* of the thread group's leader */
 	__u64 exec_id;		 /* execs since the process began */
 	__u64 cgroup_id;	 /* of the task, in the unified hierarchy */
 	__u64 cgroup_v1_id; /* in the hierarchy of settings.v1_controller; 0 if there is none */
-	__u64 stack_hash;   /* over both parts and their lengths; see SAMPLE_FLAG_DUMPED */
+	__u64 stack_hash;   /* over both parts, their lengths and the thread's name; see
+			     * SAMPLE_FLAG_DUMPED */
 	__u32 tgid;	    /* in the agent's /proc */
 	__u16 end;	    /* enum sample_end */
 	__u16 flags;	    /* SAMPLE_FLAG_* */
@@ -109,8 +128,8 @@ struct sample_head {
 	__u16 pad;
 };
 
-/* Kernel pcs first, then the words of the user half (frame.h), each innermost first. The slots
- * behind them are undefined.
+/* Kernel pcs first, then the words of the user half (frame.h), each innermost first, then the name
+ * of the thread (SAMPLE_FLAG_THREAD). The slots behind them are undefined.
  *
  * The innermost user pc is in the task's current instruction (in a system call on arm64: at the
  * next). All others are return addresses or, for a place interrupted by a signal and for the

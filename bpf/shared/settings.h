@@ -48,8 +48,9 @@ struct settings {
 	__u32 scope;		/* enum settings_scope */
 	__u32 unwind;		/* enum settings_unwind */
 	__u32 dumps_per_second; /* limit of stack dumps on a CPU (stack_dump.h); 0: none */
+	__u32 thread_names;	/* 1: stacks have the name of their thread */
 };
-_Static_assert(sizeof(struct settings) == 24, "read-only data of the programs");
+_Static_assert(sizeof(struct settings) == 28, "read-only data of the programs");
 
 /* Slots of an event's program array. The slot of a walk is the enum frame_runtime of its step, 0
  * for native code alone. */

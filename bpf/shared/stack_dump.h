@@ -87,6 +87,7 @@ struct stack_dump_head {
 	__u32 n_excerpt; /* bytes, a multiple of 8 */
 	__u32 runtime;	 /* enum frame_runtime of the excerpt; FRAME_RUNTIME_NONE: there is none */
 	struct exe_key exe; /* of a dump before the walk: of an unknown process, or names; else 0 */
+	__u64 thread[SAMPLE_THREAD_WORDS]; /* the thread's name, with SAMPLE_FLAG_THREAD */
 	/* of each piece: its distance from @at, in pieces. Ascending from 0, without gaps if no
 	 * page is absent */
 	__u16 pieces[STACK_DUMP_PIECES];

@@ -26,7 +26,7 @@
 #include "lib/types.h"
 
 /* Processes with V8, some 150 bytes of kernel memory each; before Linux 6.1 the map has the memory
- * for all, 0.5 MB. An owner has a share of the free ones (procmap/share.h). Reached: a further
+ * for all, 0.5 MB. An owner has a share of the free ones (base/share.h). Reached: a further
  * process has native frames only; `podprof_runtime_processes{state="full"}`. */
 #define V8_PROCESSES_MAX 4096
 

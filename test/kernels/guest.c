@@ -65,7 +65,9 @@ struct run {
 	uint64_t nested; /* middle and outer behind the innermost frame */
 	uint64_t in_kernel;
 	uint64_t away_ns;
-	bool odd; /* a frame where none can be */
+	bool thread_names; /* requested */
+	uint64_t named;	   /* samples with the name of the child's thread, which is the guest's */
+	bool odd;	   /* a frame where none can be */
 };
 
 struct guest {
@@ -107,6 +109,14 @@ static bool nested(const struct sample *s)
 	       burn_in(burn_outer_range(), s->user[2]);
 }
 
+static bool is_named(const struct sample *s)
+{
+	char own[PID_COMM_MAX] = "";
+
+	prctl(PR_GET_NAME, own);
+	return strcmp(s->thread, own) == 0;
+}
+
 static void take(void *ctx, const struct sample *s)
 {
 	struct run *run = ctx;
@@ -118,6 +128,7 @@ static void take(void *ctx, const struct sample *s)
 	run->nested += nested(s) ? s->count : 0;
 	run->in_kernel += s->n_kernel ? s->count : 0;
 	run->away_ns += s->total;
+	run->named += is_named(s) ? s->count : 0;
 	for (size_t i = 0; i < s->n_kernel; i++)
 		run->odd |= !(s->kernel[i] >> 63);
 	for (size_t i = 0; i < s->n_user; i++)
@@ -140,6 +151,7 @@ static void take_dump(void *ctx, struct stack_dump_copy *taken)
 		return;
 	run->mine++;
 	run->in_kernel += dump.sample.n_kernel ? 1 : 0;
+	run->named += is_named(&dump.sample);
 	for (size_t i = 0; i < dump.sample.n_kernel; i++)
 		run->odd |= !(dump.sample.kernel[i] >> 63);
 	run->odd |= regs_pc(dump.regs) >> 63 || dump.at >> 63 || !dump.n_bytes;
@@ -230,6 +242,7 @@ static bool sample(struct guest *g, enum burn_kind kind, enum settings_scope sco
 					.scope = scope,
 					.kernel_stacks = true,
 					.unwind = unwind,
+					.thread_names = run->thread_names,
 					.stack_dumps = unwind == SETTINGS_UNWIND_AUTO,
 					.offcpu = unwind == SETTINGS_UNWIND_AUTO,
 					.proc = &g->proc,
@@ -327,6 +340,29 @@ static void let_sleep(struct guest *g, struct offcpu *off, struct run *run)
 	/* An emulated CPU delays the sleep, and is shared with this program. */
 	if (run->away_ns * 10 < least_ns * 7 || run->away_ns > most_ns)
 		fail(g, "away for %" PRIu64 " ns of %" PRIu64, run->away_ns, least_ns);
+}
+
+/* All programs once more, with names of threads. */
+static void check_thread_names(struct guest *g)
+{
+	struct run run = {.thread_names = true};
+	struct bpfobj_runtime loaded;
+
+	puts("names of threads");
+	if (!sample(g, BURN_USER, SETTINGS_SCOPE_PROCESSES, SETTINGS_UNWIND_AUTO, &run))
+		return;
+	for (uint32_t i = FRAME_RUNTIME_NONE + 1; i < FRAME_RUNTIME_MAX; i++) {
+		if (bpfobj_load_runtime(oncpu_object(run.oc), i, &loaded)) {
+			fail(g, "the kernel refuses a runtime with names of threads");
+			continue;
+		}
+		bpfobj_runtime_deinit(&loaded);
+	}
+	say(g, " named=%" PRIu64, run.named);
+	if (!run.dumped || !run.mine || run.named != run.mine)
+		fail(g, "%" PRIu64 " of %" PRIu64 " samples have a name", run.named, run.mine);
+	stack_dumps_free(run.dumps);
+	oncpu_free(run.oc);
 }
 
 static void check_off_cpu(struct guest *g)
@@ -650,6 +686,7 @@ int main(int argc, char **argv)
 	} else {
 		check_user(&g);
 		check_kernel(&g);
+		check_thread_names(&g);
 		check_off_cpu(&g);
 		check_record(&g);
 		check_runtimes(&g);

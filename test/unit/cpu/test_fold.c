@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cpu/fold.h"
+#include "profile/sample.h"
 #include "support/allocfail.h"
 
 DEFINE_CLEANUP(struct fold *, fold_freep, fold_free);
@@ -128,6 +129,91 @@ static void test_ceiling(void **state)
 			2 * (2 * 17 + 24 + 16));
 }
 
+struct thread_row {
+	const char *name;
+	const char *thread;
+	const char *label; /* NULL: none */
+	size_t want;	   /* index of the expected stack */
+};
+
+static const struct thread_row thread_rows[] = {
+	{"a name", "main", "main", 0},
+	{"the same", "main", "main", 0},
+	{"another", "worker", "worker", 1},
+	{"none", "", NULL, 2},
+	{"the first again", "main", "main", 0},
+	{"none again", "", NULL, 2},
+	{"as long as it can be", "fifteen-bytes-x", "fifteen-bytes-x", 3},
+	{"not UTF-8", "a\xff", "a?", 4},
+	{"repaired to the same", "a\xfe", "a?", 4},
+	{"half a character", "fifteen-bytes-\xc3", "fifteen-bytes-?", 5},
+	{"a control character", "a\033b", "a?b", 6},
+	{"the name of all others", SAMPLE_OTHER_THREAD, SAMPLE_OTHER_THREAD, 7},
+};
+
+static int add_of(struct fold *fold, const char *thread, uint64_t count)
+{
+	static const struct frame frames[] = {{&image_a, 16}, {&image_a, 32}};
+	static const uint8_t marks[] = {0, 1};
+
+	return fold_thread(fold, thread) ?: fold_add(fold, frames, marks, 2, count, count);
+}
+
+static void test_threads(void **state)
+{
+	_cleanup_(fold_freep) struct fold *fold = NULL;
+
+	(void)state;
+	assert_int_equal(fold_new(&fold), 0);
+	for (size_t i = 0; i < array_size(thread_rows); i++) {
+		const struct thread_row *row = &thread_rows[i];
+		struct fold_stack got;
+
+		row_begin(row->name);
+		assert_int_equal(add_of(fold, row->thread, 1), 0);
+		assert_true(fold_n(fold) > row->want);
+		got = fold_get(fold, row->want);
+		if (row->label)
+			assert_string_equal(got.thread, row->label);
+		else
+			assert_null(got.thread);
+	}
+	assert_int_equal(fold_n(fold), 8);
+	assert_int_equal(n_samples(fold), array_size(thread_rows));
+	assert_int_equal(fold_totals(fold).n_other, 0);
+}
+
+/* Above the limit a known name counts as before, and all others have one stack. */
+static void test_threads_ceiling(void **state)
+{
+	_cleanup_(fold_freep) struct fold *fold = NULL;
+	char name[PID_COMM_MAX];
+	struct fold_stack got;
+
+	(void)state;
+	assert_int_equal(fold_new(&fold), 0);
+	for (size_t i = 0; i < FOLD_THREADS_MAX; i++) {
+		snprintf(name, sizeof(name), "%zu", i);
+		assert_int_equal(add_of(fold, name, 1), 0);
+	}
+	assert_int_equal(fold_n(fold), FOLD_THREADS_MAX);
+	assert_int_equal(fold_totals(fold).n_other, 0);
+	assert_int_equal(add_of(fold, "one more", 5), 0);
+	assert_int_equal(add_of(fold, "and another", 6), 0);
+	assert_int_equal(fold_n(fold), FOLD_THREADS_MAX + 1);
+	got = fold_get(fold, FOLD_THREADS_MAX);
+	assert_string_equal(got.thread, SAMPLE_OTHER_THREAD);
+	assert_int_equal(got.count, 11);
+	assert_int_equal(fold_totals(fold).n_other, 11);
+	assert_int_equal(add_of(fold, "77", 2), 0);
+	assert_int_equal(fold_get(fold, 77).count, 3);
+	assert_int_equal(add_of(fold, SAMPLE_OTHER_THREAD, 1), 0);
+	assert_int_equal(fold_get(fold, FOLD_THREADS_MAX).count, 12);
+	assert_int_equal(fold_totals(fold).n_other, 11);
+	/* a name of 16 bytes and an entry of 32 with its slots */
+	assert_in_range(fold_bytes(fold) / FOLD_THREADS_MAX, 16, 2 * (16 + 2 * 17 + 32 + 16));
+}
+
 static void test_frames_ceiling(void **state)
 {
 	_cleanup_(fold_freep) struct fold *fold = NULL;
@@ -152,6 +238,7 @@ static int fill(void *ctx)
 {
 	_cleanup_(fold_freep) struct fold *fold = NULL;
 	static const uint8_t marks[] = {0, 1};
+	char name[PID_COMM_MAX];
 	int r;
 
 	(void)ctx;
@@ -160,7 +247,10 @@ static int fill(void *ctx)
 		const struct frame frames[] = {{&image_a, i}, {&image_b, i}};
 		const size_t n = fold_n(fold);
 
-		r = fold_add(fold, frames, marks, 2, 1, 3);
+		snprintf(name, sizeof(name), "%zu", n);
+		r = fold_thread(fold, name);
+		if (!r)
+			r = fold_add(fold, frames, marks, 2, 1, 3);
 		/* all or nothing */
 		assert_int_equal(fold_n(fold), r ? n : n + 1);
 		assert_int_equal(n_samples(fold), fold_n(fold));
@@ -183,6 +273,8 @@ int main(void)
 		cmocka_unit_test(test_equal_stacks_are_one),
 		cmocka_unit_test(test_references),
 		cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_threads_ceiling),
 		cmocka_unit_test(test_frames_ceiling),
 		cmocka_unit_test(test_no_memory),
 	};

@@ -165,7 +165,7 @@ static struct frame frame_of(const struct bench *b, char what, uint8_t *ret_is_r
 }
 
 struct stack_row {
-	const char *frames;
+	const char *frames; /* and "@NAME" of a thread */
 	uint64_t count;
 	uint64_t value;
 };
@@ -198,11 +198,12 @@ static struct fold *make_fold(const struct bench *b, const struct part_row *row)
 		const struct stack_row *s = &row->stacks[i];
 		struct frame frames[FRAMES_MAX];
 		uint8_t is_return[FRAMES_MAX];
-		size_t n = strlen(s->frames);
+		size_t n = strcspn(s->frames, "@");
 
 		assert_true(n <= FRAMES_MAX);
 		for (size_t k = 0; k < n; k++)
 			frames[k] = frame_of(b, s->frames[k], &is_return[k]);
+		assert_int_equal(fold_thread(fold, s->frames[n] ? s->frames + n + 1 : ""), 0);
 		assert_int_equal(fold_add(fold, frames, is_return, n, s->count, s->value), 0);
 	}
 	return fold;
@@ -336,6 +337,20 @@ static const struct report_row rows[] = {
 	 .expected = "2 20 cpu_inner cpu_outer comm=nginx pid=7 \n"
 		     "1 10 cpu_outer comm=nginx pid=7 \n"
 		     "3 30 cpu_inner cpu_outer comm=a name \xc3\xbc pid=8 \n"},
+	{"names of threads",
+	 TIME,
+	 {{"pid=7", false, {{"i@main", 1, 1}, {"i@t-2", 2, 2}, {"i", 3, 3}}},
+	  {NULL, false, {{"i@main", 4, 4}}}},
+	 TIME_TYPES,
+	 .expected = "1 1 cpu_inner pid=7 thread=main \n"
+		     "2 2 cpu_inner pid=7 thread=t-2 \n"
+		     "3 3 cpu_inner pid=7 \n"
+		     "4 4 cpu_inner thread=main \n"},
+	{"a label of that name",
+	 TIME,
+	 {{"thread=mine", false, {{"i@main", 1, 1}, {"i@t-2", 2, 2}}}},
+	 TIME_TYPES,
+	 .expected = "3 3 cpu_inner thread=mine \n"},
 	{"no labels",
 	 TIME,
 	 {{NULL, false, {{"i", 1, 1}}}},

@@ -115,6 +115,8 @@ static const struct bad_row bad_rows[] = {
 	{"parca=http://h,debuginfo-storage=https://s,debuginfo-storage=https://s", "given twice"},
 	{"pyroscope=http://h,debuginfo-storage=https://s", "this kind has no debuginfo-storage"},
 	{"otlp=http://h,server-symbols=true", "this kind has no server-symbols"},
+	{"otlp=http://h,thread-names=1", "write thread-names=true"},
+	{"file=/out,thread-names=true", "this kind has no thread-names"},
 	{"file=/out,server-symbols=true", "this kind has no server-symbols"},
 	{"file=/out,ca-file=/ca", "this kind has no ca-file; remove ca-file"},
 	{"file=/out,bytes=much", "bytes is not a size; write bytes=256MiB"},
@@ -180,11 +182,11 @@ static void test_keys_listed(void **state)
 		const char *spec, *ends;
 		bool has_tenant;
 	} rows[] = {
-		{"pyroscope=http://h,x=1", "client-cert-file, client-key-file, server-symbols",
-		 true},
-		{"parca=http://h,x=1", "server-symbols, debuginfo, debuginfo-storage", false},
-		{"otlp=http://h,x=1", "client-cert-file, client-key-file", true},
-		{"coroot=http://h,x=1", "client-cert-file, client-key-file", false},
+		{"pyroscope=http://h,x=1", "client-key-file, server-symbols, thread-names", true},
+		{"parca=http://h,x=1", "server-symbols, debuginfo, debuginfo-storage, thread-names",
+		 false},
+		{"otlp=http://h,x=1", "client-cert-file, client-key-file, thread-names", true},
+		{"coroot=http://h,x=1", "client-cert-file, client-key-file, thread-names", false},
 		{"file=/out,x=1", "unknown key 'x'; the keys are: bytes", false},
 	};
 
@@ -342,7 +344,7 @@ static void test_files(void **state)
 	unlink(there);
 }
 
-static void test_server_symbols(void **state)
+static void test_switches(void **state)
 {
 	static const struct {
 		const char *spec;
@@ -351,13 +353,20 @@ static void test_server_symbols(void **state)
 		     {"parca=http://h,server-symbols=true", true},
 		     {"parca=http://h,server-symbols=false", false},
 		     {"parca=http://h", false}},
-	  files[] = {
-		  {"parca=http://h,server-symbols=true,debuginfo=true", true},
-		  {"parca=http://h,debuginfo=true,server-symbols=true", true},
-		  {"parca=http://h,server-symbols=true,debuginfo=true,debuginfo-storage=https://s/",
-		   true},
-		  {"parca=http://h,debuginfo=false", false},
-		  {"parca=http://h,server-symbols=true", false}};
+	  files[] = {{"parca=http://h,server-symbols=true,debuginfo=true", true},
+		     {"parca=http://h,debuginfo=true,server-symbols=true", true},
+		     {"parca=http://h,server-symbols=true,debuginfo=true,debuginfo-storage=https://"
+		      "s/",
+		      true},
+		     {"parca=http://h,debuginfo=false", false},
+		     {"parca=http://h,server-symbols=true", false}},
+	  threads[] = {{"pyroscope=http://h", false},
+		       {"pyroscope=http://h,thread-names=true", true},
+		       {"coroot=http://h,bearer-token-file=/x", false},
+		       {"parca=http://h", true},
+		       {"otlp=http://h", true},
+		       {"otlp=http://h,thread-names=false", false},
+		       {"file=/out", true}};
 
 	(void)state;
 	for (size_t i = 0; i < array_size(specs); i++) {
@@ -367,6 +376,14 @@ static void test_server_symbols(void **state)
 		row_begin(specs[i].spec);
 		assert_int_equal(destination_new(specs[i].spec, &d, &error), 0);
 		assert_int_equal(d->server_symbols, specs[i].on);
+	}
+	for (size_t i = 0; i < array_size(threads); i++) {
+		_cleanup_(destination_freep) struct destination *d = NULL;
+		_cleanup_(freep) char *error = NULL;
+
+		row_begin(threads[i].spec);
+		assert_int_equal(destination_new(threads[i].spec, &d, &error), 0);
+		assert_int_equal(d->thread_names, threads[i].on);
 	}
 	for (size_t i = 0; i < array_size(files); i++) {
 		_cleanup_(destination_freep) struct destination *d = NULL;
@@ -434,7 +451,7 @@ int main(void)
 		cmocka_unit_test(test_good),	    cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_keys_listed), cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_secret_file), cmocka_unit_test(test_secret_env),
-		cmocka_unit_test(test_help),	    cmocka_unit_test(test_server_symbols),
+		cmocka_unit_test(test_help),	    cmocka_unit_test(test_switches),
 		cmocka_unit_test(test_files),	    cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_verdicts),
 	};

@@ -602,8 +602,8 @@ static void test_server_symbols(void **state)
 	assert_non_null(with);
 	memcpy(with, profile->pprof, n);
 	assert_int_equal(
-		rewrite_without_placeholders(
-			&(struct destination_profile){.pprof = with, .pprof_len = n}, &without),
+		rewrite_without(&(struct destination_profile){.pprof = with, .pprof_len = n},
+				&(struct rewrite){.placeholders = true}, &without),
 		0);
 	f->sink = sink_new(&ok, 1, NULL);
 	assert_int_equal(start(f, ",server-symbols=true"), 0);
@@ -613,6 +613,59 @@ static void test_server_symbols(void **state)
 	seen = sink_request(f->sink, 0);
 	assert_non_null(memmem(seen->body, seen->body_len, without.data, without.len));
 	assert_null(memmem(seen->body, seen->body_len, with, n));
+}
+
+/* A CPU profile with a name of a thread. */
+static struct profile *make_named(void)
+{
+	static const struct pprof_opts opts = {.types = {{"samples", "count"}},
+					       .n_types = 1,
+					       .period_type = {"cpu", "nanoseconds"}};
+	static const struct pprof_label label = {.key = PROFILE_THREAD, .str = "main"};
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(1u << 20);
+	struct profile *profile = profile_make(PROFILE_CPU, "named", nsec_wall(), 'p', 1);
+	struct pprof *p;
+
+	assert_int_equal(pprof_new(&opts, &p), 0);
+	assert_int_equal(pprof_sample(p, NULL, 0, (const int64_t[]){1}, &label, 1), 0);
+	assert_int_equal(pprof_encode(p, &bytes), 0);
+	pprof_free(p);
+	free(profile->pprof);
+	profile->pprof_len = bytes.len;
+	profile->pprof = buf_take(&bytes);
+	profile->thread_names = true;
+	return profile;
+}
+
+/* Pyroscope gets names of threads only if the user wants it. */
+static void check_thread_names(struct fixture *f, const char *keys, bool keeps)
+{
+	static const struct sink_answer ok = {.status = 200};
+	struct profile *profile = make_named();
+	const size_t n = profile->pprof_len;
+	_cleanup_(freep) char *with = malloc(n);
+	const struct sink_request *seen;
+
+	row_begin(keys);
+	assert_non_null(with);
+	memcpy(with, profile->pprof, n);
+	f->sink = sink_new(&ok, 1, NULL);
+	assert_int_equal(start(f, keys), 0);
+	export_submit(f->e, profile);
+	f->submitted++;
+	loop_until(f->loop, all_sent, f);
+	seen = sink_request(f->sink, 0);
+	assert_int_equal(memmem(seen->body, seen->body_len, with, n) != NULL, keeps);
+}
+
+static void test_no_thread_names(void **state)
+{
+	check_thread_names(*state, "", false);
+}
+
+static void test_thread_names(void **state)
+{
+	check_thread_names(*state, ",thread-names=true", true);
 }
 
 static bool was_refused(void *ctx)
@@ -937,6 +990,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_token_rotates, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own_headers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_server_symbols, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_thread_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_thread_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_program_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_old, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flush_gives_up, setup, teardown),

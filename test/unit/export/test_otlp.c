@@ -8,11 +8,13 @@
 #include "support/allocfail.h"
 #include "support/profiles.h"
 
+#include "base/buf.h"
 #include "base/http.h"
 #include "base/nsec.h"
 #include "base/strview.h"
 #include "export/otlp.h"
 #include "otlp.pb-c.h"
+#include "pprof/pprof.h"
 
 #define BYTES_MAX (1u << 20)
 #define ID	  "00112233-4455-4677-8899-aabbccddeeff"
@@ -175,6 +177,37 @@ static void test_types(void **state)
 		describe_samples(m->dictionary, scope->profiles[0], text, sizeof(text));
 		assert_string_equal(text, row->samples);
 	}
+}
+
+/* Names of threads have the semantic conventions' name, other labels keep theirs. */
+static void test_sample_labels(void **state)
+{
+	static const struct pprof_opts opts = {
+		.types = {{"samples", "count"}, {"cpu", "nanoseconds"}},
+		.n_types = 2,
+		.period_type = {"cpu", "nanoseconds"}};
+	static const struct pprof_label labels[] = {{.key = "pid", .str = "7"},
+						    {.key = PROFILE_THREAD, .str = "main"}};
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(1u << 20);
+	_cleanup_(profile_freep) struct profile *profile = profile_make_real(PROFILE_CPU);
+	_cleanup_(request_freep) request_msg *m = NULL;
+	const Otlp__Sample *sample;
+	struct pprof *p;
+
+	(void)state;
+	assert_int_equal(pprof_new(&opts, &p), 0);
+	assert_int_equal(pprof_sample(p, NULL, 0, (const int64_t[]){1, 1}, labels, 2), 0);
+	assert_int_equal(pprof_encode(p, &bytes), 0);
+	pprof_free(p);
+	free(profile->pprof);
+	profile->pprof_len = bytes.len;
+	profile->pprof = buf_take(&bytes);
+	m = decode(&profile, 1);
+	sample = m->resource_profiles[0]->scope_profiles[0]->profiles[0]->samples[0];
+	assert_int_equal(sample->n_attribute_indices, 2);
+	assert_string_equal(attribute(m->dictionary, "thread.name", sample->attribute_indices, 2),
+			    "main");
+	assert_string_equal(attribute(m->dictionary, "pid", sample->attribute_indices, 2), "7");
 }
 
 /* Entry 0 of each table is empty, and equal entries of two profiles are one. */
@@ -399,10 +432,11 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_types),	  cmocka_unit_test(test_dictionary),
-		cmocka_unit_test(test_resources), cmocka_unit_test(test_unreadable),
-		cmocka_unit_test(test_replies),	  cmocka_unit_test(test_probe),
-		cmocka_unit_test(test_fates),	  cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_types),	      cmocka_unit_test(test_dictionary),
+		cmocka_unit_test(test_sample_labels), cmocka_unit_test(test_resources),
+		cmocka_unit_test(test_unreadable),    cmocka_unit_test(test_replies),
+		cmocka_unit_test(test_probe),	      cmocka_unit_test(test_fates),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

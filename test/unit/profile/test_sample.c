@@ -87,6 +87,53 @@ static void test_decode(void **state)
 	}
 }
 
+struct thread_row {
+	const char *name;
+	size_t value_size;
+	uint32_t flags, n_kernel, n_user;
+	char words[PID_COMM_MAX + 1];
+	int want;
+	const char *thread;
+};
+
+#define NAMED SAMPLE_FLAG_THREAD
+#define OTHER SAMPLE_FLAG_OTHER_THREAD
+
+static const struct thread_row thread_rows[] = {
+	{"no name", SMALL, 0, 1, 2, "main", SAMPLE_OK, ""},
+	{"a name", SMALL, NAMED, 1, 2, "main", SAMPLE_OK, "main"},
+	{"an empty name", SMALL, NAMED, 1, 2, "", SAMPLE_OK, ""},
+	{"any bytes", SMALL, NAMED, 1, 2, "\xff\x01", SAMPLE_OK, "\xff\x01"},
+	{"without its NUL", SMALL, NAMED, 1, 2, "sixteen letters!", SAMPLE_OK, "sixteen letters"},
+	{"above the limit", SMALL, OTHER, 1, 2, "main", SAMPLE_OK, SAMPLE_OTHER_THREAD},
+	{"small, full", SMALL, NAMED, 8, 30, "main", SAMPLE_OK, "main"},
+	{"small, one over", SMALL, NAMED, 8, 31, "main", SAMPLE_ODD, NULL},
+	{"the same, above the limit", SMALL, OTHER, 8, 32, "main", SAMPLE_OK, SAMPLE_OTHER_THREAD},
+	{"deep, full", DEEP, NAMED, 126, 512, "main", SAMPLE_OK, "main"},
+	{"deep, one over", DEEP, NAMED, 127, 512, "main", SAMPLE_ODD, NULL},
+};
+
+static void test_thread(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(thread_rows); i++) {
+		const struct thread_row *row = &thread_rows[i];
+		struct sample_key key = {.tgid = 42, .flags = (__u16)row->flags};
+		struct sample_deep value = {.head = {.count = 1,
+						     .n_kernel = (__u16)row->n_kernel,
+						     .n_user = (__u16)row->n_user}};
+		const size_t at = row->n_kernel + row->n_user;
+		struct sample got;
+
+		row_begin(row->name);
+		if (at + SAMPLE_THREAD_WORDS <= array_size(value.frames))
+			memcpy(&value.frames[at], row->words, PID_COMM_MAX);
+		assert_int_equal(sample_decode(&key, &value, row->value_size, &got), row->want);
+		if (!row->want)
+			assert_string_equal(got.thread, row->thread);
+	}
+}
+
 struct user_row {
 	const char *name;
 	uint64_t words[6];
@@ -176,9 +223,8 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_decode),
-		cmocka_unit_test(test_user),
-		cmocka_unit_test(test_user_of_value),
+		cmocka_unit_test(test_decode), cmocka_unit_test(test_thread),
+		cmocka_unit_test(test_user),   cmocka_unit_test(test_user_of_value),
 		cmocka_unit_test(test_names),
 	};
 

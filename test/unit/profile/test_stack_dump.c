@@ -71,6 +71,15 @@ static void test_decode(void **state)
 		assert_ptr_equal(dump.bytes, record.data + (size_t)row->n_kernel * 8);
 		assert_int_equal(dump.n_bytes, row->n_bytes);
 		assert_int_equal(dump.time_ns, 77);
+		assert_string_equal(dump.sample.thread, "");
+
+		memcpy(record.head.thread, "a thread's name", PID_COMM_MAX);
+		record.head.key.flags = SAMPLE_FLAG_THREAD;
+		assert_int_equal(stack_dump_decode(&record, size, &dump), STACK_DUMP_OK);
+		assert_string_equal(dump.sample.thread, "a thread's name");
+		record.head.key.flags = SAMPLE_FLAG_OTHER_THREAD;
+		assert_int_equal(stack_dump_decode(&record, size, &dump), STACK_DUMP_OK);
+		assert_string_equal(dump.sample.thread, SAMPLE_OTHER_THREAD);
 	}
 }
 
