@@ -267,6 +267,7 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		.n_comments = array_size(comments),
 		.unnamed = p->opts.unnamed,
 		.unnamed_ctx = p->opts.ctx,
+		.for_disk = p->opts.for_disk,
 		.is_learned = true,
 	};
 	buf_init(&job->pprof, p->opts.limits.bytes);

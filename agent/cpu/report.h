@@ -49,6 +49,7 @@ struct cpu_report_opts {
 	 */
 	void (*unnamed)(void *ctx, const char *build_id, int fd);
 	void *unnamed_ctx;
+	bool for_disk;	 /* as in pprof_opts */
 	bool is_learned; /* the caller has called addresses_learn() for several reports together */
 };
 

@@ -287,6 +287,8 @@ static void check_row(struct bench *b, const struct report_row *row)
 	row_begin(row->name);
 	input_make(b, row, &in);
 	assert_int_equal(cpu_report(in.parts, in.n, b->symbolizer, &row->opts, &bytes, &stats), 0);
+	assert_int_equal(memmem(bytes.data, bytes.len, "nanoseconds", 11) != NULL,
+			 row->opts.for_disk);
 	assert_int_equal(stats.n_left_out, row->left_out);
 	assert_int_equal(reader_new(bytes.data, bytes.len, BYTES_MAX, &reader, &why), 0);
 	t = reader_tables(reader);
@@ -330,6 +332,11 @@ static const struct report_row rows[] = {
 		     "3 30 cpu_inner cpu_outer comm=a name \xc3\xbc pid=8 \n"},
 	{"no labels",
 	 TIME,
+	 {{NULL, false, {{"i", 1, 1}}}},
+	 TIME_TYPES,
+	 .expected = "1 1 cpu_inner \n"},
+	{"for a disk",
+	 {.kind = CPU_REPORT_TIME, .period = 1, .for_disk = true},
 	 {{NULL, false, {{"i", 1, 1}}}},
 	 TIME_TYPES,
 	 .expected = "1 1 cpu_inner \n"},
