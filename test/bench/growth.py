@@ -95,12 +95,12 @@ class Containers:
 LOADS = {"processes": processes, "programs": programs, "containers": Containers, "rate": rate}
 
 
-def measure(kind, n, to, options):
+def measure(kind, n, to, stores, options):
     space = idle.Namespace()
     more = ["--cpu-rate", str(n)] if kind == "rate" else []
     try:
         with running(LOADS[kind](space, n, to)):
-            return idle.measure(f"{kind}-{n}", space, to, options, *more)
+            return idle.measure(f"{kind}-{n}", space, stores, options, *more)
     finally:
         space.stop()
 
@@ -133,8 +133,8 @@ def main():
     print(f"{os.cpu_count()} CPUs, {os.uname().release}, load {os.getloadavg()[0]:.1f}")
     found = {}
     for kind in options.only.split(","):
-        with tempfile.TemporaryDirectory(prefix="podprof-growth-") as to:
-            found[kind] = [(n, measure(kind, n, to, options)) for n in SIZES[kind]]
+        with tempfile.TemporaryDirectory(prefix="podprof-growth-") as to, workloads.disk(to) as stores:
+            found[kind] = [(n, measure(kind, n, to, stores, options)) for n in SIZES[kind]]
         show(kind, found[kind])
     benchoptions.write_json(options.json, found)
 

@@ -113,7 +113,7 @@ def agent_pid(starter, program):
 
 
 def measure(name, space, to, options, *more):
-    """With more arguments of the agent."""
+    """With more arguments of the agent. Its store and other files are in the directory @to."""
     command = [os.path.abspath(options.podprof), "agent", "--listen", options.listen, "--store-dir",
                f"{to}/{name}-store", "--cgroupfs-root", space.cgroup, "--window", options.window, *more]
     maps_before = workloads.bpf_shown("map").keys()
@@ -163,7 +163,7 @@ def main():
     options = parser.parsed()
     print(f"{os.cpu_count()} CPUs, {os.uname().release}, load {os.getloadavg()[0]:.1f}")
     rows = []
-    with tempfile.TemporaryDirectory(prefix="podprof-idle-") as to:
+    with tempfile.TemporaryDirectory(prefix="podprof-idle-") as to, workloads.disk(to) as stores:
         for name in options.only.split(","):
             space = Namespace()
             load = None
@@ -171,7 +171,7 @@ def main():
                 if name == "W3":
                     load = Inside(space, workloads.build_sleepers(to))
                     load.start()
-                rows.append(measure(name, space, to, options))
+                rows.append(measure(name, space, stores, options))
                 show(rows[-1])
             finally:
                 if load:

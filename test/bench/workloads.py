@@ -352,6 +352,25 @@ def agent_command(window="10s"):
             "{dir}/store", "--go-heap-profiler", "disabled"]
 
 
+@contextlib.contextmanager
+def disk(to):
+    """A directory for stores, on an ext4 with a journal as on most nodes. An ext4 without a journal looks
+    at all inodes freed in the last minute for each new file, also at those that other programs freed."""
+    at, image = f"{to}/disk", f"{to}/disk.ext4"
+    os.mkdir(at)
+    with open(image, "wb") as f:
+        f.truncate(512 << 20)
+    run("mkfs.ext4", "-q", image)
+    mounted = subprocess.run(["mount", "-o", "loop", image, at]).returncode == 0
+    if not mounted:
+        print("no loop device: the stores are on the file system of the temporary directory")
+    try:
+        yield at
+    finally:
+        if mounted:
+            run("umount", "--lazy", at)
+
+
 def stop_profiler(profiler):
     profiler.send_signal(signal.SIGINT)
     try:
@@ -427,13 +446,13 @@ def measure(workload, name, command, to, options):
     return row
 
 
-def measure_all(workload, profilers, to, options):
+def measure_all(workload, profilers, stores, to, options):
     rows = []
     workload.start()
     try:
         for name, command in profilers.items():
-            os.makedirs(f"{to}/{workload.name}-{name}")
-            rows.append(measure(workload, name, command, f"{to}/{workload.name}-{name}", options))
+            os.makedirs(f"{stores}/{workload.name}-{name}")
+            rows.append(measure(workload, name, command, f"{stores}/{workload.name}-{name}", options))
             print(rows[-1], flush=True)
         groups = {}
         for p, command in zip(workload.processes, workload.commands * workload.copies):
@@ -474,12 +493,12 @@ def main():
         profilers["podprof"] += ["--config", "{dir}/../alone.json"]
     print(f"{conditions(options.rate)}, {options.seconds} s each")
     print("| " + " | ".join(Row.COLUMNS) + " |\n|" + "---|" * len(Row.COLUMNS))
-    with tempfile.TemporaryDirectory(prefix="podprof-bench-") as to, bpf_statistics():
+    with tempfile.TemporaryDirectory(prefix="podprof-bench-") as to, disk(to) as stores, bpf_statistics():
         made = workloads(to, options.debug)
-        with open(f"{to}/alone.json", "w") as f:
+        with open(f"{stores}/alone.json", "w") as f:
             json.dump({"relabel_configs": [ALONE]}, f)
         rows = [row for name in options.only.split(",")
-                for row in measure_all(made[name](), profilers, to, options)]
+                for row in measure_all(made[name](), profilers, stores, to, options)]
     benchoptions.write_json(options.json, rows)
 
 
