@@ -496,6 +496,7 @@ static int start_cpu(struct agent *a)
 	opts.sys = &a->sys;
 	opts.discovery = a->discovery;
 	opts.limits = export_limits(a->export);
+	opts.for_disk = !export_has_destinations(a->export);
 	opts.debuginfod = a->debuginfod;
 	opts.pull = a->may_pull;
 	opts.pull_share = &a->http_share;

@@ -280,6 +280,7 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		.unnamed = p->opts.unnamed,
 		.unnamed_ctx = p->opts.ctx,
 		.owner = owner_of(parts->entity),
+		.for_disk = p->opts.for_disk,
 		.is_learned = true,
 	};
 	buf_init(&job->pprof, p->opts.limits.bytes);

@@ -50,6 +50,7 @@ struct cpu_report_opts {
 	void (*unnamed)(void *ctx, uint64_t owner, const char *build_id, int fd);
 	void *unnamed_ctx;
 	uint64_t owner;	 /* of the stacks, for @unnamed */
+	bool for_disk;	 /* as in pprof_opts */
 	bool is_learned; /* the caller has called addresses_learn() for several reports together */
 };
 

@@ -46,6 +46,10 @@
 
 /* Period of the sweep that drops unused processes. */
 #define DISCOVERY_SWEEP_NS (30 * NSEC_PER_SEC)
+/* A process without a sample or listing for so long is unused, as its mappings (address_space.c).
+ * The next sample reads two files of /proc; if no process of the entity is left, it makes the
+ * entity again, with names and an update of the kernel's filter. */
+#define DISCOVERY_IDLE_NS  (100 * NSEC_PER_SEC)
 
 enum lookup {
 	LOOKUP_TABLE,	/* a container, by id */
@@ -561,7 +565,8 @@ static void on_sweep(void *ctx)
 {
 	struct discovery *d = ctx;
 
-	process_cache_expire(d->processes, d->grace_ns);
+	process_cache_expire(d->processes,
+			     d->grace_ns > DISCOVERY_IDLE_NS ? d->grace_ns : DISCOVERY_IDLE_NS);
 }
 
 /* True for a procfs of another PID namespace. A /proc that is not a procfs is a copy; its pids

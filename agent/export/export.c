@@ -683,6 +683,11 @@ struct profile_limits export_limits(const struct export *e)
 	return limits;
 }
 
+bool export_has_destinations(const struct export *e)
+{
+	return e->n_routes;
+}
+
 static bool route_takes(const struct route *route, const struct profile *profile)
 {
 	return route->destination->kind->types[profile->kind] != NULL;

@@ -47,6 +47,8 @@ int export_new(const struct export_opts *opts, struct export **ret, char **ret_e
 void export_free(struct export *e);
 /* The smallest limits of the store and all destinations for one profile. */
 struct profile_limits export_limits(const struct export *e);
+/* False: profiles go to the store alone. */
+bool export_has_destinations(const struct export *e);
 /* Takes @profile (from malloc, with everything below), on every path. A destination whose kind has
  * no name for the profile's kind is skipped. */
 void export_submit(struct export *e, struct profile *profile);

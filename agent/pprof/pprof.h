@@ -59,6 +59,7 @@ struct pprof_opts {
 	bool with_rest;	    /* keep room for pprof_rest() */
 	size_t max_samples; /* 0: PPROF_SAMPLES_DEFAULT */
 	size_t max_bytes;   /* of the message before compression; 0: PPROF_BYTES_DEFAULT */
+	bool for_disk;	    /* no compression of a message that fits into a block of a disk */
 };
 
 struct pprof_mapping {

@@ -296,6 +296,8 @@ static void check_row(struct bench *b, const struct report_row *row)
 	row_begin(row->name);
 	input_make(b, row, &in);
 	assert_int_equal(cpu_report(in.parts, in.n, b->symbolizer, &row->opts, &bytes, &stats), 0);
+	assert_int_equal(memmem(bytes.data, bytes.len, "nanoseconds", 11) != NULL,
+			 row->opts.for_disk);
 	assert_int_equal(stats.n_left_out, row->left_out);
 	assert_int_equal(reader_new(bytes.data, bytes.len, BYTES_MAX, &reader, &why), 0);
 	t = reader_tables(reader);
@@ -353,6 +355,11 @@ static const struct report_row rows[] = {
 	 .expected = "3 3 cpu_inner thread=mine \n"},
 	{"no labels",
 	 TIME,
+	 {{NULL, false, {{"i", 1, 1}}}},
+	 TIME_TYPES,
+	 .expected = "1 1 cpu_inner \n"},
+	{"for a disk",
+	 {.kind = CPU_REPORT_TIME, .period = 1, .for_disk = true},
 	 {{NULL, false, {{"i", 1, 1}}}},
 	 TIME_TYPES,
 	 .expected = "1 1 cpu_inner \n"},

@@ -754,6 +754,7 @@ static void test_several(void **state)
 	snprintf(spec, sizeof(spec), "pyroscope=%s", sink_url(f->sink));
 	snprintf(name, sizeof(name), "pyroscope:%s", sink_url(f->sink) + strlen("http://"));
 	assert_int_equal(export_new(&opts, &f->e, &error), 0);
+	assert_true(export_has_destinations(f->e));
 	submit(f, 2, 10);
 	loop_until(f->loop, all_sent, f);
 	assert_int_equal(metric(f, "podprof_export_profiles", name, "sent"), 2);
@@ -774,6 +775,7 @@ static void test_none(void **state)
 
 	opts.loop = f->loop;
 	assert_int_equal(export_new(&opts, &f->e, &(char *){NULL}), 0);
+	assert_false(export_has_destinations(f->e));
 	submit(f, 3, 10);
 	flush(f, 30 * NSEC_PER_SEC);
 }

@@ -608,6 +608,40 @@ static void test_smaller_than_one_stream(void **state)
 	assert_true(gz.len <= len);
 }
 
+/* Up to a block of a disk, a profile for a disk is in the file as it is. */
+static void test_for_disk(void **state)
+{
+	enum { FITS = 4096 - 28 };
+	static const struct {
+		bool for_disk;
+		size_t bytes;
+		bool as_it_is;
+	} rows[] = {{true, FITS, true}, {true, FITS + 1, false}, {false, FITS, false}};
+	struct pprof_opts opts = cpu_opts;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(pprof_freep) struct pprof *p = NULL;
+		_cleanup_(buf_deinit) struct buf gz = BUF_INIT(8u << 20);
+		_cleanup_(profile_msg_freep) profile_msg *m = NULL;
+		_cleanup_(freep) char *text = calloc(1, FITS);
+		uint32_t number;
+
+		opts.for_disk = rows[i].for_disk;
+		p = make(&opts);
+		/* two bytes of length and a tag */
+		memset(text, 'a', rows[i].bytes - pprof_bytes(p) - 3);
+		assert_int_equal(pprof_string(p, text, &number), 0);
+		assert_int_equal(pprof_bytes(p), rows[i].bytes);
+		assert_int_equal(pprof_encode(p, &gz), 0);
+		assert_true(gz.len <= 4096);
+		assert_int_equal(memmem(gz.data, gz.len, text, strlen(text)) != NULL,
+				 rows[i].as_it_is);
+		m = decode(&gz);
+		assert_string_equal(string(m, number), text);
+	}
+}
+
 /* All comments are one field: a tag for each would be larger than in Go's. */
 static void test_comments(void **state)
 {
@@ -641,6 +675,7 @@ int main(void)
 		cmocka_unit_test(test_same_bytes),
 		cmocka_unit_test(test_go_reads_it),
 		cmocka_unit_test(test_smaller_than_one_stream),
+		cmocka_unit_test(test_for_disk),
 		cmocka_unit_test(test_comments),
 	};
 
