@@ -80,6 +80,10 @@ void cpu_stack_deinit(struct cpu_stack *stack)
  * unknown addresses are equal. */
 static void cpu_stack_push(struct cpu_stack *stack, struct frame *frame, bool is_return)
 {
+	if (frame->image->kind == IMAGE_RUNTIME && !frame->image->function.name[0]) {
+		image_unref(frame->image);
+		return;
+	}
 	if (frame->image->kind == IMAGE_UNKNOWN) {
 		frame->vaddr = 0;
 		is_return = false;

@@ -239,6 +239,9 @@ int python_code_read(struct memory *m, const struct python_layout *layout, uint6
 
 	ret->first_line = (int32_t)r.key.first_line;
 	ret->shape = layout->lines;
+	/* the code that runs below a constructor's __init__(), since 3.13 */
+	if (r.key.file == r.key.qualname && !ret->first_line)
+		ret->name[0] = 0;
 	if (result)
 		python_code_deinit(ret);
 	return result;

@@ -19,7 +19,8 @@ struct memory;
 
 /* {0} is empty. */
 struct python_code {
-	char name[RUNTIMES_NAME_MAX]; /* UTF-8; qualified from 3.11 on */
+	char name[RUNTIMES_NAME_MAX]; /* UTF-8; qualified from 3.11 on. "": not a function, but
+				       * code of the interpreter's own */
 	char file[RUNTIMES_FILE_MAX];
 	int32_t first_line;
 	enum python_lines shape;

@@ -38,7 +38,7 @@ struct runtimes;
 /* The reader's answer for a frame. Strings and places are borrowed until the next call of the
  * reader. Strings may have any bytes: utf8_make_printable() repairs a copy. @inlined: @n_inlined
  * functions (below RUNTIMES_PLACES_MAX) that are inlined into @function, innermost first; @inlined
- * of each is NULL. */
+ * of each is NULL. An empty name: the frame is the runtime's own, and not shown. */
 struct runtime_place {
 	struct image_function function;
 	uint32_t line; /* 0 if not known */

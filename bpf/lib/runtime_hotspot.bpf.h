@@ -50,12 +50,15 @@ enum {
 };
 
 /* Numbers of registers in unwind tables. */
+#define HOTSPOT_RAX 0
 #define HOTSPOT_RBX 3
 #define HOTSPOT_R13 13
 
 /* Words of an interpreted frame, from the frame pointer on. */
-#define HOTSPOT_SENDER_SP (-8)
-#define HOTSPOT_METHOD	  (-24)
+#define HOTSPOT_SENDER_SP    (-8)
+#define HOTSPOT_METHOD	     (-24)
+/* Bytes of a method's arguments and variables, on the way to the sender's sp, at most. */
+#define HOTSPOT_SENDER_BYTES 4096
 
 /* Bytes of code that are searched for the end of the prologue. */
 #define HOTSPOT_PROLOGUE   32
@@ -539,23 +542,55 @@ WALK_INLINE void hotspot_method(const struct walk_ctx *c, const struct hotspot_p
 			 (__u32)(bcp - mine[HOTSPOT_CODE] - p->const_code));
 }
 
-/* At the entry of a method, without a frame: the return address, just read, is on top. */
-WALK_INLINE __u32 hotspot_entered(const struct walk_ctx *c, const struct hotspot_process *p)
+/* At the entry of a method, whose frame has no word of the method yet: the method is in rbx, and
+ * the return address in w->ra. @made: the frame pointer is the method's. */
+WALK_INLINE __u32 hotspot_entered(const struct walk_ctx *c, const struct hotspot_process *p,
+				  __u64 made)
 {
-	const __u64 sender = regs_numbered(c->regs, HOTSPOT_R13);
+	__u64 *mine = c->w->aside.of_runtime;
 	struct walk *w = c->w;
 
 	hotspot_method(c, p, regs_numbered(c->regs, HOTSPOT_RBX), 0);
 	if (c->w->aside.of_frame[PLAN_STATE] == PLAN_KNOWN)
 		c->w->aside.of_frame[PLAN_SECOND] &= ~0xffffffffull;
 	WALK_FENCE();
-	w->ra_at = w->sp;
-	w->fp_at = 0;
-	w->cfa = w->sp + 8;
+	w->fp_at = w->fp * made;
+	w->cfa = w->ra_at ? w->ra_at + 8 : w->sp;
+	mine[HOTSPOT_WORD] = regs_numbered(c->regs, HOTSPOT_R13);
+	if (made && w->sp != w->fp &&
+	    window_word(c->space, c->win, &w->place, w->fp + HOTSPOT_SENDER_SP,
+			&mine[HOTSPOT_WORD]))
+		mine[HOTSPOT_WORD] = 0;
+	WALK_FENCE();
 	/* arguments of compiled callers, repeated for the interpreter, are in between */
-	if (sender - w->cfa < 4096)
-		w->cfa = sender;
+	if (mine[HOTSPOT_WORD] - w->cfa < HOTSPOT_SENDER_BYTES)
+		w->cfa = mine[HOTSPOT_WORD];
 	return plan_check(w);
+}
+
+/*
+ * The return address of an interrupted method entry into w->ra, 0: the frame has the method's word.
+ * The code takes the return address off the stack, adds the method's other variables, and puts it
+ * back; then it makes the frame: fp, the sender's sp, a zero, the method. The address is on top of
+ * the stack, in rax (while r13 is the sender's sp, close above), or behind the new frame's fp.
+ */
+WALK_INLINE void hotspot_entry(const struct walk_ctx *c, const struct hotspot_process *p,
+			       __u64 made)
+{
+	const __u64 sender = regs_numbered(c->regs, HOTSPOT_R13);
+	struct walk *w = c->w;
+
+	w->ra_at = made ? w->fp + 8 : w->sp;
+	if (window_word(c->space, c->win, &w->place, w->ra_at, &w->ra))
+		w->ra = 0;
+	WALK_FENCE();
+	if (!made && !hotspot_in_code(p, w->ra) && sender - w->sp < HOTSPOT_SENDER_BYTES) {
+		w->ra = regs_numbered(c->regs, HOTSPOT_RAX);
+		w->ra_at = 0;
+	}
+	WALK_FENCE();
+	if (!hotspot_in_code(p, w->ra))
+		w->ra = 0;
 }
 
 WALK_INLINE __u32 hotspot_interpreted(const struct walk_ctx *c, const struct hotspot_process *p)
@@ -565,10 +600,12 @@ WALK_INLINE __u32 hotspot_interpreted(const struct walk_ctx *c, const struct hot
 	__u64 method;
 
 	if (plan_interrupted(w) && plan_between(w->pc, p->entry, p->entry_limit)) {
-		if (window_word(c->space, c->win, &w->place, w->sp, &w->ra))
-			w->ra = 0;
-		if (hotspot_in_code(p, w->ra))
-			return hotspot_entered(c, p);
+		const __u64 made = w->fp - w->sp < (__u64)-HOTSPOT_METHOD;
+
+		hotspot_entry(c, p, made);
+		WALK_FENCE();
+		if (w->ra)
+			return hotspot_entered(c, p, made);
 	}
 	WALK_FENCE();
 	if (window_word(c->space, c->win, &w->place, w->fp - p->frame_bcp, &mine[HOTSPOT_WORD]) ||

@@ -48,13 +48,14 @@ WALK_INLINE int plan_interrupted(const struct walk *w)
 
 /* ---------------------------------------------------------------- the caller */
 
-/* The caller is at w->cfa: within the stack, and above this frame. */
+/* The caller is at w->cfa: within the stack, and above this frame, which may be empty if the return
+ * address is in a register. */
 WALK_INLINE __u32 plan_check(struct walk *w)
 {
 	w->cause = WALK_ON;
 	if (w->cfa & 7)
 		w->cause = SAMPLE_END_SP_ODD;
-	else if (w->cfa <= w->sp)
+	else if (w->cfa < w->sp + (w->ra_at ? 8 : 0))
 		w->cause = SAMPLE_END_SP_LOW;
 	else if (w->cfa > w->limit)
 		w->cause = SAMPLE_END_SP_FAR;

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "lib/table_host.h"
+#define WALK_RUNTIMES
 #include "lib/walk.bpf.h"
 #include "elf/elffile.h"
 #include "procmap/maps.h"
@@ -35,6 +36,9 @@ struct hostwalk {
 	_Alignas(MEMO_LINE) struct regs regs;
 	_Alignas(MEMO_LINE) struct window window;
 	_Alignas(MEMO_LINE) __u64 frames[WALK_SLOTS];
+	struct walk_room room;
+	const struct walk_runtime *step; /* NULL: native frames alone */
+	const void *record;		 /* of the process, for @step */
 	struct hostwalk_read reads[HOSTWALK_READS];
 	size_t n_reads;
 };
@@ -69,6 +73,23 @@ WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_f
 {
 	hostspace_used((struct hostspace *)space, exe, n_frames);
 }
+
+static struct hostwalk *of_walk(const struct walk_ctx *c)
+{
+	return (struct hostwalk *)c->space;
+}
+
+WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
+{
+	return &of_walk(c)->room;
+}
+
+#define PROCESS_OF(NAME, name)                                                               \
+	WALK_INLINE const struct name##_process *name##_process_of(const struct walk_ctx *c) \
+	{                                                                                    \
+		return of_walk(c)->record;                                                   \
+	}
+FRAME_RUNTIMES(PROCESS_OF)
 
 /* ---------------------------------------------------------------- images */
 
@@ -231,6 +252,16 @@ int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret)
 }
 #endif
 
+void hostwalk_set_runtime(struct hostwalk *h, uint32_t runtime, const void *record)
+{
+#define STEP_ROW(NAME, name) [FRAME_RUNTIME_##NAME] = &name##_walk,
+	static const struct walk_runtime *const steps[FRAME_RUNTIME_MAX] = {
+		[FRAME_RUNTIME_NONE] = NULL, FRAME_RUNTIMES(STEP_ROW)};
+
+	h->step = steps[runtime];
+	h->record = record;
+}
+
 void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum settings_unwind mode,
 		   struct hostwalk_stack *ret)
 {
@@ -250,7 +281,7 @@ void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum se
 	h->thread_pointer = from->thread_pointer;
 	walk_begin(&c, 0, h->kernel.n_mappings);
 	for (int i = 0; i < WALK_PROGRAMS && h->walk.end == WALK_ON; i++)
-		walk_on(&c, NULL);
+		walk_on(&c, h->step);
 	memcpy(ret->pcs, h->frames, h->walk.n * sizeof(h->frames[0]));
 	ret->n = h->walk.n;
 	ret->n_rows = h->walk.n_rows;

@@ -31,7 +31,7 @@ struct hostwalk_regs {
 };
 
 struct hostwalk_stack {
-	uint64_t pcs[HOSTWALK_SLOTS];
+	uint64_t pcs[HOSTWALK_SLOTS]; /* words as in shared/frame.h */
 	size_t n;
 	size_t n_rows;
 	uint32_t end; /* enum sample_end */
@@ -56,6 +56,9 @@ struct hostwalk_space {
  * meanwhile. 0 or -errno. */
 int hostwalk_new(pid_t pid, struct hostwalk **ret);
 void hostwalk_free(struct hostwalk *h);
+/* Have the step of a language runtime (enum frame_runtime) in the next walks. @record: its value
+ * for the process, borrowed. */
+void hostwalk_set_runtime(struct hostwalk *h, uint32_t runtime, const void *record);
 /* Walk the stack from @from, over the present memory. */
 void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum settings_unwind mode,
 		   struct hostwalk_stack *ret);

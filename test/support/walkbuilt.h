@@ -47,11 +47,11 @@ WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
  * struct walk_start - the thread's registers and the walk's settings
  * @step:  of a runtime; NULL: native frames alone
  * @first: slot of the first frame, behind the kernel half
- * @rbx, @rdi, @r13: of x86-64
+ * @rax, @rbx, @rdi, @r13: of x86-64
  */
 struct walk_start {
 	uint64_t pc, sp, fp;
-	uint64_t rbx, rdi, r13;
+	uint64_t rax, rbx, rdi, r13;
 	const struct walk_runtime *step;
 	enum settings_unwind mode;
 	uint32_t first;
@@ -76,7 +76,7 @@ static void walk_from(const struct walk_start *from, struct walked *ret)
 
 #ifdef __x86_64__
 	regs.ip = from->pc, regs.sp = from->sp, regs.bp = from->fp, regs.orig_ax = (__u64)-1;
-	regs.bx = from->rbx, regs.di = from->rdi, regs.r13 = from->r13;
+	regs.ax = from->rax, regs.bx = from->rbx, regs.di = from->rdi, regs.r13 = from->r13;
 #else
 	regs.pc = from->pc, regs.sp = from->sp, regs.x[29] = from->fp;
 #endif

@@ -423,6 +423,60 @@ static void check_small(void)
 	assert_int_equal(w.walk.end, SAMPLE_END_COMPLETE);
 }
 
+#define SENDER	(STACK + 0x140)
+#define MADE	(STACK + 0x120)
+#define ADDRESS (CALLER + CODE + 13)
+
+struct entry_row {
+	const char *name;
+	uint64_t sp, fp, rax, r13;
+	uint64_t address_at; /* 0: not on the stack */
+};
+
+static const struct entry_row entry_rows[] = {
+	{"called", SENDER - 16, 1, 1, SENDER, SENDER - 16},
+	{"taken off", SENDER - 8, 1, ADDRESS, SENDER, 0},
+	{"taken off, no arguments", SENDER, 1, ADDRESS, SENDER, 0},
+	{"put back", MADE + 8, 1, ADDRESS, SENDER, MADE + 8},
+	{"frame pointer stored", MADE, 1, ADDRESS, SENDER, MADE + 8},
+	{"frame pointer made", MADE, MADE, 1, SENDER, MADE + 8},
+	{"sender stored", MADE - 8, MADE, 1, SENDER, MADE + 8},
+	{"zero stored", MADE - 16, MADE, 1, CONST, MADE + 8},
+};
+
+/* The instructions of an entry, called by compiled code. In the method's place is an old word. */
+static void test_entry(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(entry_rows); i++) {
+		const struct entry_row *row = &entry_rows[i];
+		const struct walk_start at = {STEP,
+					      .pc = INTERPRETER + CODE + 0x110,
+					      .sp = row->sp,
+					      .fp = row->fp,
+					      .rax = row->rax,
+					      .rbx = METHOD,
+					      .r13 = row->r13};
+		struct walked w;
+		char got[64];
+
+		row_begin(row->name);
+		build();
+		if (row->address_at)
+			put_word(row->address_at, ADDRESS);
+		put_word(MADE, RECORD);
+		put_word(MADE - 8, SENDER);
+		put_word(MADE - 24, NATIVE);
+		put_word(SENDER + 32 - 8, NATIVE + 1);
+		put_word(SENDER + 32 - 16, RECORD);
+		walk_from(&at, &w);
+		spell(&w, got);
+		assert_string_equal(got, "Icn");
+		assert_int_equal((uint32_t)w.frames[1], 0);
+		assert_int_equal(w.walk.end, SAMPLE_END_COMPLETE);
+	}
+}
+
 static void test_interpreted(void **state)
 {
 	const struct walk_start at = {STEP, .pc = BODY, .sp = STACK, .fp = STACK + 0x80};
@@ -547,9 +601,9 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_compiled),    cmocka_unit_test(test_odd),
-		cmocka_unit_test(test_interpreted), cmocka_unit_test(test_low),
-		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_compiled), cmocka_unit_test(test_odd),
+		cmocka_unit_test(test_entry),	 cmocka_unit_test(test_interpreted),
+		cmocka_unit_test(test_low),	 cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

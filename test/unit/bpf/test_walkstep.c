@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The walker compared with the truth: programs without frame pointers are stepped through,
- * instruction by instruction, and the stack must be right at each. The truth comes from calls and
- * returns alone: a call leaves the next address on the stack, and frames below the stack pointer
- * are over.
+ * instruction by instruction, and the stack must be right at each (support/callers.h).
  */
 #include "support/test.h"
 
@@ -14,48 +12,28 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "shared/sample.h"
+#include "support/callers.h"
 #include "support/fixture.h"
 #include "support/hostwalk.h"
 
 DEFINE_CLEANUP(struct hostwalk *, hostwalk_freep, hostwalk_free);
 
-#define DEPTH 2048
-
-/* A frame that waits for a return. */
-struct caller {
-	uint64_t pc;	  /* return address */
-	uint64_t slot;	  /* address of the return address on the stack */
-	uint64_t context; /* 0, or a signal came: where the saved pc is */
-};
-
 struct tracee {
 	pid_t pid;
 	struct hostwalk *walk;
 	struct hostwalk_regs now;
-	struct caller callers[DEPTH]; /* outermost first */
-	size_t n;
+	struct callers callers; /* the truth */
 	size_t n_steps;
 	size_t n_wrong;
 	size_t n_cut;	 /* right frames, reported as truncated */
 	uint32_t cut_by; /* a bit for each end */
-	size_t depth;	 /* the most */
 	int sig;	 /* to be delivered */
 };
-
-static uint64_t peek(const struct tracee *t, uint64_t address)
-{
-	uint64_t word = 0;
-	struct iovec to = {&word, sizeof(word)}, from = {(void *)(uintptr_t)address, sizeof(word)};
-
-	assert_int_equal(process_vm_readv(t->pid, &to, 1, &from, 1, 0), sizeof(word));
-	return word;
-}
 
 static pid_t start(const char *fixture, const char *which)
 {
@@ -96,49 +74,7 @@ static bool go_on(struct tracee *t, int request)
 	return stopped(t);
 }
 
-/* ---------------------------------------------------------------- the truth */
-
-static void push(struct tracee *t, uint64_t pc, uint64_t slot, uint64_t context)
-{
-	assert_true(t->n < DEPTH);
-	t->callers[t->n++] = (struct caller){pc, slot, context};
-	if (t->n > t->depth)
-		t->depth = t->n;
-}
-
-#define INSN_MAX     15
-#define CALL_MAX     7	  /* bytes of a call instruction */
-#define INSN_TRAP    0xcc /* int3 */
-#define INSN_SYSCALL 0x050f
-#define NR_SIGRETURN 15
-/* From the handler's first sp: a return address, then struct ucontext. */
-#define CONTEXT_OFF  8
-#define CONTEXT_PC   (40 + 16 * 8)
-
-/* A signal's handler begins. The interrupted code has not called the handler, so its pc is not a
- * return address: the stored value is one larger. */
-static void signalled(struct tracee *t)
-{
-	push(t, 0, UINT64_MAX, t->now.sp + CONTEXT_OFF + CONTEXT_PC);
-	push(t, peek(t, t->now.sp) + 1, t->now.sp, 0);
-}
-
-/* The effect of the instruction at @before on the list of callers. */
-static void follow(struct tracee *t, const struct hostwalk_regs *before)
-{
-	const uint64_t insn = peek(t, before->pc);
-	const uint64_t top = peek(t, t->now.sp);
-
-	if ((insn & 0xffff) == INSN_SYSCALL && before->numbered[0] == NR_SIGRETURN) {
-		t->n--;
-		return;
-	}
-	while (t->n && t->callers[t->n - 1].slot < t->now.sp)
-		t->n--;
-	if (t->now.sp == before->sp - 8 && top > before->pc && top <= before->pc + CALL_MAX &&
-	    t->now.pc != top)
-		push(t, top, t->now.sp, 0);
-}
+#define INSN_TRAP 0xcc /* int3 */
 
 /* One instruction, or the delivery of a signal. False at the second trap. */
 static bool step(struct tracee *t)
@@ -146,33 +82,25 @@ static bool step(struct tracee *t)
 	const struct hostwalk_regs before = t->now;
 	const int sig = t->sig;
 
-	if ((peek(t, before.pc) & 0xff) == INSN_TRAP)
+	if ((callers_peek(&t->callers, before.pc) & 0xff) == INSN_TRAP)
 		return false;
 	assert_true(go_on(t, PTRACE_SINGLESTEP));
 	t->n_steps++;
 	if (sig)
-		signalled(t);
+		callers_signalled(&t->callers, &t->now);
 	else if (!t->sig)
-		follow(t, &before);
+		callers_follow(&t->callers, &before, &t->now);
 	return true;
 }
 
 /* ---------------------------------------------------------------- the walker's result */
 
-static uint64_t expected(const struct tracee *t, size_t i)
-{
-	const struct caller *c = &t->callers[t->n - i];
-
-	if (!i)
-		return t->now.pc - t->now.in_syscall;
-	return c->context ? peek(t, c->context) + 1 : c->pc;
-}
-
 static void print_wrong(const struct tracee *t, const struct hostwalk_stack *s)
 {
-	print_message("step %zu: end %u, %zu frames of %zu\n", t->n_steps, s->end, s->n, t->n + 1);
-	for (size_t i = 0; i <= t->n && i < 8; i++)
-		print_message("  %12jx  %12jx\n", (uintmax_t)expected(t, i),
+	print_message("step %zu: end %u, %zu frames of %zu\n", t->n_steps, s->end, s->n,
+		      t->callers.n + 1);
+	for (size_t i = 0; i <= t->callers.n && i < 8; i++)
+		print_message("  %12jx  %12jx\n", (uintmax_t)callers_word(&t->callers, &t->now, i),
 			      (uintmax_t)(i < s->n ? s->pcs[i] : 0));
 }
 
@@ -182,11 +110,11 @@ static void compare(struct tracee *t)
 	bool right;
 
 	hostwalk_walk(t->walk, &t->now, SETTINGS_UNWIND_DWARF, &s);
-	right = s.n_rows == s.n - 1 && s.n <= t->n + 1;
+	right = s.n_rows == s.n - 1 && s.n <= t->callers.n + 1;
 	for (size_t i = 0; right && i < s.n; i++)
-		right = s.pcs[i] == expected(t, i);
+		right = s.pcs[i] == callers_word(&t->callers, &t->now, i);
 	if (s.end == SAMPLE_END_COMPLETE) {
-		right &= s.n == t->n + 1;
+		right &= s.n == t->callers.n + 1;
 	} else {
 		t->cut_by |= 1u << s.end;
 		t->n_cut++;
@@ -205,7 +133,7 @@ static void begin(struct tracee *t)
 	assert_int_equal(s.end, SAMPLE_END_COMPLETE);
 	assert_in_range(s.n, 2, 8);
 	for (size_t i = s.n - 1; i > 0; i--)
-		push(t, s.pcs[i], UINT64_MAX, 0);
+		callers_push(&t->callers, s.pcs[i]);
 }
 
 struct zoo_row {
@@ -256,6 +184,7 @@ static void test_steps(void **state)
 		snprintf(name, sizeof(name), "%s %s", row->fixture, row->name);
 		row_begin(name);
 		*t = (struct tracee){.pid = start(row->fixture, row->name)};
+		t->callers.tid = t->pid;
 		assert_true(t->pid > 0);
 		assert_true(stopped(t));	    /* by the exec */
 		assert_true(go_on(t, PTRACE_CONT)); /* to the first trap */
@@ -268,9 +197,9 @@ static void test_steps(void **state)
 		hostwalk_free(t->walk);
 		t->walk = NULL;
 		print_message("%zu instructions, up to %zu frames, %zu cut, %zu wrong\n",
-			      t->n_steps, t->depth + 1, t->n_cut, t->n_wrong);
+			      t->n_steps, t->callers.depth + 1, t->n_cut, t->n_wrong);
 		assert_true(t->n_steps > 20);
-		assert_true(t->depth >= row->depth);
+		assert_true(t->callers.depth >= row->depth);
 		assert_true(t->n_wrong <= row->wrong);
 		assert_int_equal(t->cut_by & ~row->cut_by, 0);
 	}
@@ -281,7 +210,7 @@ static void test_steps(void **state)
 static uint64_t find_false_record(struct tracee *t)
 {
 	for (uint64_t at = t->now.sp;; at += 8) {
-		const uint64_t word = peek(t, at + 8);
+		const uint64_t word = callers_peek(&t->callers, at + 8);
 
 		if (word >= 0x10000 && word < 1ull << 47 && !hostwalk_is_code(t->walk, word - 1))
 			return at;
@@ -296,7 +225,7 @@ static void test_evicted(void **state)
 	struct hostwalk_stack s;
 	uint64_t uses;
 
-	t->pid = start("zoo-pie", "plain");
+	t->pid = t->callers.tid = start("zoo-pie", "plain");
 	assert_true(t->pid > 0);
 	assert_true(stopped(t));
 	assert_true(go_on(t, PTRACE_CONT));
