@@ -120,6 +120,8 @@ void destination_request_deinit(struct destination_request *r);
  * @parts:    number of requests for one profile, by kind of profile; each request is an item of the
  *            outbox; 0: one request
  * @symbolizes: the server can name locations without a line by the mapping's build id
+ * @whole:    for its symbolizer an address is that of the file only if the mapping is the whole
+ *            address space
  * @files:    the backend takes program files and names frames by them (upload.h): the kind for
  * these calls; NULL: it takes none
  * @deltas:   the backend wants alloc values of one window (profile.pprof_delta), not cumulative
@@ -152,6 +154,7 @@ struct destination_kind {
 	const char *types[PROFILE_KIND_MAX];
 	unsigned char parts[PROFILE_KIND_MAX];
 	bool symbolizes;
+	bool whole;
 	const struct destination_kind *files;
 	bool deltas;
 	struct destination_limits limits;

@@ -40,32 +40,42 @@ static bool is_unnamed(const struct pprof_tables *t, const struct pprof_location
 	return !function->file && is_placeholder(t->strings[function->name]);
 }
 
-static int without_placeholders(const struct pprof_tables *t, struct buf *ret)
+static int without_placeholders(const struct pprof_tables *t, bool whole, struct buf *ret)
 {
 	_cleanup_(freep) struct pprof_location_row *rows =
 		calloc(t->n_locations + 1, sizeof(*rows));
+	_cleanup_(freep) struct pprof_mapping_row *mappings =
+		calloc(t->n_mappings + 1, sizeof(*mappings));
 	struct pprof_tables copy = *t;
 	size_t n = 0;
 
-	if (!rows)
+	if (!rows || !mappings)
 		return -ENOMEM;
+	if (t->n_mappings)
+		memcpy(mappings, t->mappings, t->n_mappings * sizeof(*mappings));
 	for (size_t i = 0; i < t->n_locations; i++) {
+		struct pprof_mapping_row *mapping;
+
 		rows[i] = t->locations[i];
-		if (is_unnamed(t, &rows[i])) {
-			rows[i].n_lines = 0;
-			n++;
-		}
+		if (!is_unnamed(t, &rows[i]))
+			continue;
+		rows[i].n_lines = 0;
+		n++;
+		mapping = &mappings[rows[i].mapping - 1];
+		if (whole)
+			mapping->start = mapping->limit = mapping->offset = 0;
 	}
 	copy.locations = rows;
+	copy.mappings = mappings;
 	return n ? wire_encode(&copy, WIRE_LEVEL, ret) : 0;
 }
 
-int rewrite_without_placeholders(const struct destination_profile *p, struct buf *ret)
+int rewrite_without_placeholders(const struct destination_profile *p, bool whole, struct buf *ret)
 {
 	_cleanup_(reader_freep) struct reader *reader = NULL;
 	int r = rewrite_read(p, &reader);
 
-	return r ? r : result(without_placeholders(reader_tables(reader), ret));
+	return r ? r : result(without_placeholders(reader_tables(reader), whole, ret));
 }
 
 int rewrite_read(const struct destination_profile *p, struct reader **ret)

@@ -5,6 +5,7 @@
 /* A queued profile in the form of one backend: for the encoders of kinds. All functions return 0,
  * -ENOMEM, or -EBADMSG for a damaged or too large profile. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct buf;
@@ -21,8 +22,8 @@ int rewrite_read(const struct destination_profile *p, struct reader **ret);
 int rewrite_project(const struct pprof_tables *t, const struct projection *projection,
 		    struct buf *ret);
 /* Append the profile without the placeholders ("libx.so+0x12") of frames that a server may name:
- * their locations have no line then, and a mapping with a build id. Appends nothing if there are
- * none. */
-int rewrite_without_placeholders(const struct destination_profile *p, struct buf *ret);
+ * their locations have no line then, and a mapping with a build id. @whole: this mapping becomes
+ * the whole address space, 0 to 0. Appends nothing if there are none. */
+int rewrite_without_placeholders(const struct destination_profile *p, bool whole, struct buf *ret);
 
 #endif

@@ -486,13 +486,13 @@ static void flight_replied(void *ctx, const struct http_reply *reply)
 /* ---- requests */
 
 /* Frames without a name are left to the server. @bufs: @n, of the new profiles. */
-static int leave_names(struct destination_profile *profiles, size_t n, struct buf *bufs)
+static int leave_names(struct destination_profile *profiles, size_t n, bool whole, struct buf *bufs)
 {
 	for (size_t i = 0; i < n; i++) {
 		int r;
 
 		buf_init(&bufs[i], REWRITE_BYTES_MAX);
-		r = rewrite_without_placeholders(&profiles[i], &bufs[i]);
+		r = rewrite_without_placeholders(&profiles[i], whole, &bufs[i]);
 		if (r)
 			return r;
 		if (!bufs[i].len)
@@ -512,7 +512,8 @@ static void flight_encode(struct work *work)
 	f->encoded = 0;
 	if (d->server_symbols) {
 		bufs = calloc(f->batch.n + 1, sizeof(*bufs));
-		f->encoded = bufs ? leave_names(f->profiles, f->batch.n, bufs) : -ENOMEM;
+		f->encoded =
+			bufs ? leave_names(f->profiles, f->batch.n, d->kind->whole, bufs) : -ENOMEM;
 	}
 	if (!f->encoded)
 		f->encoded = d->kind->encode(f->profiles, f->batch.n, &f->request);

@@ -601,10 +601,10 @@ static void test_server_symbols(void **state)
 
 	assert_non_null(with);
 	memcpy(with, profile->pprof, n);
-	assert_int_equal(
-		rewrite_without_placeholders(
-			&(struct destination_profile){.pprof = with, .pprof_len = n}, &without),
-		0);
+	assert_int_equal(rewrite_without_placeholders(
+				 &(struct destination_profile){.pprof = with, .pprof_len = n},
+				 false, &without),
+			 0);
 	f->sink = sink_new(&ok, 1, NULL);
 	assert_int_equal(start(f, ",server-symbols=true"), 0);
 	export_submit(f->e, profile);
