@@ -76,6 +76,13 @@ container_run() {
 	container_pid=$(ctr -a "$work/containerd.sock" task ls | awk -v id="$container" '$1 == id { print $2 }')
 }
 
+# only_own_containers FILE [RULES]: a configuration in which the agent profiles the present $containers and nothing of the
+# other tests on this machine. RULES: a JSON array of further relabelling rules.
+only_own_containers() {
+	jq -n --arg ids "$(IFS='|' && echo "${containers[*]}")" --argjson rules "${2:-[]}" '{relabel_configs: ([
+		{source_labels: ["__meta_container_id"], regex: $ids, action: "keep"}] + $rules)}' >"$1"
+}
+
 # container_remove ID: no error for a removed container
 container_remove() {
 	ctr -a "$work/containerd.sock" container info "$1" >/dev/null 2>&1 || return 0

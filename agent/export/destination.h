@@ -122,6 +122,8 @@ void destination_request_deinit(struct destination_request *r);
  * @symbolizes: the server can name locations without a line by the mapping's build id
  * @splits:   the backend makes a series of each value of a sample's label, or ignores these:
  * samples go without the name of their thread, unless the user wants it
+ * @whole:    for its symbolizer an address is that of the file only if the mapping is the whole
+ *            address space
  * @files:    the backend takes program files and names frames by them (upload.h): the kind for
  * these calls; NULL: it takes none
  * @deltas:   the backend wants alloc values of one window (profile.pprof_delta), not cumulative
@@ -155,6 +157,7 @@ struct destination_kind {
 	unsigned char parts[PROFILE_KIND_MAX];
 	bool symbolizes;
 	bool splits;
+	bool whole;
 	const struct destination_kind *files;
 	bool deltas;
 	struct destination_limits limits;

@@ -12,6 +12,10 @@
  * are a moment's, so a heap profile goes as two: allocations with the duration, values in use
  * without.
  *
+ * Parca's symbolizer looks for the segment of an address in the file that it has. A separate debug
+ * file of objcopy has other offsets, and the search fails. With a mapping of the whole address
+ * space there is no search (pkg/symbolizer/normalize.go).
+ *
  * A profile that Parca cannot read and a failure of Parca itself have the same status, 500. A batch
  * with this answer is searched for the profile, and a profile refused alone is dropped.
  */
@@ -160,6 +164,7 @@ const struct destination_kind destination_parca = {
 	.headers = {"Content-Type: application/json"},
 	.types = {DESTINATION_GO_NAMES},
 	.symbolizes = true,
+	.whole = true,
 	.files = &destination_parca_files,
 	.deltas = true,
 	.limits = {DESTINATION_NO_LIMITS, .profiles = PARCA_PROFILES_MAX,

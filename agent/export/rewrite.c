@@ -41,16 +41,22 @@ static bool is_unnamed(const struct pprof_tables *t, const struct pprof_location
 	return !function->file && is_placeholder(t->strings[function->name]);
 }
 
-/* Puts the changed locations into @rows, a copy. Their number. */
-static size_t leave_placeholders(const struct pprof_tables *t, struct pprof_location_row *rows)
+/* Changes @rows and @mappings, copies of those of @t. The number of changed locations. */
+static size_t leave_placeholders(const struct pprof_tables *t, struct pprof_location_row *rows,
+				 struct pprof_mapping_row *mappings, bool whole)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->n_locations; i++) {
+		struct pprof_mapping_row *mapping;
+
 		if (!is_unnamed(t, &rows[i]))
 			continue;
 		rows[i].n_lines = 0;
 		n++;
+		mapping = &mappings[rows[i].mapping - 1];
+		if (whole)
+			mapping->start = mapping->limit = mapping->offset = 0;
 	}
 	return n;
 }
@@ -216,16 +222,21 @@ static int without(const struct pprof_tables *t, const struct rewrite *what, str
 {
 	_cleanup_(freep) struct pprof_location_row *rows =
 		calloc(t->n_locations + 1, sizeof(*rows));
+	_cleanup_(freep) struct pprof_mapping_row *mappings =
+		calloc(t->n_mappings + 1, sizeof(*mappings));
 	struct pprof_tables copy = *t;
 	bool changed = false;
 
-	if (!rows)
+	if (!rows || !mappings)
 		return -ENOMEM;
 	if (t->n_locations)
 		memcpy(rows, t->locations, t->n_locations * sizeof(*rows));
+	if (t->n_mappings)
+		memcpy(mappings, t->mappings, t->n_mappings * sizeof(*mappings));
 	copy.locations = rows;
+	copy.mappings = mappings;
 	if (what->placeholders)
-		changed |= leave_placeholders(t, rows) > 0;
+		changed |= leave_placeholders(t, rows, mappings, what->whole_mappings) > 0;
 	if (what->thread_names)
 		changed |= leave_threads(&copy, thin);
 	return changed ? wire_encode(&copy, WIRE_LEVEL, ret) : 0;

@@ -490,6 +490,7 @@ static struct rewrite unwanted(const struct destination *d, const struct profile
 {
 	return (struct rewrite){
 		.placeholders = d->server_symbols, /* the server names these frames */
+		.whole_mappings = d->kind->whole,
 		.thread_names = profile->thread_names && !d->thread_names,
 	};
 }

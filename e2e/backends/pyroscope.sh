@@ -54,8 +54,7 @@ run_once() {
 	background+=($!)
 	until_true test -s "$work/$name/sink.address" || fail "no sink"
 	containers_start
-	jq -n --arg ids "$(IFS='|' && echo "${containers[*]}")" --argjson rules "$rules" '{relabel_configs: ([
-		{source_labels: ["__meta_container_id"], regex: $ids, action: "keep"}] + $rules)}' >"$work/$name.json"
+	only_own_containers "$work/$name.json" "$rules"
 	agent_start --config "$work/$name.json" --window 5s --host-processes=false --off-cpu 1 --go-heap-profiler force \
 		--destination "file=$work/$name/out,bytes=4GiB" --destination "pyroscope=http://$(cat "$work/$name/sink.address")" \
 		--destination "pyroscope=$server,tenant=$name-pyroscope" --destination "otlp=$server,tenant=$name-otlp"

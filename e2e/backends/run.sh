@@ -18,16 +18,17 @@ seconds=$1 phases=$2
 faults=(down slow 429 lost 503 lying garbage cut 413 huge)
 
 servers_start
-agent_start --window 2s --host-processes=false --off-cpu 1 --go-heap-profiler force \
-	--destination "file=$work/out,bytes=4GiB" --destination "pyroscope=$(at pyroscope)" \
-	--destination "parca=$(at parca)" --destination "otlp=$(at otlp)" --destination "coroot=$(at coroot)" \
-	--destination "otlp=$(at collector)"
 containerd_start
 container_run "$fixtures/burn"
 for _ in 1 2 3; do
 	container_run "$fixtures/goalloc"
 	container_run "$fixtures/goserve"
 done
+only_own_containers "$work/own.json"
+agent_start --config "$work/own.json" --window 2s --host-processes=false --off-cpu 1 --go-heap-profiler force \
+	--destination "file=$work/out,bytes=4GiB" --destination "pyroscope=$(at pyroscope)" \
+	--destination "parca=$(at parca)" --destination "otlp=$(at otlp)" --destination "coroot=$(at coroot)" \
+	--destination "otlp=$(at collector)"
 
 # The working process is the agent's child.
 working=$(pgrep -P "$agent_pid")
@@ -69,6 +70,8 @@ until_true is_empty || fail "the queues do not get empty"
 note "recovered after $((SECONDS - healthy_at)) s; anonymous memory was at most $anonymous KiB"
 # The containers' last windows, too: the end of the agent is no part of this test.
 for id in "${containers[@]}"; do container_remove "$id"; done
+no_series() { [ "$(metric podprof_series)" = 0 ]; }
+until_true no_series || fail "removed containers have profiles"
 sleep 10 # some windows
 nothing_waits() { [ "$(queued)" = 0 ]; }
 until_true nothing_waits || fail "$(queued) bytes stay in the queues"

@@ -14,6 +14,7 @@
 
 #define BYTES_MAX (1u << 20)
 
+static const struct rewrite whole_mappings = {.placeholders = true, .whole_mappings = true};
 static const struct rewrite placeholders = {.placeholders = true};
 static const struct rewrite threads = {.thread_names = true};
 
@@ -53,7 +54,9 @@ static struct pprof *make(const struct place_row *rows, size_t n)
 
 	assert_int_equal(pprof_new(&opts, &p), 0);
 	for (size_t i = 0; i < n; i++) {
-		const struct pprof_mapping mapping = {.limit = UINT64_MAX,
+		const struct pprof_mapping mapping = {.start = 0x1000,
+						      .limit = UINT64_MAX,
+						      .offset = 0x1000,
 						      .path = "/lib/x.so",
 						      .build_id = rows[i].build_id,
 						      .has_functions = rows[i].has_functions};
@@ -108,6 +111,42 @@ static void test_places(void **state)
 		assert_int_equal(t->locations[i].n_lines, row->stays ? before_lines : 0);
 		assert_true(t->locations[i].mapping);
 		assert_int_equal(t->values[i], i + 1);
+	}
+}
+
+/* Only a mapping with such a frame becomes the whole address space; its other frames stay. */
+static void test_whole(void **state)
+{
+	_cleanup_(buf_deinit) struct buf before = BUF_INIT(BYTES_MAX), after = BUF_INIT(BYTES_MAX);
+	_cleanup_(reader_freep) struct reader *reader = NULL, *old = NULL;
+	const size_t n = array_size(place_rows);
+	const struct destination_profile *p;
+	const struct pprof_tables *t, *was;
+	const char *why;
+
+	(void)state;
+	encode(place_rows, n, &before);
+	p = &(struct destination_profile){.pprof = before.data, .pprof_len = before.len};
+	assert_int_equal(rewrite_without(p, &whole_mappings, &after), 0);
+	assert_int_equal(reader_new(before.data, before.len, BYTES_MAX, &old, &why), 0);
+	assert_int_equal(reader_new(after.data, after.len, BYTES_MAX, &reader, &why), 0);
+	was = reader_tables(old);
+	t = reader_tables(reader);
+	assert_int_equal(t->n_mappings, was->n_mappings);
+	for (size_t i = 0; i < n; i++) {
+		const struct pprof_mapping_row *now = &t->mappings[t->locations[i].mapping - 1];
+		const struct pprof_mapping_row *then =
+			&was->mappings[was->locations[i].mapping - 1];
+		bool whole = false;
+
+		for (size_t k = 0; k < n; k++)
+			whole |= !place_rows[k].stays &&
+				 was->locations[k].mapping == was->locations[i].mapping;
+		assert_int_equal(now->start, whole ? 0 : then->start);
+		assert_int_equal(now->limit, whole ? 0 : then->limit);
+		assert_int_equal(now->offset, whole ? 0 : then->offset);
+		assert_string_equal(t->strings[now->build_id], was->strings[then->build_id]);
+		assert_int_equal(t->locations[i].address, was->locations[i].address);
 	}
 }
 
@@ -237,7 +276,7 @@ static int rewrite_again(void *ctx)
 {
 	_cleanup_(buf_deinit) struct buf after = BUF_INIT(BYTES_MAX);
 
-	return rewrite_without(ctx, &(struct rewrite){true, true}, &after);
+	return rewrite_without(ctx, &(struct rewrite){true, true, true}, &after);
 }
 
 static void test_no_memory(void **state)
@@ -258,9 +297,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),	  cmocka_unit_test(test_nothing_to_do),
-		cmocka_unit_test(test_threads),	  cmocka_unit_test(test_no_threads),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_places),	      cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_nothing_to_do), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_no_threads),    cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
