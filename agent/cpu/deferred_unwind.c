@@ -30,9 +30,9 @@
 #include "base/hash.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/share.h"
 #include "discovery/discovery.h"
 #include "procmap/address_space.h"
-#include "base/share.h"
 #include "unwindtable/unwind_publisher.h"
 
 enum deferred_outcome {

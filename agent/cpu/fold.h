@@ -70,9 +70,8 @@ void fold_free(struct fold *fold);
  * totals. Invalidates results of fold_get(). */
 int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *return_address,
 	     size_t n_frames, uint64_t count, uint64_t value);
-/* The samples added from now on are of threads with this name (SAMPLE_OTHER_THREAD above the
- * limit);
- * "": of threads without names. 0 or -ENOMEM. */
+/* The samples added from now on are of threads with this name. Above the limit, their name is
+ * SAMPLE_OTHER_THREAD. "": of threads without names. 0 or -ENOMEM. */
 int fold_thread(struct fold *fold, const char *name);
 /* Of the @count samples added last, the stacks are truncated. */
 void fold_truncated(struct fold *fold, uint64_t count);

@@ -33,11 +33,11 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/nsec.h"
+#include "base/share.h"
 #include "base/watchdog.h"
 #include "base/worker.h"
 #include "export/destination.h"
 #include "export/parca.h"
-#include "base/share.h"
 
 #define UPLOADS_HOUR_NS	     (3600 * NSEC_PER_SEC)
 #define UPLOADS_DAY_NS	     (24 * UPLOADS_HOUR_NS)

@@ -29,10 +29,10 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "base/share.h"
 #include "procmap/jitdump_file.h"
 #include "procmap/mapped.h"
 #include "procmap/perf_map_file.h"
-#include "base/share.h"
 
 /* Images, each with an open file; an owner may have a share of them (base/share.h). A new file
  * above the limit shares a stand-in image. Reached:

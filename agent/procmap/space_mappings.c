@@ -14,9 +14,9 @@
 #include <sys/queue.h>
 
 #include "base/hash.h"
+#include "base/share.h"
 #include "procmap/images.h"
 #include "procmap/maps.h"
-#include "base/share.h"
 #include "procmap/space.h"
 
 /* Address spaces in the cache, and an owner's share of them; eviction by least recent use, among

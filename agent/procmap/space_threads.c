@@ -22,10 +22,10 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/nsec.h"
+#include "base/share.h"
 #include "procmap/images.h"
 #include "procmap/maps.h"
 #include "procmap/opener.h"
-#include "base/share.h"
 #include "procmap/space.h"
 
 /* Files of one process that are opened without a sample in them. A browser has 300 mappings.

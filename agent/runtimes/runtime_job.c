@@ -7,9 +7,9 @@
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
+#include "base/share.h"
 #include "procmap/address_space.h"
 #include "procmap/memory.h"
-#include "base/share.h"
 #include "runtimes/runtime_files.h"
 #include "runtimes/runtime_hung.h"
 #include "runtimes/runtime_reader.h"

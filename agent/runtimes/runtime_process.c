@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "procmap/address_space.h"
 #include "base/share.h"
+#include "procmap/address_space.h"
 #include "runtimes/runtime_reader.h"
 
 /* Processes of a runtime to probe or with the runtime, 3 KB each. An owner has a share of the free

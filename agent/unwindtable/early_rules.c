@@ -23,12 +23,12 @@
 #include "base/hash.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/share.h"
 #include "base/watchdog.h"
 #include "base/work_budget.h"
 #include "base/worker.h"
 #include "elf/elffile.h"
 #include "procmap/image.h"
-#include "base/share.h"
 #include "unwind/ehframe.h"
 #include "unwind/synthetic.h"
 
