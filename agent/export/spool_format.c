@@ -27,7 +27,7 @@ struct header {
 	uint32_t mark;
 	uint8_t type;
 	uint8_t n_destinations;
-	uint16_t zero;
+	uint16_t flags;
 	uint32_t body_len;
 	uint32_t body_crc;
 	uint64_t start_ns;
@@ -107,6 +107,7 @@ int spool_profile_append(struct buf *to, const struct profile *profile, const ch
 		.mark = SPOOL_RECORD_MARK,
 		.type = SPOOL_PROFILE,
 		.n_destinations = (uint8_t)n_destinations,
+		.flags = profile->thread_names ? SPOOL_THREAD_NAMES : 0,
 		.start_ns = profile->start_ns,
 		.pprof_len = (uint32_t)profile->pprof_len,
 		.delta_len = (uint32_t)profile->pprof_delta_len,
@@ -164,10 +165,9 @@ static bool header_read(struct cursor *c, struct spool_record *ret, uint32_t *re
 	const void *start = c->pos;
 	uint8_t type, n;
 	uint32_t mark, crc;
-	uint16_t zero;
 
 	if (!cursor_u32(c, &mark) || mark != SPOOL_RECORD_MARK || !cursor_u8(c, &type) ||
-	    !cursor_u8(c, &n) || n > SPOOL_DESTINATIONS_MAX || !cursor_u16(c, &zero) ||
+	    !cursor_u8(c, &n) || n > SPOOL_DESTINATIONS_MAX || !cursor_u16(c, &ret->flags) ||
 	    !cursor_u32(c, ret_body_len) || !cursor_u32(c, ret_body_crc) ||
 	    !cursor_u64(c, &ret->start_ns) || !cursor_u32(c, &ret->pprof_len) ||
 	    !cursor_u32(c, &ret->delta_len))
@@ -279,8 +279,7 @@ int spool_profile_read(const struct spool_record *record, bool deltas, struct pr
 	    memchr(id, '\0', QUEUED_PROFILE_ID_LEN) || !cursor_u64(&c, &profile->duration_ns) ||
 	    !kind_read(&c, &profile->kind))
 		return SPOOL_FORMAT_INVALID;
-	/* the setting of that time is not in the record */
-	profile->thread_names = profile->kind == PROFILE_CPU || profile->kind == PROFILE_OFF_CPU;
+	profile->thread_names = record->flags & SPOOL_THREAD_NAMES;
 	r = labels_read(&c, &profile->labels);
 	if (!r)
 		r = payload_read(&c, record, deltas, profile);

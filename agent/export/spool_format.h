@@ -9,7 +9,7 @@
  *	u32 mark		SPOOL_RECORD_MARK
  *	u8  type		enum spool_type
  *	u8  n_destinations
- *	u16 zero
+ *	u16 flags		SPOOL_*; unknown ones are ignored
  *	u32 body_len
  *	u32 body_crc		zlib's crc32() of the body
  *	u64 start_ns		a profile's start, wall clock
@@ -57,6 +57,9 @@ struct profile;
 #define SPOOL_RECORD_HEADER_ROOM (36 + 8 * SPOOL_DESTINATIONS_MAX)
 #define SPOOL_ACK_LEN		 24
 
+/* Flag of a profile: its samples may have the names of their threads. */
+#define SPOOL_THREAD_NAMES 1
+
 enum spool_type { SPOOL_PROFILE = 1, SPOOL_ACKS = 2 };
 
 /**
@@ -65,6 +68,7 @@ enum spool_type { SPOOL_PROFILE = 1, SPOOL_ACKS = 2 };
  */
 struct spool_record {
 	enum spool_type type;
+	uint16_t flags;
 	uint64_t start_ns;
 	uint32_t pprof_len;
 	uint32_t delta_len;

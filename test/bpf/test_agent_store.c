@@ -218,28 +218,42 @@ static bool is_served(struct fixture *f)
 	return served_get(f->address, target, &f->page) == 200;
 }
 
-/* The address of a stored profile. The file is there before the page knows it. */
+/* The address of a profile in the folder @name of the store. False: it has none yet. */
+static bool find_in(struct fixture *f, const char *name)
+{
+	_cleanup_(closedirp) DIR *dir = NULL;
+	const struct dirent *entry;
+	struct store_name parsed;
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/store/%s", f->dir, name);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		if (!store_name_parse(entry->d_name, &parsed))
+			continue;
+		snprintf(target, sizeof(target), "/profile/%" PRIu64 ".pb.gz",
+			 store_name_id(name, entry->d_name));
+		return true;
+	}
+	return false;
+}
+
+/* The address of a stored profile. The file is there before the page knows it, and its folder
+ * before the file. */
 static void find_profile(struct fixture *f)
 {
-	char path[512] = "", folder[256] = "";
-	struct store_name name;
+	_cleanup_(closedirp) DIR *dir = NULL;
+	const struct dirent *entry;
+	bool found = false;
+	char path[512];
 
-	for (int depth = 0; depth < 2; depth++) {
-		_cleanup_(closedirp) DIR *dir = NULL;
-		const struct dirent *entry;
-
-		snprintf(path, sizeof(path), "%s/store/%s", f->dir, folder);
-		dir = opendir(path);
-		assert_non_null(dir);
-		while ((entry = readdir(dir))) {
-			if (!depth && store_name_is_folder(entry->d_name))
-				snprintf(folder, sizeof(folder), "%s", entry->d_name);
-			else if (depth && store_name_parse(entry->d_name, &name))
-				snprintf(target, sizeof(target), "/profile/%" PRIu64 ".pb.gz",
-					 store_name_id(folder, entry->d_name));
-		}
-	}
-	assert_true(*target);
+	snprintf(path, sizeof(path), "%s/store", f->dir);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while (!found && (entry = readdir(dir)))
+		found = store_name_is_folder(entry->d_name) && find_in(f, entry->d_name);
+	assert_true(found);
 	until(f, is_served);
 }
 

@@ -143,7 +143,8 @@ static const char *fault(struct bench *b, const struct sample *sample,
 		name_frame(b, stack, i, &said);
 		if (said.animal[0] && strcmp(said.animal, sample->comm) != 0)
 			return "another program's";
-		if (strstr(said.function, "_idle"))
+		if (strcmp(said.function, "plugin_ant_idle") == 0 ||
+		    strcmp(said.function, "plugin_bee_idle") == 0)
 			return "another library's";
 		if (i == first)
 			computes = in_order(&said, sample->comm, 0);

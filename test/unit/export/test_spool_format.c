@@ -25,6 +25,7 @@ static struct profile *make(enum profile_kind kind, size_t n, size_t n_delta)
 	struct profile *profile = profile_make(kind, "shop \xc3\xa4", START_NS, 'p', n);
 
 	profile->duration_ns = 59993000000;
+	profile->thread_names = kind == PROFILE_OFF_CPU;
 	if (n_delta) {
 		profile->pprof_delta = calloc(1, n_delta);
 		profile->pprof_delta[0] = 'd';
@@ -88,6 +89,7 @@ static void test_round_trip(void **state)
 		assert_int_equal(profile->kind, row->kind);
 		assert_int_equal(profile->start_ns, START_NS);
 		assert_int_equal(profile->duration_ns, 59993000000);
+		assert_int_equal(profile->thread_names, want->thread_names);
 		assert_true(labels_equal(&profile->labels, &want->labels));
 		if (row->mark == 'd') {
 			assert_null(profile->pprof);
