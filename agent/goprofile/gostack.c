@@ -17,7 +17,9 @@
  *
  * A heap profile hides leading functions of the runtime, which Go 1.26 began to record, unless the
  * stack would be empty; the function at the address itself decides. No profile has runtime.goexit,
- * the root of every goroutine, nor the compiler-made wrapper of an inlined function.
+ * the root of every goroutine, nor the compiler-made wrapper of an inlined function. A stack of
+ * compiler-made functions alone shows them, because servers leave out samples without a stack: a
+ * goroutine before its start has only "main.start.gowrap1".
  *
  * The symbolizer resolves addresses without a Go function, as in C code of a Go program.
  */
@@ -332,7 +334,7 @@ static int build_stack(struct gostack *b, const uint32_t *pcs, size_t n, enum go
 		first = 0;
 	r = push_from(b, pcs, n, first, limit, rule);
 	if (!r && b->depth == 0)
-		r = push_from(b, pcs, n, 0, limit, rule);
+		r = push_from(b, pcs, n, 0, limit, GOSTACK_HEAP); /* with compiler-made functions */
 	return r;
 }
 

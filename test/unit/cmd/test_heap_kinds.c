@@ -389,6 +389,40 @@ static void goroutines_while_it_runs(void **state)
 	subject_stop(&s);
 }
 
+/* A goroutine that has not started has only a compiler-made function on its stack, if its function
+ * has arguments. */
+static void goroutines_before_their_start(void **state)
+{
+	static const char *const types[] = {"goroutine"};
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
+	size_t n = gofixture_gos(gos);
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(PROFILE_BYTES_MAX);
+		_cleanup_(samelines_deinit) struct samelines ours = {0};
+		_cleanup_(freep) char *path = gofixture_build(PARKED, gos[i], "default");
+		struct subject s = {.process = {.to = -1}};
+		int64_t n_unstarted = 0;
+
+		row_begin(path);
+		subject_start(&s, path, "GODEBUG=asyncpreemptoff=1");
+		assert_int_equal(read_kind(&s, "goroutine", NULL, 0), CMD_DONE);
+		read_file(s.ours, &bytes);
+		samelines_of(&bytes, types, 1, &ours);
+		for (size_t k = 0; k < ours.n; k++) {
+			const struct sameline *line = &ours.items[k];
+
+			/* the main goroutine is at runtime.main */
+			if (strncmp(without_labels(line->key), "main.", 5) == 0)
+				n_unstarted += line->values[0];
+			assert_true(without_labels(line->key)[0] != '\0');
+		}
+		assert_int_equal(n_unstarted, 1);
+		subject_stop(&s);
+	}
+}
+
 /* ---------------------------------------------------------------- a container */
 
 #define SCOPES	"system.slice/"
@@ -533,6 +567,7 @@ int main(void)
 		cmocka_unit_test(moved_program),
 		cmocka_unit_test(goroutines_equal_to_own),
 		cmocka_unit_test(goroutines_while_it_runs),
+		cmocka_unit_test(goroutines_before_their_start),
 		cmocka_unit_test(containers),
 		cmocka_unit_test(off_is_said),
 		cmocka_unit_test(wrong_usage),
