@@ -3,12 +3,19 @@
 
 #include <stdlib.h>
 
-struct share_holder *share_holder_get(struct share_holder **holders, uint64_t id)
+struct share_holder *share_holder_find(struct share_holder *holders, uint64_t id)
 {
 	struct share_holder *h;
+
+	HASH_FIND(hh, holders, &id, sizeof(id), h);
+	return h;
+}
+
+struct share_holder *share_holder_get(struct share_holder **holders, uint64_t id)
+{
+	struct share_holder *h = share_holder_find(*holders, id);
 	bool hash_oom = false;
 
-	HASH_FIND(hh, *holders, &id, sizeof(id), h);
 	if (h)
 		return h;
 	h = calloc(1, sizeof(*h));

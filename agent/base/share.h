@@ -32,7 +32,9 @@ struct share_holder {
 	UT_hash_handle hh;
 };
 
-/* The entry of @id in the table *@holders (NULL: empty), made if it is not there. NULL without
+/* The entry of @id in the table @holders (NULL: empty); NULL if it is not there. */
+struct share_holder *share_holder_find(struct share_holder *holders, uint64_t id);
+/* The entry of @id in the table *@holders, made if it is not there. NULL without
  * memory. The caller then adds to @held, or calls share_holder_put(). */
 struct share_holder *share_holder_get(struct share_holder **holders, uint64_t id);
 /* Removes the entry if it holds nothing. NULL is fine. */

@@ -393,10 +393,16 @@ static void set_sp_add(struct insn *ret, int64_t add)
 	ret->sp_add = ret->sp == INSN_SP_ADD ? (int32_t)add : 0;
 }
 
+/* The register in the low bits of an opcode without ModRM. */
+static uint8_t opcode_reg(const struct x86 *x)
+{
+	return (uint8_t)((x->opcode & 7) | (x->rex & REX_B) << 3);
+}
+
 /* push and pop, of registers, immediates and memory. */
 static bool stack_insn(const struct x86 *x, struct insn *ret)
 {
-	uint8_t op = x->opcode, reg = (uint8_t)((op & 7) | (x->rex & REX_B) << 3);
+	uint8_t op = x->opcode, reg = opcode_reg(x);
 	int size = x->short_operand ? 2 : 8;
 
 	if (x->map == MAP_0F && (op & 0xf6) == 0xa0 && (op & 7) < 2) {
@@ -635,7 +641,7 @@ static bool writes_byte(const struct x86 *x, uint8_t reg)
 	if (x->vector || x->map > MAP_0F)
 		return false;
 	if (x->map == MAP_ONE && op >= 0xb0 && op <= 0xb7) /* mov */
-		return dwarf_numbers[((op & 7) | (x->rex & REX_B) << 3) & lows] == reg;
+		return dwarf_numbers[opcode_reg(x) & lows] == reg;
 	if (x->map == MAP_ONE) {
 		to_reg = (op < 0x38 && (op & 7) == 2) || op == 0x86 || op == 0x8a;
 		to_rm = (op < 0x38 && (op & 7) == 0) || op == 0x80 || op == 0x86 || op == 0x88 ||
@@ -660,7 +666,7 @@ bool insn_x86_writes(const uint8_t *bytes, size_t n, uint8_t reg)
 		return reg <= 5 || reg == 11; /* rax to rdi, r11 */
 	if (!reg && writes_accumulator(&x))
 		return true;
-	low = dwarf_numbers[(x.opcode & 7) | (x.rex & REX_B) << 3];
+	low = dwarf_numbers[opcode_reg(&x)];
 	if (vector_writes(&x, reg) || writes_byte(&x, reg))
 		return true;
 	if (x.vector || x.map > MAP_0F)

@@ -216,9 +216,8 @@ static bool known_wait(struct uploads *u, uint64_t owner, const char *build_id, 
 
 static size_t sent_by(const struct uploads *u, uint64_t owner)
 {
-	const struct share_holder *holder;
+	const struct share_holder *holder = share_holder_find(u->sent, owner);
 
-	HASH_FIND(hh, u->sent, &owner, sizeof(owner), holder);
 	return holder ? holder->held : 0;
 }
 
@@ -413,10 +412,7 @@ static struct known *find_waiting(const struct uploads *u)
 
 static void take_waiting(struct uploads *u, struct known *k)
 {
-	struct share_holder *holder;
-
-	HASH_FIND(hh, u->waiting, &k->owner, sizeof(k->owner), holder);
-	place_return(u, holder);
+	place_return(u, share_holder_find(u->waiting, k->owner));
 	k->state = KNOWN_RUNNING;
 }
 

@@ -155,11 +155,7 @@ static void evict_unused(struct images *t, const struct share_holder *owner)
 
 static struct share_holder *find_owner(struct images *t, uint64_t id)
 {
-	struct share_holder *owner = NULL;
-
-	if (id)
-		HASH_FIND(hh, t->owners, &id, sizeof(id), owner);
-	return owner;
+	return id ? share_holder_find(t->owners, id) : NULL;
 }
 
 /* Whether the ceiling and the share of @owner_id allow one more image. */

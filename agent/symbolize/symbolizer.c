@@ -461,13 +461,13 @@ static void set_lines(struct symbolizer *s, struct symbol *sym, const struct sym
 	set_found(sym, lines->n);
 }
 
-/* In place. */
 static void set_kept(struct symbol *sym, const struct linecache_answer *answer)
 {
 	memcpy(sym->lines, answer->lines, answer->n * sizeof(*answer->lines));
 	set_found(sym, answer->n);
 }
 
+/* In place. */
 static void set_known(struct symbolizer *s, struct symbol *sym, const struct image *image,
 		      uint64_t vaddr, const struct linecache_answer *answer)
 {

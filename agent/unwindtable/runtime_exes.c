@@ -52,10 +52,9 @@ static void forget(struct runtime_exes *exes, struct exe *exe, bool in_map)
  * one more. */
 static void make_room(struct runtime_exes *exes, uint64_t owner)
 {
-	struct share_holder *holder;
+	const struct share_holder *holder = share_holder_find(exes->owners, owner);
 	struct exe *exe, *next;
 
-	HASH_FIND(hh, exes->owners, &owner, sizeof(owner), holder);
 	if (share_allows(RUNTIME_EXES_MAX, HASH_COUNT(exes->exes), holder ? holder->held : 0))
 		return;
 	HASH_ITER(hh, exes->exes, exe, next)

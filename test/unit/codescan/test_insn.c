@@ -256,15 +256,26 @@ static void test_x86(void **state)
 	}
 }
 
+struct writes_row {
+	const char *name;
+	const char *bytes;
+	size_t n;
+	bool is;
+};
+
+static void check_writes(const struct writes_row *rows, size_t n, uint8_t reg)
+{
+	for (size_t i = 0; i < n; i++) {
+		row_begin(rows[i].name);
+		assert_int_equal(insn_x86_writes((const uint8_t *)rows[i].bytes, rows[i].n, reg),
+				 rows[i].is);
+	}
+}
+
 /* Whether an instruction writes rcx, DWARF's register 2. */
 static void test_writes(void **state)
 {
-	static const struct {
-		const char *name;
-		const char *bytes;
-		size_t n;
-		bool is;
-	} rows[] = {
+	static const struct writes_row rows[] = {
 		{"mov %eax,%ecx", BYTES("\x89\xc1"), true},
 		{"mov %ecx,%eax", BYTES("\x89\xc8"), false},
 		{"mov (%rax),%ecx", BYTES("\x8b\x08"), true},
@@ -307,22 +318,13 @@ static void test_writes(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < array_size(rows); i++) {
-		row_begin(rows[i].name);
-		assert_int_equal(insn_x86_writes((const uint8_t *)rows[i].bytes, rows[i].n, 2),
-				 rows[i].is);
-	}
+	check_writes(rows, array_size(rows), 2);
 }
 
 /* The same of rax. */
 static void test_writes_accumulator(void **state)
 {
-	static const struct {
-		const char *name;
-		const char *bytes;
-		size_t n;
-		bool is;
-	} rows[] = {
+	static const struct writes_row rows[] = {
 		{"add $1,%eax", BYTES("\x05\x01\x00\x00\x00"), true},
 		{"add $1,%al", BYTES("\x04\x01"), true},
 		{"cmp $1,%al", BYTES("\x3c\x01"), false},
@@ -334,11 +336,7 @@ static void test_writes_accumulator(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < array_size(rows); i++) {
-		row_begin(rows[i].name);
-		assert_int_equal(insn_x86_writes((const uint8_t *)rows[i].bytes, rows[i].n, 0),
-				 rows[i].is);
-	}
+	check_writes(rows, array_size(rows), 0);
 }
 
 static void test_arm64(void **state)
