@@ -224,7 +224,7 @@ struct fixture {
 	struct sideband *sb;
 };
 
-/* The events of one process. */
+/* The events of one process, and the order of all processes' events. */
 struct story {
 	uint32_t pid;
 	char kinds[256]; /* "FXMME" */
@@ -232,6 +232,8 @@ struct story {
 	size_t n;
 	uint64_t last_ns;
 	bool in_order;
+	uint64_t last_own_ns;
+	bool own_in_order;
 	struct sideband_record maps[32];
 	char names[32][256];
 	size_t n_maps;
@@ -246,7 +248,11 @@ static void listen_to(void *ctx, const struct sideband_record *r)
 	s->all++;
 	s->in_order &= r->time_ns >= s->last_ns;
 	s->last_ns = r->time_ns;
-	if (r->pid != s->pid || s->n + 1 >= sizeof(s->kinds))
+	if (r->pid != s->pid)
+		return;
+	s->own_in_order &= r->time_ns >= s->last_own_ns;
+	s->last_own_ns = r->time_ns;
+	if (s->n + 1 >= sizeof(s->kinds))
 		return;
 	s->kinds[s->n++] = letters[r->kind];
 	if (r->kind == SIDEBAND_FORK)
@@ -385,10 +391,11 @@ static void test_order(void **state)
 	close_sideband(&f);
 }
 
-/* A ring that is too small: lost events are reported. */
+/* A ring that is too small: lost events are reported. Other processes of the machine run on the
+ * other CPUs at the same time, and drains up to this moment may deliver their records late. */
 static void test_lost_and_wakeup(void **state)
 {
-	struct story s = {.in_order = true};
+	struct story s = {.own_in_order = true};
 	struct pollfd wake;
 	struct fixture f;
 	cpu_set_t set;
@@ -404,22 +411,22 @@ static void test_lost_and_wakeup(void **state)
 	for (int i = 0; i < 4096 / 40; i++)
 		run("/bin/true");
 	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
-	assert_true(s.all > 0 && s.in_order);
+	assert_true(s.all > 0);
 	run("/bin/true"); /* the kernel reports the loss with the next fitting record */
 	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
 	assert_true(sideband_n_lost(f.sb) > 0);
 	for (int i = 0; i < 500; i++) { /* around the ring's end, many times */
-		run("/bin/true");
+		s.pid = (uint32_t)run("/bin/true");
 		sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
 	}
-	assert_true(s.in_order);
+	assert_true(s.last_own_ns && s.own_in_order);
 	close_sideband(&f);
 }
 
 /* What the fetch has taken out of the rings is delivered in parts, in order and whole. */
 static void test_queue(void **state)
 {
-	struct story s = {.in_order = true};
+	struct story s = {.own_in_order = true};
 	struct fixture f;
 
 	(void)state;
@@ -429,7 +436,7 @@ static void test_queue(void **state)
 	assert_int_equal(sideband_drain(f.sb, UINT64_MAX, 2, listen_to, &s), 2);
 	while (sideband_drain(f.sb, UINT64_MAX, 1, listen_to, &s))
 		continue;
-	assert_true(s.in_order);
+	assert_true(s.own_in_order);
 	assert_true(strncmp(s.kinds, "FXMM", 4) == 0);
 	assert_int_equal(s.kinds[s.n - 1], 'E');
 	close_sideband(&f);
