@@ -109,6 +109,6 @@ check -type cpu -function '^burn_seventy$' "$work/body"
 # The label is a root for pprof
 pprof -top -cum -tagroot thread "http://$agent/debug/pprof/profile?seconds=2&$of_burn" >"$work/threads"
 grep -q ' 100% \+program$' "$work/threads" || fail "-tagroot thread: $(sed -n 5,9p "$work/threads")"
-note "-tagroot thread: $(sed -n '/ program$/s/ \+/ /gp' "$work/threads")"
+note "-tagroot thread:$(sed -n '/% \+program$/s/ \+/ /gp' "$work/threads")"
 agent=$metrics
 agent_stop
