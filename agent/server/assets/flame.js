@@ -13,6 +13,7 @@
 
 	const KINDS = {
 		cpu: [["cpu", "CPU time"], ["samples", "Samples"]],
+		offcpu: [["delay", "Waiting time"], ["switches", "Waits"]],
 		go_heap: [["inuse_space", "In use, bytes"], ["inuse_objects", "In use, objects"],
 			["alloc_space", "Allocated, bytes"], ["alloc_objects", "Allocated, objects"]],
 		go_mutex: [["delay", "Delay of mutex waiters"], ["contentions", "Contentions"]],
@@ -24,12 +25,12 @@
 	const COLOUR_NAMES = { go: "Go", python: "Python", java: "Java", javascript: "JavaScript", native: "native", kernel: "kernel", unknown: "no name" };
 
 	let whole = null; // the tree as it came
-	let hidden = new Set(); // kinds of code left out
-	let tree = null; // without these, and with parent, end and x of each node added
+	let tree = null; // without hidden kinds, and with parent, end and x of each node added
 	let zoom = 0; // the node that fills the width
 	let frames = new Map(); // node to element, of what is drawn
 	let ui = {};
 	let wanted = new URLSearchParams(location.search);
+	let hidden = new Set((wanted.get("without") || "").split(",").filter((kind) => COLOURS[kind])); // kinds left out
 
 	function make(tag, text, attributes) {
 		const element = document.createElement(tag);
@@ -438,6 +439,8 @@
 			if (!hidden.delete(kind))
 				hidden.add(kind);
 			made.setAttribute("aria-pressed", String(!hidden.has(kind)));
+			wanted.set("without", Array.from(hidden).join(","));
+			history.replaceState(null, "", "?" + wanted);
 			showKinds();
 		});
 		const box = make("i");
@@ -454,7 +457,6 @@
 	function listKinds() {
 		const present = new Set(whole.kinds);
 
-		hidden = new Set(Array.from(hidden).filter((kind) => present.has(kind)));
 		ui.kinds.replaceChildren(...Object.keys(COLOUR_NAMES)
 			.filter((kind) => kind !== "unknown" && present.has(kind)).map(kindButton));
 	}
