@@ -7,6 +7,7 @@
 #   run.sh search SECONDS PROGRAM.. libFuzzer; new findings go to build/fuzz/
 #   run.sh bench PROGRAM...         measurements, printed
 #   run.sh counts                   the arithmetic of the benchmarks, test/bench
+#   run.sh page                     the page's scripts, with Node
 #   run.sh hostile                  attacks on a live agent, test/hostile
 #   run.sh begin                    forget earlier results
 #   run.sh summary                  failures since then with their first reasons, and one closing line
@@ -65,6 +66,7 @@ case $kind in
 unit) several "${TEST_JOBS:-$((2 * $(nproc)))}" "$@" ;;
 bpf) several 1 "$@" ;;
 counts) several 1 test/bench/test_*.py ;;
+page) several 1 test/unit/server/test_*.js ;;
 hostile) several 1 test/hostile/hostile.py ;;
 fuzz)
 	: >"$results/$kind"
