@@ -19,8 +19,8 @@
 	};
 	const SPANS = [["", "Everything stored"], ["5", "Last 5 minutes"], ["15", "Last 15 minutes"],
 		["60", "Last hour"], ["360", "Last 6 hours"], ["1440", "Last day"]];
-	const COLOURS = { go: [190, 45], python: [125, 40], java: [275, 45], javascript: [60, 45], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
-	const COLOUR_NAMES = { go: "Go", python: "Python", java: "Java", javascript: "JavaScript", native: "native", kernel: "kernel", unknown: "no name" };
+	const COLOURS = { go: [190, 45], python: [125, 40], python_library: [125, 14], java: [275, 45], java_library: [275, 18], javascript: [60, 45], javascript_library: [60, 16], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
+	const COLOUR_NAMES = { go: "Go", python: "Python", python_library: "Python's library", java: "Java", java_library: "Java's library", javascript: "JavaScript", javascript_library: "Node's library", native: "native", kernel: "kernel", unknown: "no name" };
 
 	let tree = null; // as it came, with parent, end and x of each node added
 	let zoom = 0; // the node that fills the width
@@ -236,18 +236,25 @@
 	// ---------------------------------------------------------- search
 
 	// Marks what matches, and says how much of the whole lies below it (nested ones count once).
+	// Whether a search finds a node: by its name, or by its kind, as in "kind:java_library".
+	function isFound(i, words) {
+		if (words.startsWith("kind:"))
+			return kindOf(i) === words.slice(5);
+		return nameOf(i).toLowerCase().includes(words);
+	}
+
 	function mark() {
 		const words = ui.search.value.trim().toLowerCase();
 		let sum = 0, end = 0;
 
 		ui.graph.classList.toggle("searching", words !== "");
 		for (const [i, frame] of frames)
-			frame.classList.toggle("found", words !== "" && nameOf(i).toLowerCase().includes(words));
+			frame.classList.toggle("found", words !== "" && isFound(i, words));
 		ui.found.textContent = "";
 		if (!words)
 			return;
 		for (let i = 1; i < tree.end.length; i++) {
-			if (i < end || !nameOf(i).toLowerCase().includes(words))
+			if (i < end || !isFound(i, words))
 				continue;
 			sum += tree.nodes.value[i];
 			end = tree.end[i];
@@ -415,7 +422,11 @@
 	function legend() {
 		const made = make("span", undefined, { class: "legend" });
 		for (const kind of Object.keys(COLOUR_NAMES)) {
-			const item = make("span", COLOUR_NAMES[kind]);
+			const item = button(COLOUR_NAMES[kind], () => {
+				ui.search.value = ui.search.value === "kind:" + kind ? "" : "kind:" + kind;
+				if (tree)
+					mark();
+			});
 			const box = make("i");
 			box.style.backgroundColor = "hsl(" + COLOURS[kind][0] + " " + COLOURS[kind][1] + "% " +
 				(dark.matches ? 60 : 72) + "%)";
