@@ -421,6 +421,14 @@ static bool walk_deferred(struct cpu_sampler *s, uint64_t until_ns)
 	return r == DEFERRED_UNWIND_MORE;
 }
 
+/* Without the walk of a runtime its frames have no names. Without tables stacks are cut, so on a
+ * starved node these come first. */
+static void load_runtimes(struct cpu_sampler *s)
+{
+	runtime_loader_tick(s->loader, s->publisher && unwind_publisher_pending(s->publisher),
+			    nsec_monotonic());
+}
+
 /* After each on-CPU drain, also one without samples: about once an interval. */
 static void tick(struct cpu_sampler *s)
 {
@@ -430,6 +438,7 @@ static void tick(struct cpu_sampler *s)
 		follow(s);
 	if (s->publisher)
 		unwind_publisher_tick(s->publisher);
+	load_runtimes(s);
 }
 
 static bool has_samples(const struct cpu_sampler *s)
@@ -491,6 +500,7 @@ static void on_table(void *ctx, uint16_t exe, uint32_t round)
 {
 	struct cpu_sampler *s = ctx;
 
+	load_runtimes(s);
 	if (!s->deferred)
 		return;
 	deferred_unwind_ready(s->deferred, exe, round);
@@ -674,9 +684,10 @@ static enum settings_v1 v1_of_controller(enum controller controller)
 
 static void on_runtime_wanted(void *ctx, uint32_t runtime)
 {
-	const struct cpu_sampler *s = ctx;
+	struct cpu_sampler *s = ctx;
 
-	runtime_loader_want(s->loader, runtime);
+	runtime_loader_want(s->loader, runtime, nsec_monotonic());
+	load_runtimes(s);
 }
 
 static int start_publisher(struct cpu_sampler *s, struct bpfobj_why *ret_why)
