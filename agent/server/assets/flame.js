@@ -21,8 +21,8 @@
 	};
 	const SPANS = [["", "Everything stored"], ["5", "Last 5 minutes"], ["15", "Last 15 minutes"],
 		["60", "Last hour"], ["360", "Last 6 hours"], ["1440", "Last day"]];
-	const COLOURS = { go: [190, 45], python: [125, 40], java: [275, 45], javascript: [78, 55], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
-	const COLOUR_NAMES = { go: "Go", python: "Python", java: "Java", javascript: "JavaScript", native: "native", kernel: "kernel", unknown: "no name" };
+	const COLOURS = { go: [190, 45], python: [125, 40], python_library: [125, 14], java: [275, 45], java_library: [275, 18], javascript: [78, 55], javascript_library: [78, 20], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
+	const COLOUR_NAMES = { go: "Go", python: "Python", python_library: "Python's library", java: "Java", java_library: "Java's library", javascript: "JavaScript", javascript_library: "Node's library", native: "native", kernel: "kernel", unknown: "no name" };
 
 	let whole = null; // the tree as it came
 	let tree = null; // without hidden kinds, and with parent, end and x of each node added
@@ -145,7 +145,7 @@
 
 		if (w <= 24)
 			return "";
-		if (kindOf(i) !== "java" || name.length * CHARACTER <= w)
+		if (!/^java(_library)?$/.test(kindOf(i)) || name.length * CHARACTER <= w)
 			return name;
 		return name.replace(/(?<=\S)\(.*/, "").replace(/^([a-z_]\w*\.)+(?=[^.]+\.)/, "");
 	}
@@ -250,6 +250,13 @@
 
 	// ---------------------------------------------------------- search
 
+	// Whether a search finds a node: by its name, or by its kind, as in "kind:java_library".
+	function isFound(i, words) {
+		if (words.startsWith("kind:"))
+			return kindOf(i) === words.slice(5);
+		return nameOf(i).toLowerCase().includes(words);
+	}
+
 	// Marks what matches, and says how much of the whole lies below it (nested ones count once).
 	function mark() {
 		const words = ui.search.value.trim().toLowerCase();
@@ -257,12 +264,12 @@
 
 		ui.graph.classList.toggle("searching", words !== "");
 		for (const [i, frame] of frames)
-			frame.classList.toggle("found", words !== "" && nameOf(i).toLowerCase().includes(words));
+			frame.classList.toggle("found", words !== "" && isFound(i, words));
 		ui.found.textContent = "";
 		if (!words)
 			return;
 		for (let i = 1; i < tree.end.length; i++) {
-			if (i < end || !nameOf(i).toLowerCase().includes(words))
+			if (i < end || !isFound(i, words))
 				continue;
 			sum += tree.nodes.value[i];
 			end = tree.end[i];
