@@ -131,7 +131,7 @@ run: ## install what is missing, build, and profile this node with a page on loo
 # All run to their end, whatever the others find. Tests with a live agent or kernel wait most of their time: they get
 # a CPU first, then the unit tests (check-unit), then lint. The attacks come after the other tests: they take names
 # from all agents of the machine, and a CPU from everybody.
-CHECKS := check-e2e check-bpf check-unit check-kernel check-fuzz check-counts check-deploy check-format
+CHECKS := check-e2e check-bpf check-unit check-kernel check-fuzz check-counts check-page check-deploy check-format
 check: ## install what is missing, build and run every test
 	$(Q)test/setup.sh all
 	$(Q)test/run.sh begin
@@ -156,7 +156,7 @@ clean: ## remove build/
 	rm -rf $(B)
 
 ##@ Parts of check
-.PHONY: check-build check-unit check-bpf check-kernel check-fuzz check-counts check-format check-deploy check-e2e check-hostile lint lint-c format limits
+.PHONY: check-build check-unit check-bpf check-kernel check-fuzz check-counts check-page check-format check-deploy check-e2e check-hostile lint lint-c format limits
 check-build: $(UNIT) $(COMPLEXITY) $(BPF_TEST) $(REPLAY) $(GUEST) $(HOSTILE) $(BPF_OTHER) ## build every test program
 check-unit: $(UNIT) $(COMPLEXITY) ## unit tests under ASan and UBSan; the growth of parsers' work
 	$(Q)nice -n 5 test/run.sh unit $(UNIT) $(COMPLEXITY)
@@ -185,6 +185,8 @@ limits: ## generate docs/design/limits.md from the limits in the code
 
 check-counts: ## whether the comparison of counts finds a regression, and the arithmetic of bench-overhead
 	$(Q)test/run.sh counts
+check-page: ## the scripts of the page, with Node
+	$(Q)test/run.sh page
 
 check-deploy: ## the chart: helm lint, renders, deploy/podprof.yaml is what it renders
 	$(Q)test/deploy.sh check

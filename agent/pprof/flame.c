@@ -43,11 +43,24 @@ enum name_kind {
 	NAME_PYTHON,
 	NAME_JAVA,
 	NAME_JAVASCRIPT,
-	NAME_KERNEL
+	NAME_KERNEL,
+	NAME_PYTHON_LIBRARY,
+	NAME_JAVA_LIBRARY,
+	NAME_JAVASCRIPT_LIBRARY,
 };
 
-static const char *const name_kinds[] = {"unknown", "native",	  "go",	   "python",
-					 "java",    "javascript", "kernel"};
+static const char *const name_kinds[] = {
+	[NAME_UNKNOWN] = "unknown",
+	[NAME_NATIVE] = "native",
+	[NAME_GO] = "go",
+	[NAME_PYTHON] = "python",
+	[NAME_JAVA] = "java",
+	[NAME_JAVASCRIPT] = "javascript",
+	[NAME_KERNEL] = "kernel",
+	[NAME_PYTHON_LIBRARY] = "python_library",
+	[NAME_JAVA_LIBRARY] = "java_library",
+	[NAME_JAVASCRIPT_LIBRARY] = "javascript_library",
+};
 
 struct name {
 	const char *text;
@@ -184,22 +197,51 @@ static int location_name(struct adding *a, uint32_t location, uint32_t *ret)
 	return r;
 }
 
+/* The standard library: /usr/lib/python3.11/json/decoder.py, but no installed package; and the
+ * modules inside of the interpreter. */
+static enum name_kind python_kind(const char *file)
+{
+	if (strncmp(file, "<frozen ", 8) == 0 ||
+	    (strstr(file, "/python3.") && !strstr(file, "/site-packages/") &&
+	     !strstr(file, "/dist-packages/")))
+		return NAME_PYTHON_LIBRARY;
+	return NAME_PYTHON;
+}
+
+/* The class library of the JDK. Packages of javax are everybody's. */
+static enum name_kind java_kind(const char *file)
+{
+	static const char *const packages[] = {"java/", "jdk/", "sun/", "com/sun/"};
+
+	for (size_t i = 0; i < array_size(packages); i++)
+		if (strncmp(file, packages[i], strlen(packages[i])) == 0)
+			return NAME_JAVA_LIBRARY;
+	return NAME_JAVA;
+}
+
+/* Node's own modules. */
+static enum name_kind javascript_kind(const char *file)
+{
+	return strncmp(file, "node:", 5) == 0 ? NAME_JAVASCRIPT_LIBRARY : NAME_JAVASCRIPT;
+}
+
 /* Kernel code is mapped from the symbol table or from a module's file. Functions of Go's compiler
  * and assembler have source files; functions of other languages have none here. */
 static enum name_kind function_kind(const struct pprof_tables *t,
 				    const struct pprof_function_row *row, uint32_t mapping)
 {
 	struct strview path = strview_of(mapping ? t->strings[t->mappings[mapping - 1].path] : "");
-	struct strview file = strview_of(t->strings[row->file]);
+	const char *source = t->strings[row->file];
+	struct strview file = strview_of(source);
 
 	if (strview_starts(&path, "[kernel") || strview_suffix(&path, ".ko"))
 		return NAME_KERNEL;
 	if (strview_is(&path, "[python]"))
-		return NAME_PYTHON;
+		return python_kind(source);
 	if (strview_is(&path, "[java]"))
-		return NAME_JAVA;
+		return java_kind(source);
 	if (strview_is(&path, "[v8]"))
-		return NAME_JAVASCRIPT;
+		return javascript_kind(source);
 	if (strview_suffix(&file, ".go") || strview_suffix(&file, ".s"))
 		return NAME_GO;
 	return NAME_NATIVE;

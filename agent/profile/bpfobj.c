@@ -285,8 +285,9 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		{skel->maps.oncpu_deep_1, opts->oncpu.deep},
 		{skel->maps.oncpu_rooms, opts->n_cpus},
 		/* as many names as there may be stacks; the verifier removes the unused code */
-		{skel->maps.thread_names,
-		 opts->settings.thread_names ? opts->oncpu.small + off->small : 0},
+		{skel->maps.sample_names,
+		 (opts->settings.thread_names + opts->settings.task_names) *
+			 (opts->oncpu.small + off->small)},
 		/* kernels want whole pages */
 		{skel->maps.stack_dumps,
 		 opts->stack_dump_bytes ? opts->stack_dump_bytes : (uint32_t)sysconf(_SC_PAGESIZE)},
@@ -549,20 +550,18 @@ static int kept_map(const struct bpfobj *obj, const struct podprof_bpf *skel,
 }
 
 /* The maps of one kind of samples: @KIND is oncpu or offcpu. */
-#define STACKS_OF(obj, skel, KIND)                                                       \
-	(struct bpfobj_stacks)                                                           \
-	{                                                                                \
-		.stats = kept_map(obj, skel, (skel)->maps.KIND##_stats),                 \
-		.thread_names = (skel)->rodata->cfg.thread_names                         \
-					? kept_map(obj, skel, (skel)->maps.thread_names) \
-					: -1,                                            \
-		.small = {kept_map(obj, skel, (skel)->maps.KIND##_small_0),              \
-			  kept_map(obj, skel, (skel)->maps.KIND##_small_1)},             \
-		.large = {kept_map(obj, skel, (skel)->maps.KIND##_large_0),              \
-			  kept_map(obj, skel, (skel)->maps.KIND##_large_1)},             \
-		.deep = {kept_map(obj, skel, (skel)->maps.KIND##_deep_0),                \
-			 kept_map(obj, skel, (skel)->maps.KIND##_deep_1)},               \
-		.generation = &(obj)->bss->KIND##_generation,                            \
+#define STACKS_OF(obj, skel, KIND)                                           \
+	(struct bpfobj_stacks)                                               \
+	{                                                                    \
+		.stats = kept_map(obj, skel, (skel)->maps.KIND##_stats),     \
+		.names = kept_map(obj, skel, (skel)->maps.sample_names),     \
+		.small = {kept_map(obj, skel, (skel)->maps.KIND##_small_0),  \
+			  kept_map(obj, skel, (skel)->maps.KIND##_small_1)}, \
+		.large = {kept_map(obj, skel, (skel)->maps.KIND##_large_0),  \
+			  kept_map(obj, skel, (skel)->maps.KIND##_large_1)}, \
+		.deep = {kept_map(obj, skel, (skel)->maps.KIND##_deep_0),    \
+			 kept_map(obj, skel, (skel)->maps.KIND##_deep_1)},   \
+		.generation = &(obj)->bss->KIND##_generation,                \
 	}
 
 static void note_parts(struct bpfobj *obj, const struct podprof_bpf *skel)

@@ -99,6 +99,7 @@ static void put_head(struct html *h, const struct ui_source *ui, const char *tit
 	html_raw(h, " · podprof</title><link rel=\"icon\" href=\"/assets/icon.svg\">"
 		    "<link rel=\"stylesheet\" href=\"/assets/podprof.css\">"
 		    "<script src=\"/assets/podprof.js\" defer></script>"
+		    "<script src=\"/assets/flametree.js\" defer></script>"
 		    "<script src=\"/assets/flame.js\" defer></script></head>\n<body>"
 		    "<header><a class=\"brand\" href=\"/\">podprof</a><span class=\"node\">");
 	html_text(h, ui->node);

@@ -16,12 +16,13 @@ set of rules reads both:
               whose unwind table has no return address), and no frame is an error
   functions   functions of the language in a stack, with inlined ones
   named       frames with names: of the language, and native ones
+  whole       complete stacks whose functions of the language all have names; and whose native ones have, too
   language    samples with functions of the language; other threads of a runtime (compilers, garbage
               collection) have none
   innermost   of these samples, those whose innermost function of the language has a name
 
 --together N measures N servers at once instead, of the kinds of --only by turns, each with a client that
-waits --pause ms after each answer.
+waits --pause ms after each answer. --load N adds N programs that want the CPUs.
 
 Root. Needs pip, npm, mvn and wrk. The servers' libraries are downloaded once.
 """
@@ -261,14 +262,19 @@ class Frame:
 class Counts:
     def __init__(self):
         self.all = self.samples = self.complete = self.functions = self.with_language = self.innermost = 0
+        self.whole = self.whole_native = 0
         self.language = self.language_named = self.native = self.native_named = 0
         self.times = set()
 
     def add(self, stack, n, starts):
         language = [f for f in stack if f.is_language()]
         native = [f for f in stack if f.kind not in LANGUAGES and f.kind != "kernel"]
+        complete = bool(stack) and stack[-1].is_start(starts) and not any(f.is_error() for f in stack)
+        whole = complete and all(f.is_named() for f in language)
         self.samples += n
-        self.complete += n * (bool(stack) and stack[-1].is_start(starts) and not any(f.is_error() for f in stack))
+        self.complete += n * complete
+        self.whole += n * whole
+        self.whole_native += n * (whole and all(f.is_named() for f in native))
         self.functions += n * sum(len(f.names) or 1 for f in language)
         self.with_language += n * bool(language)
         self.innermost += n * (bool(language) and language[0].is_named())
@@ -381,6 +387,8 @@ class Turns:
         return {
             "server": server, "profiler": name, "samples": c.samples, "delivered %": delivered,
             "complete %": share(c.complete, c.samples),
+            "whole %": share(c.whole, c.samples),
+            "whole, native named %": share(c.whole_native, c.samples),
             "functions": f"{c.functions / c.samples:.1f}" if c.samples else "-",
             "named %": share(c.language_named, c.language),
             "native named %": share(c.native_named, c.native),
@@ -414,6 +422,18 @@ def turn(server, command, to, options, turns, starts):
     count(collector.path, server, pids, begin_ns, end_ns, turns.counts, starts)
 
 
+@contextlib.contextmanager
+def load(programs):
+    """That many programs that compute all the time."""
+    burners = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(programs)]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
 def measure(server, profilers, to, options):
     found = {name: Turns() for name in profilers}
     os.makedirs(to)
@@ -422,9 +442,10 @@ def measure(server, profilers, to, options):
         time.sleep(options.server_warm_up)
         starts = {name: starts_of(path) for name, path in server.files().items()
                   if os.path.isfile(path) and open(path, "rb").read(4) == b"\x7fELF"}
-        for i in range(options.rounds):
-            for name, command in profilers.items():
-                turn(server, command, f"{to}/{name}-{i}", options, found[name], starts)
+        with load(options.load):
+            for i in range(options.rounds):
+                for name, command in profilers.items():
+                    turn(server, command, f"{to}/{name}-{i}", options, found[name], starts)
     finally:
         server.stop()
     return [turns.row(server.name, name, options.rate) for name, turns in found.items()]
@@ -441,6 +462,7 @@ def main():
     parser.option("window", 5, "seconds of a window of podprof")
     parser.option("together", 0, "servers at once; 0: one after the other")
     parser.option("pause", 20, "milliseconds of a client of --together")
+    parser.option("load", 0, "programs that want the CPUs, beside the servers")
     parser.add_argument("--python", default=shutil.which("python3"), help="interpreter of the servers")
     parser.add_argument("--java", default=shutil.which("java"))
     parser.add_argument("--node", default=shutil.which("node"))

@@ -6,12 +6,14 @@
 (function () {
 	const section = document.getElementById("flame");
 	const ROW = 20; // pixels of a frame with its gap
+	const CHARACTER = 7.3; // pixels of a character in a frame
 	const MIN_PX = 0.6; // narrower frames are not drawn
 	const TOP = 25; // functions in the list below the graph
 	const dark = matchMedia("(prefers-color-scheme: dark)");
 
 	const KINDS = {
 		cpu: [["cpu", "CPU time"], ["samples", "Samples"]],
+		offcpu: [["delay", "Waiting time"], ["switches", "Waits"]],
 		go_heap: [["inuse_space", "In use, bytes"], ["inuse_objects", "In use, objects"],
 			["alloc_space", "Allocated, bytes"], ["alloc_objects", "Allocated, objects"]],
 		go_mutex: [["delay", "Delay of mutex waiters"], ["contentions", "Contentions"]],
@@ -19,14 +21,16 @@
 	};
 	const SPANS = [["", "Everything stored"], ["5", "Last 5 minutes"], ["15", "Last 15 minutes"],
 		["60", "Last hour"], ["360", "Last 6 hours"], ["1440", "Last day"]];
-	const COLOURS = { go: [190, 45], python: [125, 40], java: [275, 45], javascript: [60, 45], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
-	const COLOUR_NAMES = { go: "Go", python: "Python", java: "Java", javascript: "JavaScript", native: "native", kernel: "kernel", unknown: "no name" };
+	const COLOURS = { go: [190, 45], python: [125, 40], python_library: [125, 14], java: [275, 45], java_library: [275, 18], javascript: [78, 55], javascript_library: [78, 20], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
+	const COLOUR_NAMES = { go: "Go", python: "Python", python_library: "Python's library", java: "Java", java_library: "Java's library", javascript: "JavaScript", javascript_library: "Node's library", native: "native", kernel: "kernel", unknown: "no name" };
 
-	let tree = null; // as it came, with parent, end and x of each node added
+	let whole = null; // the tree as it came
+	let tree = null; // without hidden kinds, and with parent, end and x of each node added
 	let zoom = 0; // the node that fills the width
 	let frames = new Map(); // node to element, of what is drawn
 	let ui = {};
 	let wanted = new URLSearchParams(location.search);
+	let hidden = new Set((wanted.get("without") || "").split(",").filter((kind) => COLOURS[kind])); // kinds left out
 
 	function make(tag, text, attributes) {
 		const element = document.createElement(tag);
@@ -135,8 +139,19 @@
 		return seen.sort((a, b) => a[0] - b[0]);
 	}
 
+	// The end of a Java name tells more than its package: "Adapter.service" of "org.example.Adapter.service(Request)".
+	function label(i, w) {
+		const name = nameOf(i);
+
+		if (w <= 24)
+			return "";
+		if (!/^java(_library)?$/.test(kindOf(i)) || name.length * CHARACTER <= w)
+			return name;
+		return name.replace(/(?<=\S)\(.*/, "").replace(/^([a-z_]\w*\.)+(?=[^.]+\.)/, "");
+	}
+
 	function drawFrame(i, x, w, rows) {
-		const frame = make("button", w > 24 ? nameOf(i) : "", { type: "button", tabindex: "-1" });
+		const frame = make("button", label(i, w), { type: "button", tabindex: "-1" });
 		const row = tree.nodes.depth[i];
 
 		frame.className = "frame" + (w > 24 ? "" : " thin") + (isAbove(i) ? " above" : "");
@@ -235,19 +250,26 @@
 
 	// ---------------------------------------------------------- search
 
-	// Marks what matches, and says how much of the whole lies below it (nested ones count once).
+	// Whether a search finds a node: by its name, or by its kind, as in "kind:java_library".
+	function isFound(i, words) {
+		if (words.startsWith("kind:"))
+			return kindOf(i) === words.slice(5);
+		return nameOf(i).toLowerCase().includes(words);
+	}
+
+	// Marks the found nodes, and says how much of the whole lies below them (nested ones count once).
 	function mark() {
 		const words = ui.search.value.trim().toLowerCase();
 		let sum = 0, end = 0;
 
 		ui.graph.classList.toggle("searching", words !== "");
 		for (const [i, frame] of frames)
-			frame.classList.toggle("found", words !== "" && nameOf(i).toLowerCase().includes(words));
+			frame.classList.toggle("found", words !== "" && isFound(i, words));
 		ui.found.textContent = "";
 		if (!words)
 			return;
 		for (let i = 1; i < tree.end.length; i++) {
-			if (i < end || !nameOf(i).toLowerCase().includes(words))
+			if (i < end || !isFound(i, words))
 				continue;
 			sum += tree.nodes.value[i];
 			end = tree.end[i];
@@ -330,14 +352,20 @@
 				"No profile of this kind in this time." : await reply.text(), { class: "empty" }));
 			ui.table.replaceChildren();
 			ui.about.textContent = "";
-			tree = null;
+			tree = whole = null;
 			return;
 		}
-		tree = prepare(await reply.json());
+		whole = await reply.json();
+		listKinds();
+		showKinds();
+		note();
+	}
+
+	function showKinds() {
+		tree = prepare(flameWithout(whole, hidden));
 		zoom = 0;
 		draw();
 		listFunctions();
-		note();
 	}
 
 	// What a user can do about functions without names, by reason.
@@ -412,17 +440,32 @@
 		return made;
 	}
 
-	function legend() {
-		const made = make("span", undefined, { class: "legend" });
-		for (const kind of Object.keys(COLOUR_NAMES)) {
-			const item = make("span", COLOUR_NAMES[kind]);
-			const box = make("i");
-			box.style.backgroundColor = "hsl(" + COLOURS[kind][0] + " " + COLOURS[kind][1] + "% " +
-				(dark.matches ? 60 : 72) + "%)";
-			item.prepend(box);
-			made.append(item);
-		}
+	// A click hides or shows the functions of a kind.
+	function kindButton(kind) {
+		const made = button(COLOUR_NAMES[kind], () => {
+			if (!hidden.delete(kind))
+				hidden.add(kind);
+			made.setAttribute("aria-pressed", String(!hidden.has(kind)));
+			wanted.set("without", Array.from(hidden).join(","));
+			history.replaceState(null, "", "?" + wanted);
+			showKinds();
+		});
+		const box = make("i");
+
+		box.style.backgroundColor = "hsl(" + COLOURS[kind][0] + " " + COLOURS[kind][1] + "% " +
+			(dark.matches ? 60 : 72) + "%)";
+		made.prepend(box);
+		made.title = "show or hide these functions";
+		made.setAttribute("aria-pressed", String(!hidden.has(kind)));
 		return made;
+	}
+
+	// The kinds in the tree; "no name" has the remainders that the agent adds up, and stays.
+	function listKinds() {
+		const present = new Set(whole.kinds);
+
+		ui.kinds.replaceChildren(...Object.keys(COLOUR_NAMES)
+			.filter((kind) => kind !== "unknown" && present.has(kind)).map(kindButton));
 	}
 
 	function listen() {
@@ -462,8 +505,9 @@
 			"Flame graph; arrow keys move, Enter zooms, Escape zooms out" });
 		ui.about = make("p", "", { class: "about", "aria-live": "polite" });
 		ui.note = make("span", "", { class: "dim" });
+		ui.kinds = make("span", undefined, { class: "legend", role: "group", "aria-label": "Kinds of functions" });
 		ui.table = make("table");
-		bar.append(ui.type, ui.span, ui.search, ui.found, ui.reset, ui.turn, ui.note, legend());
+		bar.append(ui.type, ui.span, ui.search, ui.found, ui.reset, ui.turn, ui.note, ui.kinds);
 		const list = make("div", undefined, { class: "scroll tall" });
 		list.append(ui.table);
 		section.replaceChildren(bar, ui.about, ui.graph, make("h2", "Functions by their own use"), list);
