@@ -147,6 +147,7 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 	int r = 0;
 
 	memcpy(ret->thread, sample->thread, sizeof(ret->thread));
+	memcpy(ret->task, sample->task, sizeof(ret->task));
 	ret->is_truncated = sample->end != SAMPLE_END_COMPLETE && sample->end != SAMPLE_END_NO_USER;
 	if (!s->caught_up)
 		catch_up(s);
@@ -761,6 +762,7 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
 		.thread_names = o->thread_names,
+		.task_names = o->task_names,
 		.stack_dumps = o->unwind != SETTINGS_UNWIND_FP,
 		.offcpu = o->off_cpu > 0,
 		.unsafe_kernel = o->unsafe_kernel,
@@ -772,6 +774,7 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 	const struct runtimes_opts runtimes_opts = {
 		.host = {.proc = o->proc,
 			 .loop = o->loop,
+			 .task_names = o->task_names,
 			 .found = on_runtime,
 			 .named = on_named,
 			 .ctx = s},
