@@ -72,7 +72,8 @@ typedef bool insn_decode_fn(const uint8_t *bytes, size_t n, uint64_t vaddr, stru
  * pointer, and gives it back before the return. Registers have DWARF's numbers.
  */
 
-/* Whether a copy of the stack pointer and then its alignment begin at @bytes: the register. */
+/* Whether a copy of the stack pointer and then its alignment begin at @bytes, with or without a
+ * reservation of stack between them: the register. */
 bool insn_x86_aligns(const uint8_t *bytes, size_t n, uint8_t *ret_reg);
 /* Whether the instruction at @bytes is the one that gives back the stack pointer kept in @reg. */
 bool insn_x86_gives_back(const uint8_t *bytes, size_t n, uint8_t reg);

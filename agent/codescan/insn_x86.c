@@ -551,27 +551,45 @@ static uint8_t move_to(const struct x86 *x)
 	return x->opcode == 0x89 ? x->rm : x->reg;
 }
 
+/* Arithmetic of %rsp and a constant; @operation: as in ModRM. */
+static bool is_sp_arithmetic(const struct x86 *x, uint8_t operation)
+{
+	return x->map == MAP_ONE && !x->vector && (x->rex & REX_W) && x->mod == 3 &&
+	       (x->opcode == 0x81 || x->opcode == 0x83) && (x->reg & 7) == operation &&
+	       x->rm == RSP;
+}
+
+/* sub $N,%rsp */
+static bool is_room(const struct x86 *x)
+{
+	return is_sp_arithmetic(x, 5) && x->imm > 0;
+}
+
 /* and $-N,%rsp */
 static bool is_alignment(const struct x86 *x)
 {
-	return x->map == MAP_ONE && !x->vector && (x->rex & REX_W) && x->mod == 3 &&
-	       (x->opcode == 0x81 || x->opcode == 0x83) && (x->reg & 7) == 4 && x->rm == RSP &&
-	       x->imm < 0;
+	return is_sp_arithmetic(x, 4) && x->imm < 0;
 }
 
 bool insn_x86_aligns(const uint8_t *bytes, size_t n, uint8_t *ret_reg)
 {
 	struct x86 copy = {.bytes = bytes, .n = n};
-	struct x86 align = {.bytes = bytes};
+	struct x86 next;
 
 	/* nearly all code ends here */
 	if (n < 3 || (bytes[0] & 0xf8) != 0x48 || (bytes[1] != 0x89 && bytes[1] != 0x8b))
 		return false;
 	if (!read(&copy) || !is_move(&copy) || move_from(&copy) != RSP || move_to(&copy) == RBP)
 		return false;
-	align.bytes += copy.at;
-	align.n = n - copy.at;
-	if (!read(&align) || !is_alignment(&align))
+	next = (struct x86){.bytes = bytes + copy.at, .n = n - copy.at};
+	if (!read(&next))
+		return false;
+	if (is_room(&next)) {
+		next = (struct x86){.bytes = next.bytes + next.at, .n = next.n - next.at};
+		if (!read(&next))
+			return false;
+	}
+	if (!is_alignment(&next))
 		return false;
 	*ret_reg = dwarf_numbers[move_to(&copy)];
 	return true;
@@ -662,8 +680,8 @@ bool insn_x86_writes(const uint8_t *bytes, size_t n, uint8_t reg)
 
 	if (!read(&x))
 		return true;
-	if (writes_unnamed(&x))
-		return reg <= 5 || reg == 11; /* rax to rdi, r11 */
+	if (writes_unnamed(&x)) /* of rbx, 3, only cpuid and others of the second map */
+		return reg == 3 ? x.map == MAP_0F : reg <= 5 || reg == 11; /* rax to rdi, r11 */
 	if (!reg && writes_accumulator(&x))
 		return true;
 	low = dwarf_numbers[opcode_reg(&x)];

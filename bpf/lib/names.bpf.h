@@ -4,7 +4,7 @@
 
 /*
  * The name of the sampled thread (--thread-names), and a limit of names, which names of tasks have,
- * too (task_names.bpf.h). Each name gives a stack another entry in the stack maps. A process may
+ * too (python_task.bpf.h). Each name gives a stack another entry in the stack maps. A process may
  * change its names at any rate, so a process has SAMPLE_NAMES_MAX names of a kind until user space
  * empties the map, with each drain. The rest of its threads or tasks share one label.
  *

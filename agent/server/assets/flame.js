@@ -250,7 +250,6 @@
 
 	// ---------------------------------------------------------- search
 
-	// Marks what matches, and says how much of the whole lies below it (nested ones count once).
 	// Whether a search finds a node: by its name, or by its kind, as in "kind:java_library".
 	function isFound(i, words) {
 		if (words.startsWith("kind:"))
@@ -258,6 +257,7 @@
 		return nameOf(i).toLowerCase().includes(words);
 	}
 
+	// Marks the found nodes, and says how much of the whole lies below them (nested ones count once).
 	function mark() {
 		const words = ui.search.value.trim().toLowerCase();
 		let sum = 0, end = 0;

@@ -34,9 +34,11 @@ function mergedTree(data, hidden) {
 	return root;
 }
 
-// As the agent orders them.
+// As the agent orders them: "(other)" is the last one.
 function byName(children, names) {
-	return Array.from(children.values()).sort((a, b) => names[a.name] < names[b.name] ? -1 : 1);
+	const key = (node) => names[node.name] === "(other)" ? "\uffff" : names[node.name];
+
+	return Array.from(children.values()).sort((a, b) => key(a) < key(b) ? -1 : 1);
 }
 
 // data itself if hidden, a set of kinds, is empty.

@@ -65,6 +65,17 @@ static const struct code_row code_rows[] = {
 	 BYTES("\x50\x4c\x8b\xd4\x48\x81\xe4\x00\xff\xff\xff\x50\x49\x8b\xe2\x58\xc3"),
 	 "0 " ENTRY ";1 " SP(16) ";4 cfa=r10+16 fp=same ra=cfa-8;f " SP(16) ";10 " ENTRY
 									    ";11 gap;"},
+	{"an aligned stack with room below, as in the matrix kernels of OpenBLAS",
+	 BYTES("\x48\x89\xe3\x48\x81\xec\x80\x70\x00\x00\x48\x81\xe4\x00\xf0\xff\xff"
+	       "\x48\x89\xdc\xc3"),
+	 "0 " ENTRY ";3 " KEPT("rbx") ";14 " ENTRY ";15 gap;"},
+	{"a copy of rsp and room, without an alignment",
+	 BYTES("\x48\x89\xe3\x48\x83\xec\x10\x48\x83\xc4\x10\xc3"),
+	 "0 " ENTRY ";7 " SP(24) ";b " ENTRY ";c gap;"},
+	{"a copy of rsp and twice room",
+	 BYTES("\x48\x89\xe3\x48\x83\xec\x10\x48\x83\xec\x10\x48\x83\xe4\xe0"
+	       "\x48\x89\xdc\xc3"),
+	 "0 " ENTRY ";7 " SP(24) ";b " SP(40) ";f gap;"},
 	{"an aligned stack, kept over a call that may change the register",
 	 BYTES("\x48\x89\xe1\x48\x83\xe4\xe0\xe8\x00\x10\x00\x00\x48\x89\xcc\xc3"),
 	 "0 " ENTRY ";3 " KEPT("rcx") ";c gap;"},

@@ -321,6 +321,26 @@ static void test_writes(void **state)
 	check_writes(rows, array_size(rows), 2);
 }
 
+/* The same of rbx: of the instructions that write registers without naming them, few write rbx. */
+static void test_writes_rbx(void **state)
+{
+	static const struct writes_row rows[] = {
+		{"div %rdi", BYTES("\x48\xf7\xf7"), false},
+		{"div %rbx", BYTES("\x48\xf7\xf3"), false},
+		{"mul %rcx", BYTES("\x48\xf7\xe1"), false},
+		{"not %rbx", BYTES("\x48\xf7\xd3"), true},
+		{"cqo", BYTES("\x48\x99"), false},
+		{"rep stos", BYTES("\xf3\x48\xab"), false},
+		{"cpuid", BYTES("\x0f\xa2"), true},
+		{"rdrand %rbx", BYTES("\x48\x0f\xc7\xf3"), true},
+		{"mov %rax,%rbx", BYTES("\x48\x89\xc3"), true},
+		{"mov %rbx,%rax", BYTES("\x48\x89\xd8"), false},
+	};
+
+	(void)state;
+	check_writes(rows, array_size(rows), 3);
+}
+
 /* The same of rax. */
 static void test_writes_accumulator(void **state)
 {
@@ -409,6 +429,7 @@ int main(void)
 		cmocka_unit_test(test_x86),
 		cmocka_unit_test(test_writes),
 		cmocka_unit_test(test_writes_accumulator),
+		cmocka_unit_test(test_writes_rbx),
 		cmocka_unit_test(test_arm64),
 		cmocka_unit_test(test_lengths),
 	};

@@ -65,6 +65,8 @@ const ROWS = [
 		"4 other_call 2 0", "5 g 2 2", "4 write 1 0", "5 sys 1 1", "1 thread 4 0", "2 a 4 4"]],
 	["recursion through a hidden function", { "f[python] c[native] f[python] c[native] f[python]": 3, "f[python]": 1 },
 		["native"], ["0 all 4 0", "1 f 4 1", "2 f 3 0", "3 f 3 3"]],
+	["the remainder is the last", { "c[native] f[python]": 3, "c[native] (other)[unknown]": 1 }, ["native"],
+		["0 all 4 0", "1 f 3 3", "1 (other) 1 1"]],
 	["no samples", {}, ["native"], ["0 all 0 0"]],
 	["deep", { [Array(1024).fill("c[native] f[python]").join(" ")]: 1 }, ["native"],
 		["0 all 1 0", ...Array.from({ length: 1024 }, (_, i) => (i + 1) + " f 1 " + (i === 1023 ? 1 : 0))]],
