@@ -21,6 +21,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "base/slice.h"
 #include "base/supervise.h"
 #include "cpu/profiler.h"
 #include "discovery/discovery.h"
@@ -797,5 +798,6 @@ int agent_run(struct agent *a)
 	if (a->heap)
 		go_profiler_begin(a->heap, a->window_start_ns, AGENT_BASELINE_NS);
 	log_info("profiling this node", log_str("page", a->url));
+	slice_ask_short(); /* the answers of health, and stacks, wait for this thread */
 	return loop_run(a->loop);
 }

@@ -19,6 +19,7 @@ struct cpu_profiler_opts settings_cpu(const struct config *c)
 		.off_cpu = c->off_cpu,
 		.kernel_stacks = c->kernel_stacks,
 		.thread_names = c->thread_names,
+		.task_names = c->task_names,
 		.dwarf = c->dwarf,
 		.unwind = unwinds[c->unwind],
 		.unsafe_kernel = c->allow_unsafe_kernel,

@@ -261,13 +261,16 @@ int offcpu_switch(__u64 *args)
 	return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
 
-static __always_inline int offcpu_walked(struct stack *s, __u64 *args)
+/* @room: of a walk; NULL: there was none. */
+static __always_inline int offcpu_walked(struct stack *s, struct stack_room *room, __u64 *args)
 {
 	struct task_struct *prev = (struct task_struct *)args[1];
 
 	if (!stack_finish(s, s->value.head.count, 0))
 		return offcpu_done(SAMPLE_STAT_NO_FRAMES);
 	stack_thread(prev, s);
+	if (room)
+		stack_task(s, room);
 	if (s->dump_id) {
 		s->key.flags |= SAMPLE_FLAG_DUMPED;
 		s->key.stack_hash = s->dump_id;
@@ -316,7 +319,7 @@ static __always_inline int offcpu_dumped(__u64 *args, struct stack *s, int is_ou
 		s->dump_id = 0;
 	if (s->walk.end == WALK_ON)
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
-	return offcpu_walked(s, args);
+	return offcpu_walked(s, NULL, args);
 }
 
 /* Copy the stack for a walk by the agent. */
@@ -368,7 +371,7 @@ static __always_inline int offcpu_walk_by(__u64 *args, long (*walk_some)(__u32 i
 	stack_walk_all(s, room, walk_some);
 	if (stack_dump_after(s))
 		offcpu_dump_out((struct task_struct *)args[1], s, &room->window);
-	return offcpu_walked(s, args);
+	return offcpu_walked(s, room, args);
 }
 
 /* A part of the walk, for kernels without bpf_loop(). The last part keeps the stack. @slot: the
@@ -385,7 +388,7 @@ static __always_inline int offcpu_part_by(__u64 *args, __u32 slot,
 		bpf_tail_call(args, &offcpu_programs, slot);
 	if (stack_dump_after(s))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP);
-	return offcpu_walked(s, args);
+	return offcpu_walked(s, room, args);
 }
 
 SEC("tp_btf/sched_switch")

@@ -56,13 +56,16 @@ static __always_inline int oncpu_regs(struct regs_event *ctx, struct task_struct
 	return 1;
 }
 
-static __always_inline __u32 oncpu_add(struct stack *s)
+/* @room: of a walk; NULL: there was none. */
+static __always_inline __u32 oncpu_add(struct stack *s, struct stack_room *room)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 
 	if (!stack_finish(s, 1, s->weight))
 		return SAMPLE_STAT_NO_FRAMES;
 	stack_thread(task, s);
+	if (room)
+		stack_task(s, room);
 	if (oncpu_generation & 1)
 		return stack_add(&oncpu_small_1, &oncpu_large_1, &oncpu_deep_1, task, s);
 	return stack_add(&oncpu_small_0, &oncpu_large_0, &oncpu_deep_0, task, s);
@@ -141,7 +144,7 @@ static __always_inline int oncpu_dumped(struct regs_event *ctx, struct stack *s,
 		return oncpu_done(SAMPLE_STAT_DUMPED);
 	if (s->walk.end == WALK_ON)
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_WALK);
-	return oncpu_done(oncpu_add(s));
+	return oncpu_done(oncpu_add(s, NULL));
 }
 
 /* Copy the stack for a walk by the agent. */
@@ -195,7 +198,7 @@ static __always_inline int oncpu_walk_by(struct regs_event *ctx,
 	stack_walk_all(s, room, walk_some);
 	if (stack_dump_after(s) && oncpu_dump_out(ctx, s, &room->window))
 		return oncpu_done(SAMPLE_STAT_DUMPED);
-	return oncpu_done(oncpu_add(s));
+	return oncpu_done(oncpu_add(s, room));
 }
 
 /* A part of the walk, for kernels without bpf_loop(). The last part stores the sample. @slot: the
@@ -213,7 +216,7 @@ static __always_inline int oncpu_part_by(struct regs_event *ctx, __u32 slot,
 		bpf_tail_call(ctx, &oncpu_programs, slot);
 	if (stack_dump_after(s))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP);
-	return oncpu_done(oncpu_add(s));
+	return oncpu_done(oncpu_add(s, room));
 }
 
 SEC("perf_event")

@@ -102,9 +102,13 @@ refused 404 '--pull' "/debug/pprof/profile?seconds=1"
 is_there / || fail "no page at --ui-listen"
 agent=$metrics
 agent_stop
-agent_start --window 60s --host-processes=false --store-dir "$work/store" --ui-listen "$page" --pull
+agent_start --window 60s --host-processes=false --store-dir "$work/store" --ui-listen "$page" --pull --thread-names
 metrics=$agent agent=$open
 until_true is_there "/debug/pprof/profile?seconds=1&$of_burn" || fail "--pull: $(cat "$work/body")"
 check -type cpu -function '^burn_seventy$' "$work/body"
+# The label is a root for pprof
+pprof -top -cum -tagroot thread "http://$agent/debug/pprof/profile?seconds=2&$of_burn" >"$work/threads"
+grep -q ' 100% \+program$' "$work/threads" || fail "-tagroot thread: $(sed -n 5,9p "$work/threads")"
+note "-tagroot thread:$(sed -n '/% \+program$/s/ \+/ /gp' "$work/threads")"
 agent=$metrics
 agent_stop

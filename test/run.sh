@@ -10,7 +10,7 @@
 #   run.sh page                     the page's scripts, with Node
 #   run.sh hostile                  attacks on a live agent, test/hostile
 #   run.sh begin                    forget earlier results
-#   run.sh summary                  failures since then, and one closing line
+#   run.sh summary                  failures since then with their first reasons, and one closing line
 #
 # Each program has TEST_SECONDS (3600), to end hanging programs: on a busy machine builds of Go programs take half an
 # hour. Unit tests run TEST_JOBS (two for each CPU) at a time, because many of them wait; the others run one by one.
@@ -22,6 +22,11 @@ mkdir -p "$results"
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:allocator_may_return_null=1
 export UBSAN_OPTIONS=print_stacktrace=1
 
+# reasons LOG: the first lines of a program's output that tell the failure
+reasons() {
+	grep -a -m 4 -E '^\[ +(ERROR|LINE) +\]|ERROR: |runtime error: |^Traceback|Error:' "$1" | cut -c 1-300 | sed 's/^/failed:    /'
+}
+
 # one PROGRAM ARGS...: run the program, print its output on failure, note the outcome
 one() {
 	local log start=${EPOCHREALTIME/[.,]/} status=0 tenths
@@ -32,7 +37,7 @@ one() {
 		echo "passed ${1#build/test/}" >>"$results/$kind"
 		printf '  %-8s %s %d.%d s\n' PASS "${1#build/test/}" $((tenths / 10)) $((tenths % 10))
 	else
-		echo "failed ${1#build/test/}" >>"$results/$kind"
+		{ echo "failed ${1#build/test/}" && reasons "$log"; } >>"$results/$kind"
 		printf '  %-8s %s %d.%d s, status %d\n%s\n' FAIL "${1#build/test/}" $((tenths / 10)) $((tenths % 10)) \
 			$status "$(cat "$log")"
 	fi
@@ -101,8 +106,8 @@ bench)
 begin) rm -f "$results"/* ;;
 summary)
 	passed=$(cat "$results"/* 2>/dev/null | grep -c '^passed')
-	failed=$(cat "$results"/* 2>/dev/null | grep -c '^failed')
-	cat "$results"/* 2>/dev/null | sed -n 's/^failed/  FAILED  /p'
+	failed=$(cat "$results"/* 2>/dev/null | grep -c '^failed ')
+	cat "$results"/* 2>/dev/null | sed -n 's/^failed:/  /p; s/^failed/  FAILED  /p'
 	rm -f "$results"/*
 	echo "$passed passed, $failed failed"
 	[ "$failed" = 0 ] && [ "$passed" != 0 ]

@@ -16,10 +16,13 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -40,6 +43,11 @@
  * end of a reply for itself, and the call waits until its time is over. */
 #define HTTP_STREAM_BUFFER 1024L
 
+/* Bytes that a server may send for a reply that is kept: libcurl's 300 KiB of headers and
+ * HTTP_REPLY_MAX, eleven times. libcurl has no ceiling for extensions of chunks, trailers and
+ * frames of HTTP/2. Reached: the call fails. */
+#define HTTP_RECEIVED_MAX (4u << 20)
+
 struct http {
 	struct loop *loop;
 	CURLM *multi;
@@ -58,7 +66,10 @@ struct http_call {
 	char error[CURL_ERROR_SIZE];
 	http_body_fn on_body;
 	http_send_fn on_send;
-	int stopped; /* the result of on_body() or on_send() */
+	int stopped;		  /* the result of on_body() or on_send() */
+	int fd;			  /* of the connection, or -1 */
+	uint64_t received_before; /* on the connection, before the call; 0: not known yet */
+	bool flooded;		  /* above HTTP_RECEIVED_MAX */
 	http_done_fn done;
 	void *ctx;
 };
@@ -95,13 +106,25 @@ static void timer_due(void *ctx)
 /* ---- libcurl calls; the result is always 0, because -1 would end all calls, including later calls
  */
 
+static struct http_call *call_of(CURL *easy)
+{
+	char *call = NULL;
+
+	if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &call) != CURLE_OK)
+		return NULL;
+	return (struct http_call *)(void *)call;
+}
+
 static int http_on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *socket_ctx)
 {
 	struct loop_source *source = socket_ctx;
+	struct http_call *call = call_of(easy);
 	struct http *http = ctx;
 	uint32_t events = 0;
 	int r;
 
+	if (call)
+		call->fd = what == CURL_POLL_REMOVE ? -1 : fd;
 	if (what == CURL_POLL_REMOVE) {
 		loop_remove(source);
 		return 0;
@@ -117,12 +140,8 @@ static int http_on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, voi
 		if (r == 0)
 			(void)curl_multi_assign(http->multi, fd, source); /* passed back with @fd */
 	}
-	if (r < 0) {
-		char *call = NULL;
-
-		if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &call) == CURLE_OK && call)
-			((struct http_call *)(void *)call)->unwatched = true;
-	}
+	if (r < 0 && call)
+		call->unwatched = true;
 	return 0;
 }
 
@@ -173,6 +192,39 @@ static size_t call_on_send(char *ret, size_t size, size_t n, void *ctx)
 		return (size_t)given;
 	call->stopped = given ? (int)given : -EIO;
 	return CURL_READFUNC_ABORT;
+}
+
+/* Bytes that libcurl has read from the call's connection; 0 without one. */
+static uint64_t call_received(const struct http_call *call)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+	int unread = 0;
+
+	if (call->fd < 0 || getsockopt(call->fd, IPPROTO_TCP, TCP_INFO, &info, &len) ||
+	    ioctl(call->fd, FIONREAD, &unread) || info.tcpi_bytes_received < (uint64_t)unread)
+		return 0;
+	return info.tcpi_bytes_received - (uint64_t)unread;
+}
+
+/* libcurl calls it in each turn of the transfer; 0: go on. */
+static int call_on_progress(void *ctx, curl_off_t download_total, curl_off_t downloaded,
+			    curl_off_t upload_total, curl_off_t uploaded)
+{
+	struct http_call *call = ctx;
+	const uint64_t received = call->on_body ? 0 : call_received(call);
+
+	(void)download_total;
+	(void)downloaded;
+	(void)upload_total;
+	(void)uploaded;
+	if (!received)
+		return 0;
+	/* a connection after a failed one has received less */
+	if (!call->received_before || received < call->received_before)
+		call->received_before = received;
+	call->flooded = received - call->received_before > HTTP_RECEIVED_MAX;
+	return call->flooded;
 }
 
 /* ---- one call */
@@ -305,6 +357,10 @@ static bool call_set(struct http_call *call, const struct http_request *request)
 	       call_set_stream(call->easy, request) &&
 	       curl_easy_setopt(call->easy, CURLOPT_WRITEFUNCTION, call_on_body) == CURLE_OK &&
 	       curl_easy_setopt(call->easy, CURLOPT_WRITEDATA, call) == CURLE_OK &&
+	       curl_easy_setopt(call->easy, CURLOPT_XFERINFOFUNCTION, call_on_progress) ==
+		       CURLE_OK &&
+	       curl_easy_setopt(call->easy, CURLOPT_XFERINFODATA, call) == CURLE_OK &&
+	       set_long(call->easy, CURLOPT_NOPROGRESS, 0) &&
 	       curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, call->error) == CURLE_OK &&
 	       curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call) == CURLE_OK;
 }
@@ -347,6 +403,7 @@ int http_start(struct http *http, const struct http_request *request, http_done_
 		return r;
 	buf_init(&call->body, HTTP_REPLY_MAX);
 	call->http = http;
+	call->fd = -1;
 	call->on_body = request->on_body;
 	call->on_send = request->on_send;
 	call->done = done;
@@ -400,7 +457,9 @@ static void call_finish(struct http_call *call, CURLcode code)
 {
 	bool whole = code == CURLE_OK || (code == CURLE_WRITE_ERROR && call->body_cut);
 	struct http_reply reply = {
-		.error = call->error[0] ? call->error : curl_easy_strerror(code),
+		.error = call->flooded	  ? "the reply is too long"
+			 : call->error[0] ? call->error
+					  : curl_easy_strerror(code),
 		.timed_out = code == CURLE_OPERATION_TIMEDOUT,
 		.stopped = call->stopped,
 		.retry_after_ns = call_retry_after_ns(call->easy),
@@ -423,13 +482,14 @@ static void http_collect_finished(struct http *http)
 	int left;
 
 	while ((msg = curl_multi_info_read(http->multi, &left))) {
-		char *call = NULL;
+		struct http_call *call;
 
 		if (msg->msg != CURLMSG_DONE)
 			continue;
 		/* @msg dies with the handle, so its values are copied first. */
-		if (curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &call) == CURLE_OK)
-			call_finish((struct http_call *)(void *)call, msg->data.result);
+		call = call_of(msg->easy_handle);
+		if (call)
+			call_finish(call, msg->data.result);
 	}
 }
 

@@ -19,10 +19,18 @@
 
 #define SHARE_OF_FREE 4
 
-/* Whether an owner with @own of all @total taken units of @max may take one more. */
-static inline bool share_allows(size_t max, size_t total, size_t own)
+/* Units that an owner with @own of all @total taken units of @max may still take. */
+static inline uint64_t share_left(uint64_t max, uint64_t total, uint64_t own)
 {
-	return total < max && own < (max - total + SHARE_OF_FREE - 1) / SHARE_OF_FREE;
+	const uint64_t most = total < max ? (max - total - 1) / SHARE_OF_FREE + 1 : 0;
+
+	return own < most ? most - own : 0;
+}
+
+/* Whether this owner may take one more. */
+static inline bool share_allows(uint64_t max, uint64_t total, uint64_t own)
+{
+	return share_left(max, total, own) > 0;
 }
 
 /* What one owner holds, in a table by id. A holder exists as long as it holds something. */

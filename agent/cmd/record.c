@@ -324,6 +324,7 @@ static int start_recorder(struct recording *rec)
 		.off_cpu = o->off_cpu,
 		.kernel_stacks = o->kernel_stacks,
 		.thread_names = o->thread_names,
+		.task_names = o->task_names,
 		.dwarf = o->dwarf,
 		.debuginfod = rec->servers.servers,
 		.unwind = o->unwind,

@@ -36,6 +36,7 @@ struct record_options {
 	double off_cpu; /* share of task switches; 0: none */
 	bool kernel_stacks;
 	bool thread_names;
+	bool task_names;
 	bool dwarf;
 	enum settings_unwind unwind;
 	bool unsafe_kernel;

@@ -57,6 +57,7 @@ static const char help[] =
 	"                           without a table; the default), fp, dwarf\n"
 	"      --kernel-stacks=BOOL record the kernel's frames (default true)\n"
 	"      --thread-names       a label thread: the name of the thread, 15 bytes\n"
+	"      --task-names         a label task: the name of Python's asyncio task, 31 bytes\n"
 	"      --dwarf=BOOL         lines and inlined functions of native code (default true)\n"
 	"      --debuginfod URL     ask this debuginfod server for the debug files of programs\n"
 	"                           without names, and wait up to a minute for them; repeatable.\n"
@@ -325,6 +326,7 @@ bool record_options_parse(int argc, char **argv, struct record_options *ret, int
 		{.name = "period", .string = &raw.period},
 		{.name = "kernel-stacks", .string = &raw.kernel_stacks},
 		{.name = "thread-names", .given = &ret->thread_names},
+		{.name = "task-names", .given = &ret->task_names},
 		{.name = "dwarf", .string = &raw.dwarf},
 		{.name = "unwind", .string = &raw.unwind},
 		{.name = "off-cpu", .string = &raw.off_cpu},

@@ -78,6 +78,7 @@ struct config {
 	unsigned int unwind; /* enum config_unwind */
 	bool kernel_stacks;
 	bool thread_names;
+	bool task_names;
 	bool dwarf;
 	struct config_list debuginfod; /* URLs */
 	char *debuginfod_dir;

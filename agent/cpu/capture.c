@@ -116,7 +116,7 @@ void capture_add(struct capture *c, bool off_cpu, struct entity *entity,
 	if (c->bytes < CAPTURE_BYTES_MAX)
 		part = part_of(c, entity);
 	before = part ? fold_bytes(part->fold) : 0;
-	if (!part || fold_thread(part->fold, stack->thread) ||
+	if (!part || fold_names(part->fold, stack->thread, stack->task) ||
 	    fold_add(part->fold, stack->frames, stack->return_address, stack->n, count, value)) {
 		c->n_lost += count;
 		c->n_unfolded += part ? 0 : count;

@@ -149,6 +149,23 @@ static bool want_files(struct deferred_unwind *du, struct address_space *space,
 	return opening;
 }
 
+/* After a stack that is larger than its dump: opens the process's large files, whose tables come
+ * before a sample is in them (unwind_publisher_walk()). */
+static void want_ahead(struct deferred_unwind *du, struct address_space *space)
+{
+	const struct address_space_mapping *items;
+	size_t n_items, n = 0;
+
+	items = address_space_mappings(space, &n_items);
+	for (size_t i = 0; i < n_items && n < UNWIND_PUBLISHER_AHEAD; i++) {
+		if (items[i].limit - items[i].start < UNWIND_PUBLISHER_AHEAD_BYTES)
+			continue;
+		n++;
+		(void)address_space_want(du->opts.spaces, space, items[i].start);
+		items = address_space_mappings(space, &n_items);
+	}
+}
+
 static int walk_in(struct deferred_unwind *du, struct deferred_stack *stack, struct sample *ret,
 		   const struct stack_dump *dump, struct address_space *space)
 {
@@ -162,6 +179,8 @@ static int walk_in(struct deferred_unwind *du, struct deferred_stack *stack, str
 	}
 	r = unwind_publisher_walk(du->opts.publisher, dump, space, ret, &stack->wait);
 	stack->opens = r >= 0 && want_files(du, space, ret);
+	if (r >= 0 && ret->end == SAMPLE_END_DUMP)
+		want_ahead(du, space);
 	return r;
 }
 

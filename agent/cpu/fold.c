@@ -28,14 +28,17 @@ struct entry {
 	uint64_t hash;
 	uint64_t count;
 	uint64_t value;
-	uint32_t first;	 /* frame in the arena */
-	uint16_t n;	 /* FOLD_DEPTH_MAX at most */
-	uint16_t thread; /* number of the name plus one; 0: none */
+	uint32_t first; /* frame in the arena */
+	uint16_t n;	/* FOLD_DEPTH_MAX at most */
+	uint16_t names; /* number of the names plus one; 0: none */
 };
-_Static_assert(FOLD_THREADS_MAX < UINT16_MAX, "a number, and one for all others");
+/* "(other)" is the name of the thread, of the task, or of both. */
+#define FOLD_OTHERS 3
+_Static_assert(FOLD_NAMES_MAX + FOLD_OTHERS < UINT16_MAX, "numbers, and those of all others");
 
-struct thread_name {
-	char text[PID_COMM_MAX];
+struct names {
+	char thread[PID_COMM_MAX];
+	char task[SAMPLE_TASK_BYTES];
 };
 
 struct fold {
@@ -44,11 +47,11 @@ struct fold {
 	size_t n_frames;
 	size_t frames_cap;
 	size_t marks_cap;
-	struct thread_name *threads;
-	size_t n_threads;
-	size_t threads_cap;
-	uint16_t thread; /* of the next samples, as in struct entry */
-	bool is_other;	 /* ... which have a name above the limit */
+	struct names *names;
+	size_t n_names;
+	size_t names_cap;
+	uint16_t next; /* names of the next samples, as in struct entry */
+	bool is_other; /* ... which have names above the limit */
 	struct entry *entries;
 	size_t n;
 	size_t entries_cap;
@@ -83,7 +86,7 @@ void fold_free(struct fold *fold)
 		image_unref(fold->frames[i].image);
 	free(fold->frames);
 	free(fold->marks);
-	free(fold->threads);
+	free(fold->names);
 	free(fold->entries);
 	free(fold->slots);
 	free(fold);
@@ -95,13 +98,13 @@ static uint64_t hash_of(const struct fold *fold, const struct frame *frames, con
 	const uint64_t hash =
 		hash_words(hash_bytes(frames, n * sizeof(*frames)), hash_bytes(marks, n));
 
-	return fold->thread ? hash_words(hash, fold->thread) : hash;
+	return fold->next ? hash_words(hash, fold->next) : hash;
 }
 
 static bool is(const struct fold *fold, const struct entry *entry, const struct frame *frames,
 	       const uint8_t *marks, size_t n)
 {
-	return entry->n == n && entry->thread == fold->thread &&
+	return entry->n == n && entry->names == fold->next &&
 	       (!n || (memcmp(fold->frames + entry->first, frames, n * sizeof(*frames)) == 0 &&
 		       memcmp(fold->marks + entry->first, marks, n) == 0));
 }
@@ -178,7 +181,7 @@ static void append(struct fold *fold, uint64_t hash, const struct frame *frames,
 		.hash = hash,
 		.first = (uint32_t)fold->n_frames,
 		.n = (uint16_t)n,
-		.thread = fold->thread,
+		.names = fold->next,
 	};
 	for (size_t i = 0; i < n; i++) {
 		fold->frames[fold->n_frames] = frames[i];
@@ -212,43 +215,63 @@ int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *retur
 	return 0;
 }
 
-/* The number of a name plus one, or one more than there are. In a series with very many names, the
- * search takes a microsecond for each of its samples. */
-static size_t find_thread(const struct fold *fold, const struct thread_name *name)
+/* The number of the names plus one, or one more than there are. In a series with very many names,
+ * the search takes some microseconds for each of its samples. */
+static size_t find_names(const struct fold *fold, const struct names *names)
 {
 	size_t i = 0;
 
-	while (i < fold->n_threads && memcmp(&fold->threads[i], name, sizeof(*name)) != 0)
+	while (i < fold->n_names && memcmp(&fold->names[i], names, sizeof(*names)) != 0)
 		i++;
 	return i + 1;
 }
 
-int fold_thread(struct fold *fold, const char *name)
+static void copy_name(const char *name, char *ret, size_t size)
 {
-	struct thread_name copy = {""};
-	size_t thread;
+	memcpy(ret, name, strnlen(name, size - 1));
+	utf8_make_printable(ret);
+}
+
+/* All names that there are become "(other)". */
+static void make_other(struct names *names)
+{
+	const struct names before = *names;
+
+	*names = (struct names){{0}, {0}};
+	if (*before.thread)
+		copy_name(SAMPLE_OTHER_THREAD, names->thread, sizeof(names->thread));
+	if (*before.task)
+		copy_name(SAMPLE_OTHER_THREAD, names->task, sizeof(names->task));
+}
+
+int fold_names(struct fold *fold, const char *thread, const char *task)
+{
+	struct names names = {{0}, {0}}, other;
+	size_t at;
 	int r;
 
-	fold->thread = 0;
+	fold->next = 0;
 	fold->is_other = false;
-	if (!*name)
+	if (!*thread && !*task)
 		return 0;
-	memcpy(copy.text, name, strnlen(name, sizeof(copy.text) - 1));
-	utf8_make_printable(copy.text);
-	thread = find_thread(fold, &copy);
-	if (thread > FOLD_THREADS_MAX && strcmp(copy.text, SAMPLE_OTHER_THREAD) != 0) {
-		fold->is_other = true;
-		copy = (struct thread_name){SAMPLE_OTHER_THREAD};
-		thread = find_thread(fold, &copy);
+	copy_name(thread, names.thread, sizeof(names.thread));
+	copy_name(task, names.task, sizeof(names.task));
+	at = find_names(fold, &names);
+	if (at > FOLD_NAMES_MAX) {
+		other = names;
+		make_other(&other);
+		fold->is_other = memcmp(&names, &other, sizeof(names)) != 0;
+		at = find_names(fold, &other);
+		names = other;
 	}
-	if (thread > fold->n_threads) {
-		r = vec_grow(&fold->threads, &fold->threads_cap, thread, sizeof(copy),
-			     FOLD_THREADS_MAX + 1);
+	if (at > fold->n_names) {
+		r = vec_grow(&fold->names, &fold->names_cap, at, sizeof(names),
+			     FOLD_NAMES_MAX + FOLD_OTHERS);
 		if (r)
 			return -ENOMEM;
-		fold->threads[fold->n_threads++] = copy;
+		fold->names[fold->n_names++] = names;
 	}
-	fold->thread = (uint16_t)thread;
+	fold->next = (uint16_t)at;
 	return 0;
 }
 
@@ -278,15 +301,22 @@ size_t fold_n(const struct fold *fold)
 	return fold->n;
 }
 
+static const char *text_of(const char *name)
+{
+	return *name ? name : NULL;
+}
+
 struct fold_stack fold_get(const struct fold *fold, size_t i)
 {
 	const struct entry *entry = &fold->entries[i];
+	const struct names *names = entry->names ? &fold->names[entry->names - 1] : NULL;
 
 	return (struct fold_stack){
 		.frames = entry->n ? fold->frames + entry->first : NULL,
 		.return_address = entry->n ? fold->marks + entry->first : NULL,
 		.n_frames = entry->n,
-		.thread = entry->thread ? fold->threads[entry->thread - 1].text : NULL,
+		.thread = text_of(names ? names->thread : ""),
+		.task = text_of(names ? names->task : ""),
 		.count = entry->count,
 		.value = entry->value,
 	};
@@ -296,5 +326,5 @@ size_t fold_bytes(const struct fold *fold)
 {
 	return sizeof(*fold) + fold->frames_cap * sizeof(*fold->frames) + fold->marks_cap +
 	       fold->entries_cap * sizeof(*fold->entries) + fold->n_slots * sizeof(*fold->slots) +
-	       fold->threads_cap * sizeof(*fold->threads);
+	       fold->names_cap * sizeof(*fold->names);
 }

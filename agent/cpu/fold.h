@@ -21,19 +21,21 @@
 /* Frames of a stack, more than CPU_STACK_FRAMES_MAX. Reached: as above. */
 #define FOLD_DEPTH_MAX	UINT16_MAX
 
-/* Names of threads of a series in a window: as many labels as a reader can choose from. 16 bytes
- * each. Reached: further threads are `(other)`, `podprof_fold_other_thread_samples_total`. */
-#define FOLD_THREADS_MAX 1024
+/* Names of threads of a series in a window, or pairs of a thread's and a task's name: as many
+ * labels as a reader can choose from. 48 bytes each. Reached: further threads and tasks are
+ * `(other)`, `podprof_fold_other_thread_samples_total`. */
+#define FOLD_NAMES_MAX 1024
 
 /* A distinct stack. @frames are innermost first, kernel frames before user frames; the fold owns
  * the references to their images. @return_address marks each vaddr that is a return address
- * (subtract 1 for a lookup). @thread: the name of its threads; NULL: none. @count: samples. @value:
- * their sum in the profile's unit. */
+ * (subtract 1 for a lookup). @thread, @task: the names of its threads and tasks; NULL: none.
+ * @count: samples. @value: their sum in the profile's unit. */
 struct fold_stack {
 	const struct frame *frames;
 	const uint8_t *return_address;
 	size_t n_frames;
 	const char *thread;
+	const char *task;
 	uint64_t count;
 	uint64_t value;
 };
@@ -48,7 +50,7 @@ static inline uint64_t instruction_of(uint64_t vaddr, bool is_return)
  * struct fold_totals - of all samples of a fold
  * @n_truncated:   with a truncated stack
  * @n_refused:     without room for their stack; @refused_value: their value
- * @n_other:       above the limit of names of threads
+ * @n_other:       above the limit of names
  */
 struct fold_totals {
 	uint64_t n_truncated;
@@ -70,9 +72,9 @@ void fold_free(struct fold *fold);
  * totals. Invalidates results of fold_get(). */
 int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *return_address,
 	     size_t n_frames, uint64_t count, uint64_t value);
-/* The samples added from now on are of threads with this name. Above the limit, their name is
- * SAMPLE_OTHER_THREAD. "": of threads without names. 0 or -ENOMEM. */
-int fold_thread(struct fold *fold, const char *name);
+/* The samples added from now on are of threads and tasks with these names. Above the limit, a name
+ * is SAMPLE_OTHER_THREAD. "": without a name. 0 or -ENOMEM. */
+int fold_names(struct fold *fold, const char *thread, const char *task);
 /* Of the @count samples added last, the stacks are truncated. */
 void fold_truncated(struct fold *fold, uint64_t count);
 struct fold_totals fold_totals(const struct fold *fold);

@@ -287,7 +287,7 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 	job->profile->kind = parts->kind;
 	job->profile->start_ns = cpu_window_start_ns(w);
 	job->profile->duration_ns = cpu_window_duration_ns(w);
-	job->profile->thread_names = p->opts.thread_names;
+	job->profile->thread_names = p->opts.thread_names || p->opts.task_names;
 	if (labels_copy(&parts->entity->labels, &job->profile->labels) ||
 	    cpu_job_parts(job, parts, n))
 		return -ENOMEM;
@@ -513,6 +513,7 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 	of.id = entity->key;
 	of.entity = entity;
 	of.thread = stack.thread;
+	of.task = stack.task;
 	of.is_truncated = stack.is_truncated;
 	if (r || series_add(series, &of, stack.frames, stack.return_address, stack.n, sample->count,
 			    value)) {
@@ -633,6 +634,7 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		.table_bytes = o->table_bytes,
 		.unsafe_kernel = o->unsafe_kernel,
 		.thread_names = o->thread_names,
+		.task_names = o->task_names,
 		.interval_ns = CPU_PROFILER_TICK_NS,
 		.idle_ns = CPU_PROFILER_IDLE_NS,
 		.fn = on_sample,
@@ -780,7 +782,8 @@ void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 		"Requests for lines and inlined functions, by outcome.", NULL};
 	static const struct metric_family_desc other = {
 		"podprof_fold_other_thread_samples", METRIC_COUNTER,
-		"Samples without the name of their thread, above the window's limit of names.",
+		"Samples without the name of their thread or task, above the window's limit of "
+		"names.",
 		NULL};
 	static const char *const names[CPU_OUTCOME_MAX] = {
 		[CPU_SAMPLES_FOLDED] = "folded",     [CPU_SAMPLES_FILTERED] = "filtered",

@@ -36,6 +36,7 @@ struct cpu_profiler_opts {
 	double off_cpu; /* as in cpu_sampler_opts */
 	bool kernel_stacks;
 	bool thread_names;	       /* samples have the label PROFILE_THREAD */
+	bool task_names;	       /* ... and PROFILE_TASK */
 	struct debuginfod *debuginfod; /* NULL: no servers with debug files */
 	bool dwarf;		       /* lines and inlined functions of native code */
 	enum settings_unwind unwind;

@@ -101,6 +101,7 @@ static int add_stack(struct recorder *r, struct series_table *table, const char 
 		.id = key,
 		.labels = labels,
 		.thread = stack->thread,
+		.task = stack->task,
 		.is_truncated = stack->is_truncated,
 	};
 	int err;
@@ -318,6 +319,7 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
 		.thread_names = o->thread_names,
+		.task_names = o->task_names,
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = RECORDER_TICK_NS,
 		.off_cpu = o->off_cpu,

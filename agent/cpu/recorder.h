@@ -36,7 +36,7 @@ struct recorder;
  * struct recorder_opts - borrowed until recorder_free()
  * @event, @period, @rate_hz, @kernel_stacks, @unwind, @unsafe_kernel: as in oncpu_opts
  * @off_cpu: share of sampled task switches; 0: no off-CPU samples. Not with an event
- * @thread_names: samples have the name of their thread as a label
+ * @thread_names: samples have the name of their thread as a label; @task_names: of their task
  * @scope:   a scope other than all needs recorder_add_process() or recorder_add_container()
  * @tags:    additional labels of every sample
  * @debuginfod: servers with debug files; NULL: none
@@ -54,6 +54,7 @@ struct recorder_opts {
 	struct debuginfod *debuginfod;
 	enum settings_unwind unwind;
 	bool thread_names;
+	bool task_names;
 	bool unsafe_kernel;
 	enum settings_scope scope;
 	const struct labels *tags;

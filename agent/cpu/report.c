@@ -365,15 +365,16 @@ static int enter_location(struct cpu_build *b, struct place *place)
 
 /* The labels of a part's samples. */
 struct sample_labels {
-	struct pprof_label items[LABELS_MAX + 1]; /* and the thread's */
+	struct pprof_label items[LABELS_MAX + 2]; /* and the thread's and the task's */
 	size_t n;
-	bool has_thread; /* among the part's own */
+	bool has_thread, has_task; /* among the part's own */
 };
 
 static void labels_of(const struct cpu_report_part *part, struct sample_labels *ret)
 {
 	ret->n = part->labels ? part->labels->n : 0;
 	ret->has_thread = part->labels && labels_get(part->labels, PROFILE_THREAD);
+	ret->has_task = part->labels && labels_get(part->labels, PROFILE_TASK);
 	for (size_t i = 0; i < ret->n; i++)
 		ret->items[i] = (struct pprof_label){.key = part->labels->items[i].name,
 						     .str = part->labels->items[i].value};
@@ -417,10 +418,10 @@ static int enter_sample(struct cpu_build *b, const struct cpu_report_part *part,
 			const struct fold_stack *stack, struct sample_labels *labels,
 			uint32_t *locations)
 {
-	const bool has_thread = stack->thread && !labels->has_thread;
 	/* shares are of the main type */
 	const uint64_t value = b->kind == CPU_REPORT_BOTH && part->off_cpu ? 0 : stack->value;
 	int64_t values[PPROF_VALUES_MAX];
+	size_t n = labels->n;
 
 	values_of(b, part->off_cpu, stack->count, stack->value, values);
 	b->value += value;
@@ -435,11 +436,12 @@ static int enter_sample(struct cpu_build *b, const struct cpu_report_part *part,
 		locations[i] = place->location;
 		count_missing(place, stack, value);
 	}
-	if (has_thread)
-		labels->items[labels->n] =
+	if (stack->thread && !labels->has_thread)
+		labels->items[n++] =
 			(struct pprof_label){.key = PROFILE_THREAD, .str = stack->thread};
-	return pprof_sample(b->pprof, locations, stack->n_frames, values, labels->items,
-			    labels->n + has_thread);
+	if (stack->task && !labels->has_task)
+		labels->items[n++] = (struct pprof_label){.key = PROFILE_TASK, .str = stack->task};
+	return pprof_sample(b->pprof, locations, stack->n_frames, values, labels->items, n);
 }
 
 static size_t deepest_stack(const struct fold *fold)

@@ -147,6 +147,7 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 	int r = 0;
 
 	memcpy(ret->thread, sample->thread, sizeof(ret->thread));
+	memcpy(ret->task, sample->task, sizeof(ret->task));
 	ret->is_truncated = sample->end != SAMPLE_END_COMPLETE && sample->end != SAMPLE_END_NO_USER;
 	if (!s->caught_up)
 		catch_up(s);
@@ -420,6 +421,14 @@ static bool walk_deferred(struct cpu_sampler *s, uint64_t until_ns)
 	return r == DEFERRED_UNWIND_MORE;
 }
 
+/* Without the walk of a runtime its frames have no names. Without tables stacks are cut, so on a
+ * starved node these come first. */
+static void load_runtimes(struct cpu_sampler *s)
+{
+	runtime_loader_tick(s->loader, s->publisher && unwind_publisher_pending(s->publisher),
+			    nsec_monotonic());
+}
+
 /* After each on-CPU drain, also one without samples: about once an interval. */
 static void tick(struct cpu_sampler *s)
 {
@@ -429,6 +438,7 @@ static void tick(struct cpu_sampler *s)
 		follow(s);
 	if (s->publisher)
 		unwind_publisher_tick(s->publisher);
+	load_runtimes(s);
 }
 
 static bool has_samples(const struct cpu_sampler *s)
@@ -490,6 +500,7 @@ static void on_table(void *ctx, uint16_t exe, uint32_t round)
 {
 	struct cpu_sampler *s = ctx;
 
+	load_runtimes(s);
 	if (!s->deferred)
 		return;
 	deferred_unwind_ready(s->deferred, exe, round);
@@ -673,9 +684,10 @@ static enum settings_v1 v1_of_controller(enum controller controller)
 
 static void on_runtime_wanted(void *ctx, uint32_t runtime)
 {
-	const struct cpu_sampler *s = ctx;
+	struct cpu_sampler *s = ctx;
 
-	runtime_loader_want(s->loader, runtime);
+	runtime_loader_want(s->loader, runtime, nsec_monotonic());
+	load_runtimes(s);
 }
 
 static int start_publisher(struct cpu_sampler *s, struct bpfobj_why *ret_why)
@@ -750,6 +762,7 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
 		.thread_names = o->thread_names,
+		.task_names = o->task_names,
 		.stack_dumps = o->unwind != SETTINGS_UNWIND_FP,
 		.offcpu = o->off_cpu > 0,
 		.unsafe_kernel = o->unsafe_kernel,
@@ -761,6 +774,7 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 	const struct runtimes_opts runtimes_opts = {
 		.host = {.proc = o->proc,
 			 .loop = o->loop,
+			 .task_names = o->task_names,
 			 .found = on_runtime,
 			 .named = on_named,
 			 .ctx = s},

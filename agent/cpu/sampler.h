@@ -37,8 +37,9 @@ struct cpu_stack {
 	struct frame frames[CPU_STACK_FRAMES_MAX];
 	uint8_t return_address[CPU_STACK_FRAMES_MAX];
 	size_t n;
-	char thread[PID_COMM_MAX]; /* as in struct sample */
-	bool is_truncated;	   /* outer frames are missing */
+	char thread[PID_COMM_MAX];    /* as in struct sample */
+	char task[SAMPLE_TASK_BYTES]; /* likewise */
+	bool is_truncated;	      /* outer frames are missing */
 };
 
 void cpu_stack_deinit(struct cpu_stack *stack);
@@ -61,7 +62,7 @@ void cpu_stack_deinit(struct cpu_stack *stack);
  * @table_bytes: ceiling of kernel memory for unwind tables; 0 is CPU_SAMPLER_TABLE_BYTES
  * @all_tables:  as in unwind_publisher_opts
  * @runtimes:    @n_runtimes readers of language runtimes, as in runtimes_opts; NULL: podprof's own
- * @thread_names: as in oncpu_opts
+ * @thread_names, @task_names: as in oncpu_opts
  * @off_cpu:     share of sampled task switches, up to 1; 0: no off-CPU samples
  * @off_fn:      as @fn, for off-CPU stacks
  * @fn:          called on the loop for each distinct stack of an interval, and for each stack dump
@@ -86,6 +87,7 @@ struct cpu_sampler_opts {
 	const struct runtime *const *runtimes;
 	size_t n_runtimes;
 	bool thread_names;
+	bool task_names;
 	uint64_t interval_ns;
 	uint64_t idle_ns;
 	size_t event_queue_bytes;

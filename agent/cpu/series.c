@@ -92,7 +92,7 @@ static int fold_in(struct series_table *t, const struct series_entry *e, const s
 		   uint64_t count, uint64_t value)
 {
 	const uint64_t n_other = fold_totals(e->series.fold).n_other;
-	int r = fold_thread(e->series.fold, of->thread ? of->thread : "");
+	int r = fold_names(e->series.fold, of->thread ? of->thread : "", of->task ? of->task : "");
 
 	if (!r)
 		r = fold_add(e->series.fold, frames, return_address, n_frames, count, value);

@@ -58,13 +58,14 @@ void series_table_free(struct series_table *t);
 /* The series of a sample, and whether the stack is truncated. @id: an entity's key or any other
  * text. The table keeps a reference to @entity. A new series copies @labels; without them the
  * present labels of its entity apply.
- * @thread: as in fold_thread().
- * @entity, @labels and @thread may be NULL. */
+ * @thread, @task: as in fold_names().
+ * All but @id may be NULL. */
 struct series_of {
 	const char *id;
 	struct entity *entity;
 	const struct labels *labels;
 	const char *thread;
+	const char *task;
 	bool is_truncated;
 };
 

@@ -61,7 +61,6 @@ struct keeper {
  * @sender: NULL for a folder
  * @keeper: of a folder
  * @uploads: NULL: takes no program files
- * @uploaded: their bytes, for the metrics under way
  * @e:      set for a folder
  * @spooled: has a cursor in the spool
  */
@@ -72,7 +71,6 @@ struct route {
 	struct sender *sender;
 	struct keeper keeper;
 	struct uploads *uploads;
-	uint64_t uploaded;
 	struct export *e;
 	bool spooled;
 };
@@ -798,7 +796,7 @@ static void collect_uploads(const struct export *e, struct metric_sink *sink)
 	for (size_t i = 0; i < e->n_routes; i++) {
 		if (!e->routes[i].uploads)
 			continue;
-		uploads_count(e->routes[i].uploads, ends, &e->routes[i].uploaded);
+		uploads_count(e->routes[i].uploads, ends);
 		for (enum upload_end end = 0; end < UPLOAD_END_MAX; end++) {
 			const struct metric_label labels[] = {
 				{"destination", e->routes[i].name},
@@ -811,7 +809,7 @@ static void collect_uploads(const struct export *e, struct metric_sink *sink)
 	metric_family(sink, &bytes);
 	for (size_t i = 0; i < e->n_routes; i++)
 		if (e->routes[i].uploads)
-			metric_u64(sink, e->routes[i].uploaded,
+			metric_u64(sink, uploads_bytes(e->routes[i].uploads),
 				   &(struct metric_label){"destination", e->routes[i].name}, 1);
 }
 

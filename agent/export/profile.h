@@ -21,12 +21,14 @@ enum profile_kind {
 
 /* The label of a sample with the name of its thread. */
 #define PROFILE_THREAD "thread"
+/* ... and of its asyncio task. */
+#define PROFILE_TASK   "task"
 
 /**
  * struct profile - one series and window, encoded
  * @labels:      without __name__ and other labels of a single backend
  * @start_ns:    wall clock
- * @thread_names: samples may have the label PROFILE_THREAD
+ * @thread_names: samples may have the labels PROFILE_THREAD and PROFILE_TASK
  * @pprof:       gzip; cumulative if the kind is (the form in files and pulls)
  * @pprof_delta: the same window with alloc values as differences, for destinations with @deltas;
  *               NULL if there is no difference

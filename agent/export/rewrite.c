@@ -113,14 +113,19 @@ static int place_order(const void *a, const void *b)
 	return x->at < y->at ? -1 : 1;
 }
 
-/* Copies the labels of @row to @to without the thread's. Whether there was one. */
+static bool is_of_thread(const char *label)
+{
+	return strcmp(label, PROFILE_THREAD) == 0 || strcmp(label, PROFILE_TASK) == 0;
+}
+
+/* Copies the labels of @row to @to without the thread's and the task's. Whether there was one. */
 static bool leave_thread(const struct pprof_tables *t, struct pprof_sample_row *row,
 			 struct pprof_label_row *to)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < row->n_labels; i++)
-		if (strcmp(t->strings[row->labels[i].key], PROFILE_THREAD) != 0)
+		if (!is_of_thread(t->strings[row->labels[i].key]))
 			to[n++] = row->labels[i];
 	if (n == row->n_labels)
 		return false;

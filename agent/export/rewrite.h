@@ -26,7 +26,7 @@ int rewrite_project(const struct pprof_tables *t, const struct projection *proje
  * @placeholders: "libx.so+0x12", of frames that a server may name: their locations have no line
  *                then, and a mapping with a build id
  * @whole_mappings: such a mapping becomes the whole address space, 0 to 0
- * @thread_names: the label PROFILE_THREAD. Samples that are equal then become one
+ * @thread_names: the labels PROFILE_THREAD and PROFILE_TASK. Samples that are equal then become one
  */
 struct rewrite {
 	bool placeholders;

@@ -111,7 +111,8 @@ static void on_reply(void *ctx, const struct http_reply *reply)
 
 	t->call = NULL;
 	if (reply->stopped) {
-		talk_end(t, t->body.is_cut		   ? UPLOAD_CHANGED
+		talk_end(t, t->body.is_slow		   ? UPLOAD_SLOW
+			    : t->body.is_cut		   ? UPLOAD_CHANGED
 			    : reply->stopped == -ECANCELED ? UPLOAD_STOPPED
 							   : UPLOAD_FAILED);
 		return;
@@ -128,6 +129,11 @@ static void on_reply(void *ctx, const struct http_reply *reply)
 		return;
 	}
 	loop_stop(t->loop);
+}
+
+static uint64_t read_ns(const struct talk *t)
+{
+	return t->u->read_ns ? t->u->read_ns : UPLOAD_READ_MAX_NS;
 }
 
 static uint64_t total_ns(const struct talk *t)
@@ -304,7 +310,7 @@ static int put_file(struct talk *t)
 	};
 	int r;
 
-	upload_body_init_plain(&t->body, elffile_fd(t->file), t->size);
+	upload_body_init_plain(&t->body, elffile_fd(t->file), t->size, read_ns(t));
 	t->parse = parse_nothing;
 	r = http_start(t->http, &request, on_reply, t, &t->call);
 	return r ? r : loop_run(t->loop);
@@ -316,7 +322,8 @@ static int send_file(struct talk *t)
 
 	if (!t->ticket.is_direct)
 		return put_file(t);
-	r = upload_body_init(&t->body, elffile_fd(t->file), t->size, t->u->build_id, t->ticket.id);
+	r = upload_body_init(&t->body, elffile_fd(t->file), t->size, read_ns(t), t->u->build_id,
+			     t->ticket.id);
 
 	return r ? r : talk_call(t, "upload", NULL, on_send, parse_size);
 }

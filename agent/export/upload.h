@@ -17,6 +17,11 @@ struct destination;
  * not sent, `podprof_debuginfo_uploads_total{outcome="too_large"}`. */
 #define UPLOAD_FILE_MAX (256ull << 20)
 
+/* Time of reading the bytes of a file: the largest file of a disk with 4.3 MiB/s. Without it a
+ * file system that answers each read after seconds would hold the thread for ten minutes. Reached:
+ * `podprof_debuginfo_uploads_total{outcome="slow"}`. */
+#define UPLOAD_READ_MAX_NS (60 * 1000000000ull)
+
 enum upload_end {
 	UPLOAD_DONE,
 	UPLOAD_UNWANTED,  /* the server has the file, or finds it elsewhere */
@@ -27,7 +32,7 @@ enum upload_end {
 	UPLOAD_ELSEWHERE, /* the server names an address that is not the destination's storage */
 	UPLOAD_REFUSED,	  /* the server does not take this file */
 	UPLOAD_FAILED,	  /* no connection, an error of the server, a malformed reply */
-	UPLOAD_SLOW,	  /* reading the file blocked: the caller's outcome */
+	UPLOAD_SLOW, /* reading the file took too long, or blocked: then the caller's outcome */
 	UPLOAD_QUEUE_FULL,
 	UPLOAD_STOPPED, /* by @go_on */
 	UPLOAD_END_MAX,
@@ -45,6 +50,7 @@ extern const char *const upload_end_names[UPLOAD_END_MAX];
  * @day_bytes:   what the day's ceiling leaves
  * @bytes:       sent of the file so far; another thread may read it
  * @total_ns:    longest time of a call but Upload; 0: a minute
+ * @read_ns:     longest time of reading the bytes of the file; 0: UPLOAD_READ_MAX_NS
  * @go_on:       called every quarter of a second while a server is awaited, and before the file is
  *               read; false ends the upload
  */
@@ -55,6 +61,7 @@ struct upload {
 	uint64_t day_bytes;
 	atomic_ullong *bytes;
 	uint64_t total_ns;
+	uint64_t read_ns;
 	bool (*go_on)(void *ctx);
 	void *ctx;
 };

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/nsec.h"
 #include "export/base64.h"
 
 #define BEFORE	 "{\"chunkData\":\""
@@ -16,12 +17,13 @@
 
 _Static_assert(UPLOAD_CHUNK % 3 == 0, "only the last chunk has padding");
 
-int upload_body_init(struct upload_body *b, int fd, uint64_t size, const char *build_id,
-		     const char *upload_id)
+int upload_body_init(struct upload_body *b, int fd, uint64_t size, uint64_t read_ns,
+		     const char *build_id, const char *upload_id)
 {
 	int r;
 
-	*b = (struct upload_body){.fd = fd, .size = size, .chunk = malloc(UPLOAD_CHUNK)};
+	*b = (struct upload_body){
+		.fd = fd, .size = size, .read_ns = read_ns, .chunk = malloc(UPLOAD_CHUNK)};
 	buf_init(&b->text, TEXT_MAX);
 	r = b->chunk ? buf_printf(&b->text, "{\"info\":{\"buildId\":\"%s\",\"uploadId\":\"%s\"}}\n",
 				  build_id, upload_id)
@@ -31,9 +33,9 @@ int upload_body_init(struct upload_body *b, int fd, uint64_t size, const char *b
 	return r > 0 ? -ENOMEM : r;
 }
 
-void upload_body_init_plain(struct upload_body *b, int fd, uint64_t size)
+void upload_body_init_plain(struct upload_body *b, int fd, uint64_t size, uint64_t read_ns)
 {
-	*b = (struct upload_body){.fd = fd, .size = size};
+	*b = (struct upload_body){.fd = fd, .size = size, .read_ns = read_ns};
 	buf_init(&b->text, TEXT_MAX);
 }
 
@@ -56,12 +58,26 @@ uint64_t upload_body_len(const struct upload_body *b)
 	return rest ? n + frame + base64_len(rest) : n;
 }
 
+/* pread() on account of b->read_ns. */
+static ssize_t read_timed(struct upload_body *b, char *ret, size_t n, uint64_t off)
+{
+	const uint64_t begun_ns = nsec_monotonic();
+	const ssize_t got = pread(b->fd, ret, n, (off_t)off);
+	const uint64_t took_ns = nsec_monotonic() - begun_ns;
+
+	b->is_slow = took_ns > b->read_ns;
+	b->read_ns -= b->is_slow ? b->read_ns : took_ns;
+	return got;
+}
+
 /* All of @n bytes at b->off. */
 static int file_read(struct upload_body *b, char *ret, size_t n)
 {
 	for (size_t done = 0; done < n;) {
-		const ssize_t got = pread(b->fd, ret + done, n - done, (off_t)(b->off + done));
+		const ssize_t got = read_timed(b, ret + done, n - done, b->off + done);
 
+		if (b->is_slow)
+			return -EIO;
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0) {

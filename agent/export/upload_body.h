@@ -27,7 +27,9 @@
  * @off:   bytes read so far
  * @text:  the object under way, sent up to @at
  * @chunk: NULL: the body is the file
+ * @read_ns: what is left of the time for reading the file
  * @is_cut: the file has fewer bytes than @size, or cannot be read
+ * @is_slow: @read_ns is over
  */
 struct upload_body {
 	int fd;
@@ -36,18 +38,20 @@ struct upload_body {
 	struct buf text;
 	size_t at;
 	char *chunk;
+	uint64_t read_ns;
 	bool is_cut;
+	bool is_slow;
 };
 
 /* @build_id and @upload_id need no escapes in JSON. 0 or -ENOMEM. */
-int upload_body_init(struct upload_body *b, int fd, uint64_t size, const char *build_id,
-		     const char *upload_id);
+int upload_body_init(struct upload_body *b, int fd, uint64_t size, uint64_t read_ns,
+		     const char *build_id, const char *upload_id);
 void upload_body_deinit(struct upload_body *b);
 /* The bytes of the file as they are. */
-void upload_body_init_plain(struct upload_body *b, int fd, uint64_t size);
+void upload_body_init_plain(struct upload_body *b, int fd, uint64_t size, uint64_t read_ns);
 /* Bytes of the whole body; call before upload_body_next(). */
 uint64_t upload_body_len(const struct upload_body *b);
-/* The next bytes, as http_send_fn wants. 0 at the end; -EIO if @is_cut; -ENOMEM. */
+/* The next bytes, as http_send_fn wants. 0 at the end; -EIO if @is_cut or @is_slow; -ENOMEM. */
 ssize_t upload_body_next(struct upload_body *b, char *ret, size_t n);
 
 #endif

@@ -6,14 +6,15 @@
  *	RUNNING   with the thread
  *	ENDED     with an outcome; not offered again before a time
  *
- * An owner has a share of the places in the queue and of the bytes of a day. The owner with the
- * fewest bytes is next.
+ * An owner has a share of the places in the queue and of the bytes of a day. The owner that had the
+ * thread for the shortest time that day is next, so slow files only delay files of their own owner.
  *
  * An outcome stands for a day, one that may change for an hour. A failure of the server delays all
  * uploads, and the build id by a time that doubles.
  *
  * The watchdog abandons an upload whose file system does not answer. The abandoned thread holds the
  * job and a reference to the target, and ends by itself; the table knows nothing of it any more.
+ * Until its end no other file of the owner is read: one owner blocks one thread.
  */
 #include "export/uploads.h"
 
@@ -66,11 +67,19 @@ struct known {
 	char build_id[];
 };
 
-/* What the jobs share; an abandoned one may outlive the rest. */
+/* The owner of an abandoned job, until the job's end. */
+struct blocked {
+	atomic_bool is_set;
+	uint64_t owner;
+};
+
+/* What the jobs share; an abandoned one may outlive the rest. @wake: eventfd */
 struct target {
 	atomic_int refs;
+	int wake;
 	atomic_bool stop;
 	struct destination *destination;
+	struct blocked blocked[WATCHDOG_THREADS_MAX];
 };
 
 struct job {
@@ -78,11 +87,14 @@ struct job {
 	struct uploads *uploads; /* on the loop only */
 	struct target *target;
 	atomic_bool abandoned;
+	struct blocked *blocked; /* of an abandoned job */
 	char *build_id;
 	uint64_t owner;
 	int fd;
 	uint64_t day_bytes;
 	uint64_t call_ns;
+	uint64_t read_ns;
+	uint64_t begun_ns;
 	int r;
 	enum upload_end end;
 	atomic_ullong bytes;
@@ -93,16 +105,17 @@ struct job {
  * @day_ns, @day_bytes: begin of the day, and what was sent in it
  * @waiting: places in the queue by owner
  * @sent:    bytes of the day by owner
+ * @took:    nanoseconds of the thread in the day by owner
  * @resume_ns: no upload before
  */
 struct uploads {
 	struct loop *loop;
 	char *name;
 	uint64_t call_ns;
+	uint64_t read_ns;
 	struct target *target;
 	struct worker *worker;
 	struct watchdog *watchdog;
-	int wake; /* eventfd */
 	struct loop_source *woken;
 	struct loop_source *timer;
 	struct backoff backoff;
@@ -118,6 +131,7 @@ struct uploads {
 	size_t n_waiting;
 	struct share_holder *waiting;
 	struct share_holder *sent;
+	struct share_holder *took;
 	uint64_t ends[UPLOAD_END_MAX];
 	uint64_t bytes;
 };
@@ -214,42 +228,43 @@ static bool known_wait(struct uploads *u, uint64_t owner, const char *build_id, 
 	return true;
 }
 
-static size_t sent_by(const struct uploads *u, uint64_t owner)
+/* What @owner has of the day's bytes, or of the thread's time. */
+static size_t day_of(struct share_holder *owners, uint64_t owner)
 {
-	const struct share_holder *holder = share_holder_find(u->sent, owner);
+	const struct share_holder *holder = share_holder_find(owners, owner);
 
 	return holder ? holder->held : 0;
 }
 
-static void sent_forget(struct uploads *u)
+static void day_forget(struct share_holder **owners)
 {
 	struct share_holder *holder, *next;
 
-	HASH_ITER(hh, u->sent, holder, next) {
+	HASH_ITER(hh, *owners, holder, next) {
 		holder->held = 0;
-		share_holder_put(&u->sent, holder);
+		share_holder_put(owners, holder);
 	}
 }
 
-static void sent_add(struct uploads *u, uint64_t owner, uint64_t bytes)
+static void day_add(struct share_holder **owners, uint64_t owner, uint64_t amount)
 {
 	struct share_holder *holder;
 
-	u->day_bytes += bytes;
-	if (HASH_COUNT(u->sent) >= UPLOADS_OWNERS_MAX)
-		sent_forget(u);
-	holder = bytes ? share_holder_get(&u->sent, owner) : NULL;
+	if (HASH_COUNT(*owners) >= UPLOADS_OWNERS_MAX)
+		day_forget(owners);
+	holder = amount ? share_holder_get(owners, owner) : NULL;
 	if (holder)
-		holder->held += bytes;
+		holder->held += amount;
 }
 
-/* What @owner may send today. */
-static uint64_t day_left(const struct uploads *u, uint64_t owner)
+static void day_begin(struct uploads *u, uint64_t now_ns)
 {
-	const uint64_t free = u->day_bytes < u->day_max ? u->day_max - u->day_bytes : 0;
-	const uint64_t most = free / SHARE_OF_FREE, own = sent_by(u, owner);
-
-	return own < most ? most - own : 0;
+	u->day_ns = now_ns;
+	u->day_bytes = 0;
+	pthread_mutex_lock(&u->lock);
+	day_forget(&u->sent);
+	day_forget(&u->took);
+	pthread_mutex_unlock(&u->lock);
 }
 
 static uint64_t retry_ns(unsigned int failures)
@@ -284,13 +299,53 @@ static void target_unref(struct target *t)
 	if (!t || atomic_fetch_sub(&t->refs, 1) != 1)
 		return;
 	destination_free(t->destination);
+	if (t->wake >= 0)
+		close(t->wake);
 	free(t);
+}
+
+/* Calls on_wake() on the loop. Any thread. */
+static void target_wake(const struct target *t)
+{
+	const uint64_t one = 1;
+
+	(void)!write(t->wake, &one, sizeof(one));
+}
+
+/* The owner of an abandoned job. More are abandoned only at the end of the program. */
+static struct blocked *target_block(struct target *t, uint64_t owner)
+{
+	for (size_t i = 0; i < array_size(t->blocked); i++) {
+		if (atomic_load(&t->blocked[i].is_set))
+			continue;
+		t->blocked[i].owner = owner;
+		atomic_store(&t->blocked[i].is_set, true);
+		return &t->blocked[i];
+	}
+	return NULL;
+}
+
+/* @b, of an abandoned job, has ended: the files of its owner may follow. */
+static void target_unblock(struct target *t, struct blocked *b)
+{
+	atomic_store(&b->is_set, false);
+	target_wake(t);
+}
+
+static bool target_is_blocked(const struct target *t, uint64_t owner)
+{
+	for (size_t i = 0; i < array_size(t->blocked); i++)
+		if (atomic_load(&t->blocked[i].is_set) && t->blocked[i].owner == owner)
+			return true;
+	return false;
 }
 
 static void job_free(struct job *job)
 {
 	if (!job)
 		return;
+	if (job->blocked)
+		target_unblock(job->target, job->blocked);
 	target_unref(job->target);
 	free(job->build_id);
 	free(job);
@@ -313,6 +368,7 @@ static void job_run(struct work *work)
 		.fd = job->fd,
 		.day_bytes = job->day_bytes,
 		.total_ns = job->call_ns,
+		.read_ns = job->read_ns,
 		.bytes = &job->bytes,
 		.go_on = job_goes_on,
 		.ctx = job,
@@ -352,7 +408,9 @@ static void job_ended(struct uploads *u, const struct job *job)
 		backoff_reset(&u->backoff);
 	pthread_mutex_lock(&u->lock);
 	known_end(u, job->build_id, job->end);
-	sent_add(u, job->owner, bytes);
+	day_add(&u->sent, job->owner, bytes);
+	day_add(&u->took, job->owner, nsec_monotonic() - job->begun_ns);
+	u->day_bytes += bytes;
 	u->bytes += bytes;
 	pthread_mutex_unlock(&u->lock);
 	tell(u, job);
@@ -375,10 +433,12 @@ static void job_abandoned(void *ctx, struct work *work)
 	const struct job seen = {
 		.build_id = job->build_id,
 		.owner = job->owner,
+		.begun_ns = job->begun_ns,
 		.end = UPLOAD_SLOW,
 		.bytes = atomic_load(&job->bytes),
 	};
 
+	job->blocked = target_block(job->target, job->owner);
 	atomic_store(&job->abandoned, true);
 	job_ended(ctx, &seen);
 	(void)loop_arm(((struct uploads *)ctx)->timer, 0, 0);
@@ -395,14 +455,15 @@ static void job_drop(struct work *work)
 static struct known *find_waiting(const struct uploads *u)
 {
 	struct known *k, *next, *found = NULL;
-	size_t least = 0;
+	size_t own, least = 0;
 
 	if (!u->n_waiting)
 		return NULL;
 	HASH_ITER(hh, u->known, k, next) {
-		const size_t own = k->state == KNOWN_WAITING ? sent_by(u, k->owner) : 0;
-
-		if (k->state == KNOWN_WAITING && (!found || own < least)) {
+		if (k->state != KNOWN_WAITING || target_is_blocked(u->target, k->owner))
+			continue;
+		own = day_of(u->took, k->owner);
+		if (!found || own < least) {
 			found = k;
 			least = own;
 		}
@@ -429,7 +490,7 @@ static struct job *job_new(struct uploads *u)
 	if (job->build_id) {
 		job->fd = k->fd;
 		job->owner = k->owner;
-		job->day_bytes = day_left(u, k->owner);
+		job->day_bytes = share_left(u->day_max, u->day_bytes, day_of(u->sent, k->owner));
 		take_waiting(u, k);
 	}
 	pthread_mutex_unlock(&u->lock);
@@ -441,6 +502,8 @@ static struct job *job_new(struct uploads *u)
 	job->target = u->target;
 	job->uploads = u;
 	job->call_ns = u->call_ns;
+	job->read_ns = u->read_ns;
+	job->begun_ns = nsec_monotonic();
 	job->end = UPLOAD_STOPPED; /* if it does not run: the program ends, the kernel closes the
 				      file */
 	job->work = (struct work){.run = job_run, .done = job_done};
@@ -458,13 +521,8 @@ static void next_start(struct uploads *u)
 		(void)loop_arm(u->timer, u->resume_ns - now, 0);
 		return;
 	}
-	if (now - u->day_ns >= UPLOADS_DAY_NS) {
-		u->day_ns = now;
-		u->day_bytes = 0;
-		pthread_mutex_lock(&u->lock);
-		sent_forget(u);
-		pthread_mutex_unlock(&u->lock);
-	}
+	if (now - u->day_ns >= UPLOADS_DAY_NS)
+		day_begin(u, now);
 	job = job_new(u);
 	if (!job)
 		return;
@@ -491,19 +549,24 @@ static void on_wake(void *ctx, int fd, uint32_t events)
 
 DEFINE_CLEANUP(struct uploads *, uploads_freep, uploads_free);
 
+DEFINE_CLEANUP(struct target *, target_unrefp, target_unref);
+
 static int target_new(const char *spec, struct target **ret)
 {
 	static const struct destination_kind *const kinds[] = {&destination_parca_files, NULL};
-	_cleanup_(freep) struct target *t = calloc(1, sizeof(*t));
+	_cleanup_(target_unrefp) struct target *t = calloc(1, sizeof(*t));
 	_cleanup_(freep) char *error = NULL;
 	int r;
 
 	if (!t)
 		return -ENOMEM;
+	t->refs = 1;
+	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (t->wake < 0)
+		return -errno;
 	r = destination_new_of(kinds, spec, &t->destination, &error);
 	if (r)
 		return r < 0 ? r : -EINVAL;
-	t->refs = 1;
 	*ret = take_ptr(t);
 	return 0;
 }
@@ -520,11 +583,8 @@ static int uploads_start(struct uploads *u, const struct uploads_opts *opts)
 	};
 	int r = watchdog_new(&watchdog, &u->watchdog);
 
-	u->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (!r && u->wake < 0)
-		r = -errno;
 	if (!r)
-		r = loop_add_fd(u->loop, u->wake, EPOLLIN, on_wake, u, &u->woken);
+		r = loop_add_fd(u->loop, u->target->wake, EPOLLIN, on_wake, u, &u->woken);
 	return r ? r : loop_add_timer(u->loop, on_timer, u, &u->timer);
 }
 
@@ -535,9 +595,9 @@ int uploads_new(const struct uploads_opts *opts, struct uploads **ret)
 
 	if (!u)
 		return -ENOMEM;
-	u->wake = -1;
 	u->loop = opts->loop;
 	u->call_ns = opts->call_ns;
+	u->read_ns = opts->read_ns;
 	u->day_max = opts->day_max ? opts->day_max : UPLOADS_DAY_MAX;
 	u->backoff.max_ns = UPLOADS_BACKOFF_NS;
 	u->log_limit.interval_ns = UPLOADS_LOG_NS;
@@ -570,13 +630,12 @@ void uploads_free(struct uploads *u)
 	worker_free(u->worker);
 	loop_remove(u->woken);
 	loop_remove(u->timer);
-	if (u->wake >= 0)
-		close(u->wake);
 	HASH_ITER(hh, u->known, k, next) {
 		HASH_DEL(u->known, k); /* a waiting file is left to the kernel: closing may block */
 		free(k);
 	}
-	sent_forget(u);
+	day_forget(&u->sent);
+	day_forget(&u->took);
 	HASH_ITER(hh, u->waiting, holder, other) {
 		HASH_DEL(u->waiting, holder);
 		free(holder);
@@ -589,22 +648,30 @@ void uploads_free(struct uploads *u)
 
 void uploads_offer(struct uploads *u, uint64_t owner, const char *build_id, int fd)
 {
-	const uint64_t one = 1;
 	bool waits;
 
 	pthread_mutex_lock(&u->lock);
 	waits = known_wait(u, owner, build_id, fd);
 	pthread_mutex_unlock(&u->lock);
 	if (waits)
-		(void)!write(u->wake, &one, sizeof(one));
+		target_wake(u->target);
 }
 
-void uploads_count(struct uploads *u, uint64_t *ret, uint64_t *ret_bytes)
+void uploads_count(struct uploads *u, uint64_t *ret)
 {
 	pthread_mutex_lock(&u->lock);
 	memcpy(ret, u->ends, sizeof(u->ends));
-	*ret_bytes = u->bytes;
 	pthread_mutex_unlock(&u->lock);
+}
+
+uint64_t uploads_bytes(struct uploads *u)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&u->lock);
+	bytes = u->bytes;
+	pthread_mutex_unlock(&u->lock);
+	return bytes;
 }
 
 bool uploads_is_idle(struct uploads *u)

@@ -22,8 +22,8 @@ struct uploads;
 /* Bytes of files in 24 hours; an owner may use a quarter of what is free. Reached: not sent,
  * `podprof_debuginfo_uploads_total{outcome="day_full"}`. */
 #define UPLOADS_DAY_MAX	   (2ull << 30)
-/* Owners whose bytes of the day are remembered. Reached: all are forgotten; the bytes of all
- * together are not. */
+/* Owners whose bytes and time of the day are remembered. Reached: all are forgotten; the bytes of
+ * all together are not. */
 #define UPLOADS_OWNERS_MAX 4096
 
 /**
@@ -32,6 +32,7 @@ struct uploads;
  * @name:       of the destination, for the log
  * @blocked_ns: blocked time of a read; 0: the watchdog's default
  * @call_ns:    as upload.total_ns
+ * @read_ns:    as upload.read_ns
  * @day_max:    bytes of files in 24 hours; 0: UPLOADS_DAY_MAX
  */
 struct uploads_opts {
@@ -40,6 +41,7 @@ struct uploads_opts {
 	const char *name;
 	uint64_t blocked_ns;
 	uint64_t call_ns;
+	uint64_t read_ns;
 	uint64_t day_max;
 };
 
@@ -53,8 +55,10 @@ void uploads_free(struct uploads *u);
  * does not block. */
 void uploads_offer(struct uploads *u, uint64_t owner, const char *build_id, int fd);
 
-/* So far, UPLOAD_END_MAX numbers to @ret, and the bytes of files sent. */
-void uploads_count(struct uploads *u, uint64_t *ret, uint64_t *ret_bytes);
+/* So far, UPLOAD_END_MAX numbers to @ret. */
+void uploads_count(struct uploads *u, uint64_t *ret);
+/* Bytes of files sent so far. */
+uint64_t uploads_bytes(struct uploads *u);
 /* No file waits or is under way. On the loop. */
 bool uploads_is_idle(struct uploads *u);
 

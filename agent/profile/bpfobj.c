@@ -252,8 +252,9 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		{skel->maps.oncpu_deep_1, opts->oncpu.deep},
 		{skel->maps.oncpu_rooms, opts->n_cpus},
 		/* as many names as there may be stacks; the verifier removes the unused code */
-		{skel->maps.thread_names,
-		 opts->settings.thread_names ? opts->oncpu.small + off->small : 0},
+		{skel->maps.sample_names,
+		 (opts->settings.thread_names + opts->settings.task_names) *
+			 (opts->oncpu.small + off->small)},
 		/* kernels want whole pages */
 		{skel->maps.stack_dumps,
 		 opts->stack_dump_bytes ? opts->stack_dump_bytes : (uint32_t)sysconf(_SC_PAGESIZE)},
@@ -647,9 +648,11 @@ void bpfobj_runtime_deinit(struct bpfobj_runtime *runtime)
 
 /* ---------------------------------------------------------------- parts */
 
-static int thread_names_of(const struct podprof_bpf *skel)
+static int names_of(const struct podprof_bpf *skel)
 {
-	return skel->rodata->cfg.thread_names ? bpf_map__fd(skel->maps.thread_names) : -1;
+	const struct settings *cfg = &skel->rodata->cfg;
+
+	return cfg->thread_names || cfg->task_names ? bpf_map__fd(skel->maps.sample_names) : -1;
 }
 
 struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj)
@@ -661,7 +664,7 @@ struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj)
 		.stacks =
 			{
 				.stats = bpf_map__fd(skel->maps.oncpu_stats),
-				.thread_names = thread_names_of(skel),
+				.names = names_of(skel),
 				.small = {bpf_map__fd(skel->maps.oncpu_small_0),
 					  bpf_map__fd(skel->maps.oncpu_small_1)},
 				.large = {bpf_map__fd(skel->maps.oncpu_large_0),
@@ -682,7 +685,7 @@ struct bpfobj_offcpu bpfobj_offcpu(const struct bpfobj *obj)
 		.stacks =
 			{
 				.stats = bpf_map__fd(skel->maps.offcpu_stats),
-				.thread_names = thread_names_of(skel),
+				.names = names_of(skel),
 				.small = {bpf_map__fd(skel->maps.offcpu_small_0),
 					  bpf_map__fd(skel->maps.offcpu_small_1)},
 				.large = {bpf_map__fd(skel->maps.offcpu_large_0),

@@ -115,7 +115,7 @@ struct bpfobj_stacks {
 	int small[2]; /* by generation */
 	int large[2];
 	int deep[2];
-	int thread_names; /* of all kinds; -1: stacks have none */
+	int names; /* of all kinds; -1: stacks have none */
 	volatile uint32_t *generation;
 };
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The thread works less than 0.3 ms a second, so it needs a CPU soon rather than much of a CPU. It
- * asks the scheduler for short slices: since Linux 6.12 (857b158dc5e8) a thread may have its own
- * slice, without any capability, and among threads with the same right to a CPU the shortest slice
- * runs first. Beside 150 spinning processes on 2 CPUs, a sleeping thread waited for a CPU: 322 ms
+ * asks the scheduler for short slices (base/slice.h). Beside 150 spinning processes on 2 CPUs, a sleeping thread waited for a CPU: 322 ms
  * at most, with short slices 244 ms, with a nice value of -10 94 ms, with SCHED_RR 0.1 ms. The maps
  * hold two seconds, so none of these needs CAP_SYS_NICE to lose nothing. And inside of a cgroup a
  * nice value weighs against the agent's own threads only: in Kubernetes the CPU request decides
@@ -15,21 +13,17 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
+#include "base/slice.h"
 #include "profile/sideband.h"
-
-/* The scheduler's slice, ns: the smallest that Linux accepts. Its usual slice is 3 ms. */
-#define DRAIN_SLICE_NS 100000
 
 /* The longest sleep, in ns: without kinds of samples, the dumps alone are due after it. */
 #define DRAIN_SLEEP_NS (2 * NSEC_PER_SEC)
@@ -37,21 +31,6 @@
 /* Intervals from a look at maps without samples to the next. The maps hold the samples of two
  * intervals, if all of these are distinct. */
 #define DRAIN_IDLE_INTERVALS 2
-
-/* The kernel's struct sched_attr in its first size. Older C libraries have none, and the kernel's
- * header does not go with theirs. */
-struct slice_attr {
-	uint32_t size;
-	uint32_t policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime_ns;
-	uint64_t deadline_ns;
-	uint64_t period_ns;
-};
-
-_Static_assert(sizeof(struct slice_attr) == 48, "SCHED_ATTR_SIZE_VER0");
 
 struct drain {
 	struct drain_opts opts;
@@ -70,17 +49,6 @@ struct drain {
 };
 
 DEFINE_CLEANUP(struct drain *, drain_freep, drain_free);
-
-static void ask_for_short_slices(void)
-{
-	struct slice_attr attr;
-
-	/* the thread keeps its policy and nice value; older kernels ignore the slice */
-	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 || attr.policy != SCHED_OTHER)
-		return;
-	attr.runtime_ns = DRAIN_SLICE_NS;
-	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
-}
 
 static void note(struct drain *d, int r)
 {
@@ -180,7 +148,7 @@ static void *drain_main(void *arg)
 	struct drain *d = arg;
 	bool woken[WAIT_MAX];
 
-	ask_for_short_slices();
+	slice_ask_short();
 	while (wait_for_work(d, woken)) {
 		if (woken[WAIT_DUMPS] && d->opts.sideband)
 			wait_for_events();

@@ -130,6 +130,7 @@ static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_w
 				.pidns_inum = pidns_of(opts->proc),
 				.scope = opts->scope,
 				.thread_names = opts->thread_names,
+				.task_names = opts->task_names,
 				.dumps_per_second =
 					opts->stack_dumps ? stack_dumps_per_cpu(count_cpus()) : 0,
 			},

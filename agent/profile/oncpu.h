@@ -35,6 +35,7 @@ struct stacks;
  * @kernel_stacks: include the kernel half of each stack
  * @unwind:        method of the walk
  * @thread_names:  threads of one stack and different names are different samples
+ * @task_names:    the same for tasks
  * @stack_dumps:   dump stacks without unwind tables in the kernel, for
  *                 stack_dumps_new(oncpu_stack_dumps())
  * @offcpu:        also load the off-CPU programs, for offcpu_new()
@@ -51,6 +52,7 @@ struct oncpu_opts {
 	bool kernel_stacks;
 	enum settings_unwind unwind;
 	bool thread_names;
+	bool task_names;
 	bool stack_dumps;
 	bool offcpu;
 	enum settings_v1 v1;

@@ -23,6 +23,7 @@
 
 enum load_state {
 	LOAD_NONE,
+	LOAD_WANTED, /* not begun */
 	LOAD_PENDING,
 	LOAD_OK,
 	LOAD_REFUSED,
@@ -30,7 +31,8 @@ enum load_state {
 
 struct runtime_load {
 	enum load_state state;
-	uint64_t again_ns; /* monotonic: no load before, after an error */
+	uint64_t wanted_ns; /* monotonic */
+	uint64_t again_ns;  /* monotonic: no load before, after an error */
 };
 
 struct runtime_loader {
@@ -116,13 +118,21 @@ void runtime_loader_free(struct runtime_loader *l)
 	free(l);
 }
 
-void runtime_loader_want(struct runtime_loader *l, uint32_t runtime)
+void runtime_loader_want(struct runtime_loader *l, uint32_t runtime, uint64_t now_ns)
 {
 	struct runtime_load *load = &l->loads[runtime];
+
+	if (load->state != LOAD_NONE || now_ns < load->again_ns)
+		return;
+	load->state = LOAD_WANTED;
+	load->wanted_ns = now_ns;
+}
+
+/* Without memory or a thread, the next tick tries again. */
+static void begin(struct runtime_loader *l, uint32_t runtime)
+{
 	struct load_job *job;
 
-	if (load->state != LOAD_NONE || nsec_monotonic() < load->again_ns)
-		return;
 	if (!l->worker && worker_new(l->loop, "bpf-load", l->n, &l->worker))
 		return;
 	job = calloc(1, sizeof(*job));
@@ -134,12 +144,24 @@ void runtime_loader_want(struct runtime_loader *l, uint32_t runtime)
 	if (worker_submit(l->worker, &job->work))
 		free(job);
 	else
-		load->state = LOAD_PENDING;
+		l->loads[runtime].state = LOAD_PENDING;
+}
+
+void runtime_loader_tick(struct runtime_loader *l, bool busy, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->loads[i].state == LOAD_WANTED &&
+		    (!busy || now_ns - l->loads[i].wanted_ns >= RUNTIME_LOADER_WAIT_NS))
+			begin(l, i);
 }
 
 size_t runtime_loader_pending(const struct runtime_loader *l)
 {
-	return l->worker ? worker_pending(l->worker) : 0;
+	size_t n = l->worker ? worker_pending(l->worker) : 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		n += l->loads[i].state == LOAD_WANTED;
+	return n;
 }
 
 void runtime_loader_collect(void *loader, struct metric_sink *sink)

@@ -8,8 +8,14 @@
  * its own waits for the verifier.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/nsec.h"
+
+/* The longest wait of a wanted load while the agent is busy. */
+#define RUNTIME_LOADER_WAIT_NS (10 * NSEC_PER_SEC)
 
 struct bpfobj;
 struct loop;
@@ -21,9 +27,12 @@ int runtime_loader_new(struct loop *loop, const struct bpfobj *obj, struct runti
 /* Waits for a load under way. NULL: does nothing. */
 void runtime_loader_free(struct runtime_loader *l);
 
-/* A process has the runtime (enum frame_runtime). Starts the first load; after an error of the
- * system also the next, a minute later. */
-void runtime_loader_want(struct runtime_loader *l, uint32_t runtime);
+/* A process has the runtime (enum frame_runtime): the next tick starts the first load; after an
+ * error of the system also the next, a minute later. */
+void runtime_loader_want(struct runtime_loader *l, uint32_t runtime, uint64_t now_ns);
+/* Starts the wanted loads, unless the agent is @busy with what stacks wait for. A wanted load waits
+ * for RUNTIME_LOADER_WAIT_NS at most. */
+void runtime_loader_tick(struct runtime_loader *l, bool busy, uint64_t now_ns);
 /* Loads waiting or under way. */
 size_t runtime_loader_pending(const struct runtime_loader *l);
 /* A metric_collect_fn. */

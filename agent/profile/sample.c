@@ -39,12 +39,26 @@ int sample_set_user(struct sample *sample, const uint64_t *words, size_t n_words
 	return SAMPLE_OK;
 }
 
-void sample_set_thread(struct sample *sample, uint32_t flags, const void *name)
+static size_t words_of_thread(uint32_t flags)
+{
+	return flags & SAMPLE_FLAG_THREAD ? SAMPLE_THREAD_WORDS : 0;
+}
+
+static size_t words_of_names(uint32_t flags)
+{
+	return words_of_thread(flags) + (flags & SAMPLE_FLAG_TASK ? SAMPLE_TASK_WORDS : 0);
+}
+
+void sample_set_names(struct sample *sample, uint32_t flags, const uint64_t *names)
 {
 	if (flags & SAMPLE_FLAG_THREAD)
-		memcpy(sample->thread, name, PID_COMM_MAX - 1);
+		memcpy(sample->thread, names, PID_COMM_MAX - 1);
 	else if (flags & SAMPLE_FLAG_OTHER_THREAD)
 		memcpy(sample->thread, SAMPLE_OTHER_THREAD, sizeof(SAMPLE_OTHER_THREAD));
+	if (flags & SAMPLE_FLAG_TASK)
+		memcpy(sample->task, names + words_of_thread(flags), SAMPLE_TASK_BYTES - 1);
+	else if (flags & SAMPLE_FLAG_OTHER_TASK)
+		memcpy(sample->task, SAMPLE_OTHER_THREAD, sizeof(SAMPLE_OTHER_THREAD));
 }
 
 int sample_decode(const void *key, const void *value, size_t value_size, struct sample *ret)
@@ -52,12 +66,11 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 	const struct sample_key *k = key;
 	const struct sample_deep *v = value; /* or the beginning of one */
 	size_t slots = (value_size - sizeof(v->head)) / sizeof(v->frames[0]);
-	const size_t n_thread = k->flags & SAMPLE_FLAG_THREAD ? SAMPLE_THREAD_WORDS : 0;
 	struct sample sample;
 
 	if (v->head.n_kernel > SAMPLE_KERNEL_FRAMES_MAX ||
 	    v->head.n_user > SAMPLE_USER_FRAMES_MAX ||
-	    v->head.n_kernel + v->head.n_user + n_thread > slots)
+	    v->head.n_kernel + v->head.n_user + words_of_names(k->flags) > slots)
 		return SAMPLE_ODD;
 	if (!v->head.count || !k->tgid || k->end >= SAMPLE_END_MAX)
 		return SAMPLE_ODD;
@@ -79,7 +92,7 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 			    v->head.n_rows))
 		return SAMPLE_ODD;
 	memcpy(sample.comm, v->head.comm, PID_COMM_MAX - 1);
-	sample_set_thread(&sample, k->flags, sample.user + sample.n_user);
+	sample_set_names(&sample, k->flags, sample.user + sample.n_user);
 	*ret = sample;
 	return SAMPLE_OK;
 }

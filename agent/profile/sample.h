@@ -10,8 +10,14 @@
 #include "shared/frame.h"
 #include "shared/sample.h"
 
-/* The name of all threads above a limit of names. */
+/* The name of all threads, or tasks, above a limit of names. */
 #define SAMPLE_OTHER_THREAD "(other)"
+/* The names of tasks that the program has not named, and whose name is not readable or not in
+ * ASCII, from bpf/lib/python_task.bpf.h. */
+#define SAMPLE_TASK_UNNAMED "Task"
+#define SAMPLE_TASK_UNKNOWN "(unknown)"
+/* Bytes of a task's name, with its NUL. */
+#define SAMPLE_TASK_BYTES   (SAMPLE_TASK_WORDS * 8)
 
 /**
  * struct sample - one distinct stack of one process, with its count since the last drain
@@ -21,6 +27,7 @@
  * @comm:         name of the group leader at the first sample of this stack; any bytes but NUL
  * @thread:       name of the thread, as @comm; "": threads have no names; SAMPLE_OTHER_THREAD above
  *                a limit of names
+ * @task:         name of the asyncio task that the thread runs, likewise; "": none
  * @count:        samples; task switches for an off-CPU stack
  * @total:        off-CPU: waiting time of the threads, ns; on-CPU: samples, in units of
  *                sample_value()
@@ -45,6 +52,7 @@ struct sample {
 	uint64_t cgroup_v1_id;
 	char comm[PID_COMM_MAX];
 	char thread[PID_COMM_MAX];
+	char task[SAMPLE_TASK_BYTES];
 	uint64_t exec_id;
 	uint64_t start_boottime_ns;
 	uint64_t dump_id;
@@ -77,9 +85,9 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 /* Set the user half of @sample: @n_words words, borrowed, with @n_rows frames found by rows. 0 or
  * SAMPLE_ODD. */
 int sample_set_user(struct sample *sample, const uint64_t *words, size_t n_words, size_t n_rows);
-/* Set the name of the thread, of a key with @flags: @name has SAMPLE_THREAD_WORDS words if the
- * flags say so. */
-void sample_set_thread(struct sample *sample, uint32_t flags, const void *name);
+/* Set the names of the thread and the task, of a key with @flags: @names has SAMPLE_THREAD_WORDS
+ * and SAMPLE_TASK_WORDS words if the flags say so. */
+void sample_set_names(struct sample *sample, uint32_t flags, const uint64_t *names);
 /* The frame at word *@at of the user half. Moves *@at behind the frame; start with 0. False at the
  * end. */
 static inline bool sample_user_next(const struct sample *sample, size_t *at,

@@ -95,7 +95,9 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 		.n_excerpt = h->n_excerpt,
 	};
 	memcpy(ret->sample.comm, h->head.comm, PID_COMM_MAX - 1);
-	sample_set_thread(&ret->sample, h->key.flags, h->thread);
+	sample_set_names(&ret->sample,
+			 h->key.flags & (SAMPLE_FLAG_THREAD | SAMPLE_FLAG_OTHER_THREAD),
+			 (const uint64_t *)h->thread);
 	return STACK_DUMP_OK;
 }
 

@@ -78,6 +78,24 @@ struct batch {
 
 STAILQ_HEAD(batch_list, batch);
 
+/* The names of tasks, by what they tell. */
+enum task_outcome {
+	TASK_UNNAMED,
+	TASK_OTHER,
+	TASK_UNKNOWN,
+	TASK_NAMED,
+	TASK_OUTCOME_MAX,
+};
+
+static const struct {
+	const char *name, *outcome;
+} task_outcomes[TASK_OUTCOME_MAX] = {
+	[TASK_UNNAMED] = {SAMPLE_TASK_UNNAMED, "unnamed"},
+	[TASK_OTHER] = {SAMPLE_OTHER_THREAD, "other"},
+	[TASK_UNKNOWN] = {SAMPLE_TASK_UNKNOWN, "unknown"},
+	[TASK_NAMED] = {NULL, "named"},
+};
+
 struct stacks {
 	const char *kind;
 	struct bpfobj_stacks maps;
@@ -108,8 +126,9 @@ struct stacks {
 	uint64_t row_frames;
 	uint64_t runtime_frames;
 	uint64_t kernel_frames;
-	uint64_t other_threads;		 /* samples without the name of their thread */
-	uint64_t walked[SAMPLE_END_MAX]; /* stack dumps by their end */
+	uint64_t other_threads;		  /* samples without the name of their thread */
+	uint64_t tasks[TASK_OUTCOME_MAX]; /* samples in a task */
+	uint64_t walked[SAMPLE_END_MAX];  /* stack dumps by their end */
 	uint64_t n_walked;
 };
 
@@ -320,12 +339,12 @@ static int copy_generation(const struct stacks *s, unsigned int generation, stru
 			STACKS_DEEP_BATCH);
 }
 
-/* Empty the names of threads, so that processes may use others. A program that runs meanwhile may
+/* Empty the names in use, so that processes may use others. A program that runs meanwhile may
  * exceed the limit. Errors need no action: the names stay, and the next drain tries again. */
 static void empty_names(int fd)
 {
 	LIBBPF_OPTS(bpf_map_batch_opts, opts);
-	struct thread_name_key names[STACKS_NAMES_BATCH];
+	struct sample_name_key names[STACKS_NAMES_BATCH];
 	uint32_t values[STACKS_NAMES_BATCH], n;
 	uint64_t position = 0; /* as in copy_map() */
 	void *from = NULL;
@@ -466,17 +485,28 @@ int stacks_fetch(struct stacks *s)
 	r = fetch_generation(s, inactive_generation(s));
 	if (r < 0)
 		return r;
-	empty_names(s->maps.thread_names);
+	empty_names(s->maps.names);
 	s->turned = false;
 	return STACKS_FETCHED;
 }
 
 /* ---------------------------------------------------------------- taking */
 
+static enum task_outcome outcome_of_task(const char *name)
+{
+	int i = 0;
+
+	while (i < TASK_NAMED && strcmp(name, task_outcomes[i].name) != 0)
+		i++;
+	return i;
+}
+
 static void count_sample(struct stacks *s, const struct sample *sample)
 {
 	if (strcmp(sample->thread, SAMPLE_OTHER_THREAD) == 0)
 		s->other_threads += sample->count;
+	if (*sample->task)
+		s->tasks[outcome_of_task(sample->task)] += sample->count;
 	s->row_frames += sample->n_rows * sample->count;
 	s->fp_frames += (sample->n_walked - sample->n_rows) * sample->count;
 	s->runtime_frames += sample->n_runtime * sample->count;
@@ -661,6 +691,9 @@ void stacks_collect(const struct stacks *const all[], size_t n, struct metric_si
 	static const struct metric_family_desc other = {
 		"podprof_other_thread_samples", METRIC_COUNTER,
 		"Samples without the name of their thread, above a limit of names.", NULL};
+	static const struct metric_family_desc tasks = {
+		"podprof_task_samples", METRIC_COUNTER,
+		"Samples in an asyncio task, by the name of the task.", NULL};
 	struct stacks sum = {0};
 	uint64_t n_unsettled = 0;
 
@@ -673,6 +706,8 @@ void stacks_collect(const struct stacks *const all[], size_t n, struct metric_si
 		n_unsettled += all[k]->n_unsettled;
 		sum.n_odd += all[k]->n_odd;
 		sum.other_threads += all[k]->other_threads;
+		for (int i = 0; i < TASK_OUTCOME_MAX; i++)
+			sum.tasks[i] += all[k]->tasks[i];
 	}
 	metric_family(sink, &frames);
 	metric_u64(sink, sum.fp_frames, &(struct metric_label){"unwinder", "fp"}, 1);
@@ -685,4 +720,8 @@ void stacks_collect(const struct stacks *const all[], size_t n, struct metric_si
 	metric_u64(sink, sum.n_odd, NULL, 0);
 	metric_family(sink, &other);
 	metric_u64(sink, sum.other_threads, NULL, 0);
+	metric_family(sink, &tasks);
+	for (int i = 0; i < TASK_OUTCOME_MAX; i++)
+		metric_u64(sink, sum.tasks[i],
+			   &(struct metric_label){"outcome", task_outcomes[i].outcome}, 1);
 }

@@ -5,14 +5,18 @@
  */
 #include "runtimes/runtimes.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "procmap/memory.h"
 #include "runtimes/runtime_files.h"
 #include "runtimes/python_code.h"
 #include "runtimes/python_excerpt.h"
 #include "runtimes/python_target.h"
+#include "runtimes/python_tasks.h"
 #include "runtimes/runtime_reader.h"
 
 static bool may_change(int outcome)
@@ -31,6 +35,35 @@ static int find(struct runtime_files *files, const struct root *proc, const stru
 		r = python_target_find(files, proc, id, &memory.memory, ret, NULL);
 	process_memory_deinit(&memory);
 	return r;
+}
+
+/* The same with the tasks of asyncio. */
+static int find_tasks(struct runtime_files *files, const struct root *proc, const struct pid_id *id,
+		      void *ret)
+{
+	_cleanup_(freep) struct python_threads *threads = malloc(sizeof(*threads));
+	struct process_memory memory = {.fd = -1};
+	struct python_target *target = ret;
+	int r;
+
+	if (!threads)
+		return -ENOMEM;
+	r = python_outcome_of_memory(process_memory_init(&memory, proc, id));
+	if (!r)
+		r = python_target_find(files, proc, id, &memory.memory, target, threads);
+	if (!r) {
+		target->tasks = python_tasks_find(&memory.memory, &target->image.layout, threads,
+						  &target->process.tasks);
+		r = python_outcome_of_memory(memory_check(&memory.memory));
+	}
+	process_memory_deinit(&memory);
+	return r;
+}
+
+/* A program may import asyncio later. */
+static bool lacks_tasks(const void *target)
+{
+	return may_change(((const struct python_target *)target)->tasks);
 }
 
 static const void *record(const void *target)
@@ -93,34 +126,23 @@ static void place(const void *function, uint32_t at, struct runtime_place *ret)
 	};
 }
 
-static const struct runtime_reader_kind kind = {
-	.name = "python",
-	.runtime = FRAME_RUNTIME_PYTHON,
-	.records = PYTHON_PROCESSES_MAX,
-	.states = PYTHON_OUTCOME_MAX,
-	.unreadable = PYTHON_UNREADABLE,
-	.state_name = python_outcome_name,
-	.may_change = may_change,
-	.probe = &python_probe,
-	.target_bytes = sizeof(struct python_target),
-	.find = find,
-	.record = record,
-	.version = version,
-	.exe_bytes = sizeof(struct python_exe),
-	.exe = exe,
-	.excerpt_target = excerpt_target,
-	.excerpt_next = excerpt_next,
-	.excerpt_memory = PYTHON_PART_MEMORY,
-	.function_bytes = sizeof(struct python_code),
-	.read = read_code,
-	.function_deinit = code_deinit,
-	.function_size = code_size,
-	.place = place,
-};
+#define KIND                                                                                  \
+	.name = "python", .runtime = FRAME_RUNTIME_PYTHON, .records = PYTHON_PROCESSES_MAX,   \
+	.states = PYTHON_OUTCOME_MAX, .unreadable = PYTHON_UNREADABLE,                        \
+	.state_name = python_outcome_name, .may_change = may_change, .probe = &python_probe,  \
+	.target_bytes = sizeof(struct python_target), .record = record, .version = version,   \
+	.exe_bytes = sizeof(struct python_exe), .exe = exe, .excerpt_target = excerpt_target, \
+	.excerpt_next = excerpt_next, .excerpt_memory = PYTHON_PART_MEMORY,                   \
+	.function_bytes = sizeof(struct python_code), .read = read_code,                      \
+	.function_deinit = code_deinit, .function_size = code_size, .place = place
+
+static const struct runtime_reader_kind kind = {KIND, .find = find};
+static const struct runtime_reader_kind kind_with_tasks = {KIND, .find = find_tasks,
+							   .is_partial = lacks_tasks};
 
 static int python_new(const struct runtime_host *host, void **ret)
 {
-	return runtime_reader_new(&kind, host, ret);
+	return runtime_reader_new(host->task_names ? &kind_with_tasks : &kind, host, ret);
 }
 
 const struct runtime runtime_python = {.name = "python", .new = python_new, RUNTIME_READER};

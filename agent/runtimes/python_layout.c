@@ -32,7 +32,7 @@
 /* Offsets that differ between releases, as in struct python_layout and struct python_process. */
 struct release {
 	uint16_t version;
-	uint16_t interpreters, interpreter_threads, thread_id, thread_native;
+	uint16_t interpreters, interpreter_threads, modules, thread_id, thread_native;
 	uint16_t tstate_frame, cframe_frame;
 	uint16_t previous, code, instr, entry;
 	uint16_t filename, name, qualname, lines, first_line, instructions;
@@ -43,19 +43,19 @@ struct release {
 
 static const struct release releases[] = {
 	/* clang-format off */
-	{0x0306,  0,  8, 152, NONE, 24, NONE, 24, 32, 120, NONE,
+	{0x0306,  0,  8,   0, 152, NONE, 24, NONE, 24, 32, 120, NONE,
 	  96, 104, 104, 112, 36, NONE, 48, PYTHON_EACH_FRAME, PYTHON_LNOTAB},
-	{0x0307, 24,  8, 176, NONE, 24, NONE, 24, 32, 104, NONE,
+	{0x0307, 24,  8,   0, 176, NONE, 24, NONE, 24, 32, 104, NONE,
 	  96, 104, 104, 112, 36, NONE, 48, PYTHON_EACH_FRAME, PYTHON_LNOTAB},
-	{0x0308, 32,  8, 176, NONE, 24, NONE, 24, 32, 104, NONE,
+	{0x0308, 32,  8,  56, 176, NONE, 24, NONE, 24, 32, 104, NONE,
 	 104, 112, 112, 120, 40, NONE, 48, PYTHON_EACH_FRAME, PYTHON_LNOTAB},
-	{0x0309, 32,  8, 176, NONE, 24, NONE, 24, 32, 104, NONE,
+	{0x0309, 32,  8, 856, 176, NONE, 24, NONE, 24, 32, 104, NONE,
 	 104, 112, 112, 120, 40, NONE, 48, PYTHON_EACH_FRAME, PYTHON_LNOTAB},
-	{0x030a, 32,  8, 176, NONE, 24, NONE, 24, 32,  96, NONE,
+	{0x030a, 32,  8, 856, 176, NONE, 24, NONE, 24, 32,  96, NONE,
 	 104, 112, 112, 120, 40, NONE, 48, PYTHON_EACH_FRAME, PYTHON_LINETABLE},
-	{0x030b, 40, 16, 152,  160, 56,    8, 48, 32,  56,   68,
+	{0x030b, 40, 16, 888, 152,  160, 56,    8, 48, 32,  56,   68,
 	 112, 120, 128, 136, 72,  184, 48, PYTHON_IS_ENTRY,   PYTHON_LOCATIONS},
-	{0x030c, 40, 72, 136,  144, 56,    0,  8,  0,  56,   70,
+	{0x030c, 40, 72, 944, 136,  144, 56,    0,  8,  0,  56,   70,
 	 112, 120, 128, 136, 68,  192, 40, PYTHON_OWNER,      PYTHON_LOCATIONS},
 	/* clang-format on */
 };
@@ -99,6 +99,7 @@ bool python_layout_of_version(uint16_t version, struct python_layout *ret)
 		.interpreters = r->interpreters,
 		.interpreter_next = 0,
 		.interpreter_threads = r->interpreter_threads,
+		.interpreter_modules = r->modules,
 		.thread_next = 8,
 		.thread_interpreter = 16,
 		.thread_id = r->thread_id,
@@ -177,6 +178,7 @@ static const struct member {
 	{RUNTIME, TO(interpreters), 8},
 	{INTERPRETER, TO(interpreter_next), 8},
 	{INTERPRETER, TO(interpreter_threads), 8},
+	{INTERPRETER, TO(interpreter_modules), 8},
 	{THREAD, TO(thread_next), 8},
 	{THREAD, TO(thread_interpreter), 8},
 	{THREAD, TO(process.tstate_frame), 8},
@@ -218,20 +220,20 @@ static const struct description {
 	{0x030d,
 	 false,
 	 {3, 6, 19, 28, 34, 44, 46, 64, 67},
-	 {5,  8,  9,  21, 22, 23, 24, 25, 29, 30, 31, 33, 35,
-	  36, 37, 38, 39, 43, 45, 47, 65, 66, 68, 69, 70},
+	 {5,  8,  9,  11, 21, 22, 23, 24, 25, 29, 30, 31, 33,
+	  35, 36, 37, 38, 39, 43, 45, 47, 65, 66, 68, 69, 70},
 	 {0}},
 	{0x030e,
 	 true,
 	 {3, 6, 22, 31, 39, 50, 52, 74, 77},
-	 {5,  8,  9,  24, 25, 26, 27, 28, 32, 33, 34, 36, 40,
-	  41, 42, 43, 44, 48, 51, 53, 75, 76, 78, 79, 80},
+	 {5,  8,  9,  12, 24, 25, 26, 27, 28, 32, 33, 34, 36,
+	  40, 41, 42, 43, 44, 48, 51, 53, 75, 76, 78, 79, 80},
 	 {38, 49}},
 	{0x030f,
 	 true,
 	 {3, 6, 22, 39, 47, 58, 60, 86, 89},
-	 {5,  8,  9,  24, 25, 26, 30, 31, 40, 41, 42, 44, 48,
-	  49, 50, 51, 52, 56, 59, 61, 87, 88, 90, 91, 92},
+	 {5,  8,  9,  12, 24, 25, 26, 30, 31, 40, 41, 42, 44,
+	  48, 49, 50, 51, 52, 56, 59, 61, 87, 88, 90, 91, 92},
 	 {WORD_NONE}},
 };
 

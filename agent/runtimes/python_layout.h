@@ -32,6 +32,7 @@ enum python_lines {
  * @release:       PY_VERSION_HEX: 0x030b02f0; 0: not known
  * @is_described:  offsets are the image's own, not a table's
  * @interpreters:  in _PyRuntime: the list of interpreters; in 3.6 the variable itself
+ * @interpreter_modules: in the interpreter: the dict sys.modules; 0: not known
  * @thread_id:     the thread pointer on x86-64
  * @thread_native: PYTHON_NO_OFFSET before 3.11
  * @process:       frames and code objects
@@ -46,6 +47,7 @@ struct python_layout {
 	uint16_t interpreters;
 	uint16_t interpreter_next;
 	uint16_t interpreter_threads;
+	uint16_t interpreter_modules;
 	uint16_t thread_next;
 	uint16_t thread_interpreter;
 	uint16_t thread_id;

@@ -12,7 +12,7 @@
 /* Attempts. A list is torn for some microseconds while a thread begins or ends. */
 #define PYTHON_ATTEMPTS 3
 /* Bytes of the name of a type, with its NUL. */
-#define TYPE_NAME_BYTES 8
+#define TYPE_NAME_BYTES 16
 
 /* ---------------------------------------------------------------- frames */
 
@@ -32,21 +32,29 @@ static int read_frame(struct memory *m, const struct python_process *p, uint64_t
 	return r;
 }
 
-/* Whether the object at @object is a code object, by the name of its type. */
-static int check_code(struct memory *m, const struct python_layout *layout, uint64_t object)
+int python_type_check(struct memory *m, const struct python_layout *layout, uint64_t type,
+		      const char *name)
 {
-	char name[TYPE_NAME_BYTES];
-	uint64_t type, at;
+	const size_t n_name = strlen(name) + 1;
+	char text[TYPE_NAME_BYTES];
+	uint64_t at;
 	size_t n;
-	int r = read_word(m, object + layout->object_type, &type);
+	int r = read_word(m, type + layout->type_name, &at);
 
 	if (!r)
-		r = read_word(m, type + layout->type_name, &at);
-	if (!r)
-		r = python_outcome_of_memory(memory_read_some(m, at, name, sizeof(name), &n));
+		r = python_outcome_of_memory(memory_read_some(m, at, text, sizeof(text), &n));
 	if (r)
 		return r;
-	return n >= sizeof("code") && memcmp(name, "code", sizeof("code")) == 0 ? 0 : PYTHON_ODD;
+	return n >= n_name && memcmp(text, name, n_name) == 0 ? 0 : PYTHON_ODD;
+}
+
+int python_object_check(struct memory *m, const struct python_layout *layout, uint64_t object,
+			const char *name)
+{
+	uint64_t type;
+	int r = read_word(m, object + layout->object_type, &type);
+
+	return r ? r : python_type_check(m, layout, type, name);
 }
 
 /* The first frame with a function of one thread. PYTHON_NOT_READY: the thread runs none. */
@@ -70,7 +78,8 @@ static int check_thread(struct memory *m, const struct python_layout *layout, ui
 		return PYTHON_NOT_READY;
 	r = read_word(m, frame + p->frame_code, &code);
 	if (!r)
-		r = check_code(m, layout, p->code_tagged ? code & ~PYTHON_CODE_TAG : code);
+		r = python_object_check(m, layout, p->code_tagged ? code & ~PYTHON_CODE_TAG : code,
+					"code");
 	return r;
 }
 

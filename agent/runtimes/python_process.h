@@ -14,6 +14,14 @@
 
 struct memory;
 
+/* Whether the type at @type has the name @name, of 15 bytes at most. 0; PYTHON_ODD and so on;
+ * -errno. */
+int python_type_check(struct memory *m, const struct python_layout *layout, uint64_t type,
+		      const char *name);
+/* The same of the type of the object at @object. */
+int python_object_check(struct memory *m, const struct python_layout *layout, uint64_t object,
+			const char *name);
+
 /* The walker's record of a process with @image at @bias. @way is not verified. */
 struct python_process python_process_of_image(const struct python_image *image, uint64_t bias,
 					      struct python_way way);

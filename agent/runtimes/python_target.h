@@ -25,12 +25,14 @@ struct runtime_probe;
  * @path:    of the image; "" if there is none
  * @bias:    of the image
  * @process: the walker's record
+ * @tasks:   outcome of python_tasks_find()
  */
 struct python_target {
 	struct python_image image;
 	char path[PYTHON_TARGET_PATH_MAX];
 	uint64_t bias;
 	struct python_process process;
+	int tasks;
 };
 
 /* For runtime_files_new(): the result of a probe is a struct python_image. */

@@ -131,6 +131,12 @@ static void take_image(struct runtime_reader *r, struct runtime_job *job, const 
 			job->files[i]->has_runtimes |= 1u << r->kind->runtime;
 }
 
+/* Whether the process has the runtime without a part of it. */
+static bool is_partial(const struct runtime_reader *r, const struct runtime_process *p)
+{
+	return !p->outcome && r->kind->is_partial && r->kind->is_partial(p->target);
+}
+
 static void take_probe(struct runtime_reader *r, struct runtime_process *p, struct runtime_job *job)
 {
 	p->is_probing = false;
@@ -149,13 +155,13 @@ static void take_probe(struct runtime_reader *r, struct runtime_process *p, stru
 			runtime_process_drop(&r->processes, p);
 		return;
 	}
-	if (job->outcome && p->is_copied) {
+	if (job->outcome && (p->is_copied || runtime_process_has_record(p))) {
 		retry_later(r, p); /* the target is better than none */
 		return;
 	}
 	runtime_process_set_copied(&r->processes, p, false);
 	keep_target(r, p, job);
-	if (job->outcome < 0 || r->kind->may_change(job->outcome))
+	if (job->outcome < 0 || r->kind->may_change(job->outcome) || is_partial(r, p))
 		retry_later(r, p);
 	if (runtime_process_has_record(p))
 		r->host.found(r->host.ctx, r->kind->runtime,

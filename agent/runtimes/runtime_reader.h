@@ -34,6 +34,8 @@ struct runtime_reader;
  * @unreadable: the outcome for an error of our side
  * @state_name: of an outcome, for metrics. Loop
  * @may_change: whether a process with this outcome is tried again. Loop
+ * @is_partial: whether a process with outcome 0 is tried again, because the target lacks a part;
+ *              NULL: never. Loop
  * @probe:      of the files in a process; its outcome of an ended process is the runtime's
  * @target_bytes: of a target: what the runtime knows of a process; copied with memcpy()
  * @find:       look for the runtime in a process. @files are the thread's, made with @probe. @ret
@@ -67,6 +69,7 @@ struct runtime_reader_kind {
 	int unreadable;
 	const char *(*state_name)(int outcome);
 	bool (*may_change)(int outcome);
+	bool (*is_partial)(const void *target);
 	const struct runtime_probe *probe;
 	size_t target_bytes;
 	int (*find)(struct runtime_files *files, const struct root *proc, const struct pid_id *id,

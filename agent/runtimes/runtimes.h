@@ -54,6 +54,7 @@ enum runtime_outcome {
 /**
  * struct runtime_host - the callbacks and the loop for readers; outlives the readers
  * @loop:  for threads; NULL in tests without them
+ * @task_names: the walker also wants the tasks of runtimes that have them
  * @found: called on the loop: a process has the runtime (enum frame_runtime), and record() has the
  *         value for the process
  * @named: called on the loop: frames of the process @pid have names, or will have none
@@ -61,6 +62,7 @@ enum runtime_outcome {
 struct runtime_host {
 	const struct root *proc;
 	struct loop *loop;
+	bool task_names;
 	void (*found)(void *ctx, uint32_t runtime, const struct address_space_who *who);
 	void (*named)(void *ctx, uint64_t pid);
 	void *ctx;

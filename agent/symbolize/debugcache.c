@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An unfinished file is "BUILD-ID.part". Nothing else is in the directory; other names are left
- * alone and do not count.
+ * An unfinished file is "BUILD-ID.part". The file "servers" tells whose marks "BUILD-ID.absent"
+ * are. Nothing else is in the directory; other names are left alone and do not count.
  */
 #include "symbolize/debugcache.h"
 
@@ -15,19 +15,26 @@
 #include <unistd.h>
 
 #include "base/atomic_file.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nsec.h"
+#include "base/root.h"
 
 #define ID_TEXT_MIN  16
 /* Hexadecimal digits of a build id. Reached: the debug file is not asked for. */
 #define ID_TEXT_MAX  128
-#define NAME_BYTES   (ID_TEXT_MAX + sizeof(".debug"))
+#define NAME_BYTES   (ID_TEXT_MAX + sizeof(".absent"))
+/* Bytes of the text of servers. Reached: the marks are not kept for the next start. */
+#define SERVERS_MAX  (64u << 10)
 /* A download arrives in pieces of 1 KiB. */
 #define WRITE_BUFFER ((size_t)128 << 10)
 
 struct debugcache {
 	int fd;
 	uint64_t max_bytes;
+	uint64_t absent_ns;
+	bool has_marks;	 /* they can be kept, and are of the same servers */
+	size_t n_absent; /* marks */
 };
 
 struct debugcache_file {
@@ -172,6 +179,97 @@ static int evict(const struct debugcache *c, const char *but)
 	return 0;
 }
 
+/* ---------------------------------------------------------------- marks */
+
+static void absent_name(const char *build_id, char ret[NAME_BYTES])
+{
+	snprintf(ret, NAME_BYTES, "%s.absent", build_id);
+}
+
+/* A mark of the future is as old as the clock was wrong, and so useless. */
+static bool is_fresh(const struct debugcache *c, const char *name)
+{
+	const uint64_t now = nsec_wall();
+	struct stat st;
+
+	if (fstatat(c->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	return nsec_of(&st.st_mtim) <= now && now - nsec_of(&st.st_mtim) < c->absent_ns;
+}
+
+static int remove_mark(void *ctx, const char *name)
+{
+	struct debugcache *c = ctx;
+
+	if (has_ending(name, ".absent"))
+		(void)unlinkat(c->fd, name, 0);
+	return 0;
+}
+
+static int count_mark(void *ctx, const char *name)
+{
+	struct debugcache *c = ctx;
+
+	if (!has_ending(name, ".absent"))
+		return 0;
+	if (is_fresh(c, name))
+		c->n_absent++;
+	else
+		(void)unlinkat(c->fd, name, 0);
+	return 0;
+}
+
+static bool has_marks_of(const struct debugcache *c, const char *servers)
+{
+	_cleanup_(close_fdp) int fd =
+		openat(c->fd, "servers", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_(buf_deinit) struct buf text;
+
+	buf_init(&text, SERVERS_MAX);
+	return fd >= 0 && root_read_fd(fd, &text) == 0 && text.len == strlen(servers) &&
+	       memcmp(text.data, servers, text.len) == 0;
+}
+
+/* The marks stay if they are answers of @servers. A directory that is mounted read-only has none.
+ */
+static void open_marks(struct debugcache *c, const char *servers)
+{
+	if (has_marks_of(c, servers))
+		c->has_marks = !each_name(c, count_mark, c);
+	else
+		c->has_marks = !each_name(c, remove_mark, c) &&
+			       !atomic_file_write(c->fd, "servers", 0600, servers, strlen(servers));
+}
+
+bool debugcache_is_absent(const struct debugcache *c, const char *build_id)
+{
+	char name[NAME_BYTES];
+
+	if (!c->has_marks || !debugcache_id_ok(build_id))
+		return false;
+	absent_name(build_id, name);
+	return is_fresh(c, name);
+}
+
+int debugcache_set_absent(struct debugcache *c, const char *build_id)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	char name[NAME_BYTES];
+	bool is_new;
+
+	if (!c->has_marks)
+		return 0;
+	absent_name(build_id, name);
+	is_new = faccessat(c->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+	if (is_new && c->n_absent >= DEBUGCACHE_ABSENT_MAX) {
+		c->n_absent = 0;
+		(void)each_name(c, remove_mark, c);
+	}
+	c->n_absent += is_new;
+	fd = openat(c->fd, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	return fd < 0 || futimens(fd, NULL) < 0 ? -errno : 0;
+}
+
 /* ---------------------------------------------------------------- files */
 
 int debugcache_get(const struct debugcache *c, const char *build_id, int *ret_fd)
@@ -249,7 +347,8 @@ void debugcache_abandon(struct debugcache_file *file)
 
 /* ---------------------------------------------------------------- life */
 
-int debugcache_new(const char *dir, uint64_t max_bytes, struct debugcache **ret)
+int debugcache_new(const char *dir, uint64_t max_bytes, const char *servers, uint64_t absent_ns,
+		   struct debugcache **ret)
 {
 	_cleanup_(debugcache_freep) struct debugcache *c = calloc(1, sizeof(*c));
 	int r;
@@ -257,6 +356,7 @@ int debugcache_new(const char *dir, uint64_t max_bytes, struct debugcache **ret)
 	if (!c)
 		return -ENOMEM;
 	c->max_bytes = max_bytes;
+	c->absent_ns = absent_ns;
 	c->fd = -1;
 	r = atomic_file_make_dir(dir, 0700);
 	if (r)
@@ -267,9 +367,11 @@ int debugcache_new(const char *dir, uint64_t max_bytes, struct debugcache **ret)
 	r = each_name(c, remove_unfinished, c);
 	if (!r)
 		r = evict(c, "");
-	if (!r)
-		*ret = take_ptr(c);
-	return r;
+	if (r)
+		return r;
+	open_marks(c, servers);
+	*ret = take_ptr(c);
+	return 0;
 }
 
 void debugcache_free(struct debugcache *c)

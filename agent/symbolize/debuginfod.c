@@ -6,9 +6,9 @@
  *	RUNNING   a download of the thread
  *	REFUSED   on no server, or the download failed: no request before a time
  *
- * A build id without an entry is new, or the directory has the file. An unreachable server delays
- * all requests. An error for one build id delays the requests for this build id only, because a
- * container may have invented the id.
+ * A build id without an entry is new, or the directory has the file or the mark of no file. An
+ * unreachable server delays all requests. An error for one build id delays the requests for this
+ * build id only, because a container may have invented the id.
  *
  * The thread has a loop of its own, because writing the files can block.
  */
@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/http.h"
@@ -37,6 +38,8 @@
 #define DEBUGINFOD_CONNECT_NS (10 * NSEC_PER_SEC)
 #define DEBUGINFOD_TOTAL_NS   (600 * NSEC_PER_SEC)
 #define DEBUGINFOD_RETRY_NS   (60 * NSEC_PER_SEC)
+/* Bytes of all URLs. Reached: podprof does not start. */
+#define SERVERS_BYTES_MAX     (64u << 10)
 /* The end of the thread, unless a write to the directory blocks it. */
 #define DEBUGINFOD_END_NS     NSEC_PER_SEC
 
@@ -176,6 +179,8 @@ static void download_end(struct download *dl)
 	uint64_t now = nsec_monotonic();
 
 	debugcache_abandon(take_ptr(dl->file));
+	if (dl->end == DEBUGINFOD_END_NOT_FOUND) /* without room, the table below remains */
+		(void)debugcache_set_absent(d->cache, dl->wanted->build_id);
 	pthread_mutex_lock(&d->lock);
 	d->ends[dl->end]++;
 	if (dl->end == DEBUGINFOD_END_OK) {
@@ -368,6 +373,8 @@ int debuginfod_get(struct debuginfod *d, const char *build_id, int *ret_fd)
 		return DEBUGINFOD_NOT_FOUND;
 	if (debugcache_get(d->cache, build_id, ret_fd) == 0)
 		return 0;
+	if (debugcache_is_absent(d->cache, build_id))
+		return DEBUGINFOD_NOT_FOUND;
 	pthread_mutex_lock(&d->lock);
 	r = ask(d, build_id);
 	pthread_mutex_unlock(&d->lock);
@@ -433,6 +440,20 @@ static int copy_urls(struct debuginfod *d, const struct debuginfod_opts *opts)
 	return 0;
 }
 
+static int open_cache(struct debuginfod *d, const struct debuginfod_opts *opts)
+{
+	_cleanup_(buf_deinit) struct buf servers;
+	int r = 0;
+
+	buf_init(&servers, SERVERS_BYTES_MAX);
+	for (size_t i = 0; i < d->n_urls && !r; i++)
+		r = buf_printf(&servers, "%s\n", d->urls[i]);
+	if (r)
+		return r < 0 ? r : -E2BIG;
+	return debugcache_new(opts->dir, opts->max_bytes, servers.data ? servers.data : "",
+			      DEBUGINFOD_ABSENT_NS, &d->cache);
+}
+
 static int start(struct debuginfod *d)
 {
 	struct loop_source *source;
@@ -468,7 +489,7 @@ int debuginfod_new(const struct debuginfod_opts *opts, struct debuginfod **ret)
 	d->total_ns = opts->total_ns ? opts->total_ns : DEBUGINFOD_TOTAL_NS;
 	r = copy_urls(d, opts);
 	if (!r)
-		r = debugcache_new(opts->dir, opts->max_bytes, &d->cache);
+		r = open_cache(d, opts);
 	if (!r)
 		r = start(d);
 	if (!r)

@@ -4,7 +4,8 @@
 
 /*
  * Debug files of debuginfod servers, by build id (debuginfod(8)). A thread downloads the files into
- * a directory, for this start and the next; no call waits for a download.
+ * a directory, for this start and the next; no call waits for a download. The directory also has
+ * the build ids that no server knows.
  *
  * The servers learn the build ids of the node's programs. A container can invent build ids.
  */
@@ -18,12 +19,13 @@ struct metric_sink;
 /* Build ids waiting for a download. Reached: a later window asks again;
  * `podprof_debuginfod_requests_total{outcome="queue_full"}`. */
 #define DEBUGINFOD_QUEUE_MAX   256
-/* Build ids unknown to all servers, kept for DEBUGINFOD_ABSENT_NS. Reached: all are forgotten. */
+/* Build ids unknown to all servers, kept in memory for DEBUGINFOD_ABSENT_NS. Reached: all are
+ * forgotten there. */
 #define DEBUGINFOD_ABSENT_MAX  16384
 /* Downloads at the same time: a large file does not delay the small ones. Reached: the others wait
  * in the queue. */
 #define DEBUGINFOD_RUNNING_MAX 4
-/* A server may get the debug file of a new release. */
+/* In memory and in the directory. A server may get the debug file of a new release. */
 #define DEBUGINFOD_ABSENT_NS   (3600 * 1000000000ull)
 
 enum debuginfod_outcome {

@@ -14,8 +14,12 @@
  *
  * The kernel's own symbols come sorted; modules and BPF programs follow in any order. So only the
  * rest is sorted, and merged. A function then takes 8 bytes and its name: the low half of its
- * address, and the place of the name. Functions with the same high half are a group. What ends a
- * function, but is none, is a gap.
+ * address, and the place of the packed name. Functions with the same high half are a group. What
+ *ends a function, but is none, is a gap.
+ *
+ * Kernels with room for a patched call before each function (CONFIG_FUNCTION_PADDING_BYTES) list
+ * this room as "__pfx_NAME" directly before NAME. The room is a part of the function: its calls are
+ * the function's, and half of the list would be such names.
  */
 #include "symbolize/ksyms.h"
 
@@ -30,6 +34,7 @@
 #include "base/root.h"
 #include "base/strview.h"
 #include "base/vec.h"
+#include "symbolize/packed_names.h"
 #include "symbolize/symname.h"
 
 /* Symbols of all types while the file is read, 16 bytes each. A kernel with everything has 300,000.
@@ -39,6 +44,9 @@
 #define KSYMS_NAMES_MAX	   (48u << 20)
 /* Bytes; the kernel's largest functions have some 30 KiB. Reached: no name. */
 #define KSYMS_FUNCTION_MAX (256u << 10)
+/* Bytes; kernels have at most 64. Reached: the room is a function of its own. */
+#define KSYMS_PADDING_MAX  256u
+#define KSYMS_PADDING	   "__pfx_"
 
 enum ksym_kind {
 	KSYM_GLOBAL, /* by rank, the best first */
@@ -73,7 +81,7 @@ struct listing {
 
 struct function {
 	uint32_t low;  /* half of the address */
-	uint32_t name; /* offset into names, or KSYM_GAP */
+	uint32_t name; /* place in names, or KSYM_GAP */
 };
 
 /* Functions from @first on. */
@@ -89,7 +97,7 @@ struct ksyms {
 	struct group *groups; /* ascending */
 	size_t n_groups;
 	size_t groups_cap;
-	struct buf names;
+	struct packed_names names;
 	uint64_t text_start;
 };
 
@@ -281,25 +289,59 @@ static int add_function(struct ksyms *k, uint64_t start, uint32_t name)
 	return 0;
 }
 
+/* The symbol that names the address of item *@i, and *@i moves behind the address's symbols. */
+static const struct ksym *best_at(const struct listing *l, size_t *i)
+{
+	const struct ksym *best = &l->items[*i];
+	const uint64_t start = best->start;
+
+	while (++*i < l->n && l->items[*i].start == start)
+		if (is_better(l, &l->items[*i], best))
+			best = &l->items[*i];
+	return best;
+}
+
+/* Whether @sym is the room before the function @next. */
+static bool is_padding(const struct listing *l, const struct ksym *sym, const struct ksym *next)
+{
+	const char *name = l->names.data + sym->name;
+	const size_t n = strlen(KSYMS_PADDING);
+
+	return sym->kind != KSYM_BOUNDARY && next->kind != KSYM_BOUNDARY &&
+	       next->start - sym->start <= KSYMS_PADDING_MAX &&
+	       strncmp(name, KSYMS_PADDING, n) == 0 &&
+	       strcmp(name + n, l->names.data + next->name) == 0;
+}
+
 /* The best name of each address. A single gap is enough behind a function. */
 static int make_functions(struct ksyms *k, const struct listing *l)
 {
 	bool in_gap = true;
 	int r = 0;
 
+	packed_names_init(&k->names, KSYMS_NAMES_MAX);
 	k->items = calloc(l->n ? l->n : 1, sizeof(*k->items));
 	if (!k->items)
 		return -ENOMEM;
-	for (size_t i = 0, next; i < l->n && !r; i = next) {
-		const struct ksym *best = &l->items[i];
-		bool shown;
+	for (size_t i = 0; i < l->n && !r;) {
+		const struct ksym *best = best_at(l, &i);
+		const uint64_t start = best->start;
+		uint32_t name = KSYM_GAP;
+		bool shown = is_shown(l, best);
 
-		for (next = i + 1; next < l->n && l->items[next].start == best->start; next++)
-			if (is_better(l, &l->items[next], best))
-				best = &l->items[next];
-		shown = is_shown(l, best);
-		if (shown || !in_gap)
-			r = add_function(k, best->start, shown ? best->name : KSYM_GAP);
+		if (shown && i < l->n) {
+			size_t after = i;
+			const struct ksym *next = best_at(l, &after);
+
+			if (is_padding(l, best, next)) {
+				best = next;
+				i = after;
+			}
+		}
+		if (shown)
+			r = packed_names_add(&k->names, l->names.data + best->name, &name);
+		if (!r && (shown || !in_gap))
+			r = add_function(k, start, name);
 		in_gap = !shown;
 	}
 	return r;
@@ -309,14 +351,10 @@ static int make_functions(struct ksyms *k, const struct listing *l)
 static void shrink(struct ksyms *k)
 {
 	struct function *items = reallocarray(k->items, k->n, sizeof(*items));
-	char *names = realloc(k->names.data, k->names.len + 1);
 
 	if (items)
 		k->items = items;
-	if (names) {
-		k->names.data = names;
-		k->names.cap = k->names.len + 1;
-	}
+	packed_names_complete(&k->names);
 }
 
 static int read_lines(const struct root *proc, struct listing *l)
@@ -352,8 +390,6 @@ int ksyms_load(const struct root *proc, struct ksyms **ret)
 		return r;
 	if (!k->n_functions)
 		return KSYMS_ABSENT;
-	k->names = l.names;
-	l.names = (struct buf){0};
 	k->text_start = l.text_start;
 	shrink(k);
 	*ret = take_ptr(k);
@@ -366,7 +402,7 @@ void ksyms_free(struct ksyms *k)
 		return;
 	free(k->items);
 	free(k->groups);
-	buf_deinit(&k->names);
+	packed_names_deinit(&k->names);
 	free(k);
 }
 
@@ -378,7 +414,7 @@ size_t ksyms_n(const struct ksyms *k)
 size_t ksyms_bytes(const struct ksyms *k)
 {
 	return sizeof(*k) + k->n * sizeof(*k->items) + k->groups_cap * sizeof(*k->groups) +
-	       k->names.cap;
+	       packed_names_bytes(&k->names);
 }
 
 uint64_t ksyms_text_start(const struct ksyms *k)
@@ -407,7 +443,7 @@ static const struct group *group_of(const struct ksyms *k, uint64_t pc)
 }
 
 /* A function before the first one of the group of @pc belongs to the group before. */
-int ksyms_find(const struct ksyms *k, uint64_t pc, const char **ret_name, uint64_t *ret_start)
+int ksyms_find(const struct ksyms *k, uint64_t pc, struct ksyms_name *ret_name, uint64_t *ret_start)
 {
 	const struct group *group = group_of(k, pc), *end = k->groups + k->n_groups;
 	const struct function *found;
@@ -432,7 +468,7 @@ int ksyms_find(const struct ksyms *k, uint64_t pc, const char **ret_name, uint64
 	start = group->high | found->low;
 	if (found->name == KSYM_GAP || pc - start >= KSYMS_FUNCTION_MAX)
 		return KSYMS_NOT_FOUND;
-	*ret_name = k->names.data + found->name;
+	packed_names_get(&k->names, found->name, ret_name->text, sizeof(ret_name->text));
 	*ret_start = start;
 	return 0;
 }

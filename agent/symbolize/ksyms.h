@@ -28,8 +28,17 @@ size_t ksyms_bytes(const struct ksyms *k);
 /* The first address of the kernel's code (_stext); 0: not in the list. */
 uint64_t ksyms_text_start(const struct ksyms *k);
 
-/* "name", or "name [module]"; borrowed from @k. 0 or KSYMS_NOT_FOUND. */
-int ksyms_find(const struct ksyms *k, uint64_t pc, const char **ret_name, uint64_t *ret_start);
+/* Bytes with the NUL: the kernel's own limit is 512 for a name and 56 for a module. Reached: cut.
+ */
+#define KSYMS_NAME_MAX 640
+
+struct ksyms_name {
+	char text[KSYMS_NAME_MAX];
+};
+
+/* "name", or "name [module]". 0 or KSYMS_NOT_FOUND. */
+int ksyms_find(const struct ksyms *k, uint64_t pc, struct ksyms_name *ret_name,
+	       uint64_t *ret_start);
 
 const char *ksyms_outcome_name(int outcome);
 

@@ -743,18 +743,19 @@ static const char *readable_in_kernel(struct symbolizer *s, const char *name)
 
 static int find_in_kernel(struct symbolizer *s, uint64_t pc, struct symbol *sym)
 {
-	const char *name = "[kernel]";
+	struct ksyms_name text;
+	const char *name;
 	uint64_t start;
-	bool found = s->kernel && ksyms_find(s->kernel, pc, &name, &start) == 0;
+	bool found = s->kernel && ksyms_find(s->kernel, pc, &text, &start) == 0;
 	int r;
 
 	if (!found) {
 		r = load_kernel(s);
 		if (r)
 			return r;
-		found = s->kernel && ksyms_find(s->kernel, pc, &name, &start) == 0;
+		found = s->kernel && ksyms_find(s->kernel, pc, &text, &start) == 0;
 	}
-	name = intern(s, name);
+	name = intern(s, found ? text.text : "[kernel]");
 	set_name(sym, readable_in_kernel(s, name), name,
 		 found		    ? SYMBOL_NAMED
 		 : s->kernel_hidden ? SYMBOL_KERNEL_HIDDEN

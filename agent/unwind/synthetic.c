@@ -9,7 +9,8 @@
  * spend their time there. __start_context(), the return target of a coroutine's first function
  * (makecontext()), is described as if it had a caller.
  *
- * A linkage table is code of the linker (System V ABI for AMD64, section 5.2). A call through it
+ * A linkage table is code of the linker (System V ABI for AMD64, section 5.2; on AArch64 as GNU ld
+ * and lld write it, which describe none of it). A call through it
  * takes a few instructions, and a program that calls small functions of a library has up to a
  * hundredth of its samples there.
  */
@@ -209,7 +210,9 @@ struct linkage_part {
 /* A form of linkage tables. The first stub of a lazy table is the resolver's; it ends at @first. */
 struct linkage {
 	const char *section;
+	uint16_t machine;
 	uint8_t first;
+	uint8_t stored; /* place in the resolver's stub behind its store to the stack */
 	uint8_t pushed; /* place in a stub behind its push; 0: it has none */
 	struct linkage_part parts[3];
 };
@@ -222,19 +225,45 @@ struct linkage {
 		}                  \
 	}
 #define RESOLVER_BYTES 16
-/* Place behind the resolver's push. */
-#define RESOLVER_JUMP  6
+#define STORE                          \
+	{                              \
+		0xf0, 0x7b, 0xbf, 0xa9 \
+	} /* stp x16, x30, [sp, #-16]! */
+#define JUMP                           \
+	{                              \
+		0x20, 0x02, 0x1f, 0xd6 \
+	} /* br x17 */
 
 static const struct linkage linkages[] = {
 	/* push GOT+8; jmp *GOT+16; then stubs: jmp *WORD; push N; jmp to the resolver */
-	{".plt", RESOLVER_BYTES, 11, {RESOLVER, {16, 2, {0xff, 0x25}}, {22, 1, {0x68}}}},
+	{".plt",
+	 EM_X86_64,
+	 RESOLVER_BYTES,
+	 6,
+	 11,
+	 {RESOLVER, {16, 2, {0xff, 0x25}}, {22, 1, {0x68}}}},
 	/* with stubs for indirect branch tracking: endbr64; push N; jmp to the resolver */
-	{".plt", RESOLVER_BYTES, 9, {RESOLVER, {16, 5, {0xf3, 0x0f, 0x1e, 0xfa, 0x68}}}},
+	{".plt",
+	 EM_X86_64,
+	 RESOLVER_BYTES,
+	 6,
+	 9,
+	 {RESOLVER, {16, 5, {0xf3, 0x0f, 0x1e, 0xfa, 0x68}}}},
 	/* endbr64; jmp *WORD */
-	{".plt.sec", 0, 0, {{0, 4, {0xf3, 0x0f, 0x1e, 0xfa}}}},
-	{".plt.got", 0, 0, {{0, 4, {0xf3, 0x0f, 0x1e, 0xfa}}}},
+	{".plt.sec", EM_X86_64, 0, 0, 0, {{0, 4, {0xf3, 0x0f, 0x1e, 0xfa}}}},
+	{".plt.got", EM_X86_64, 0, 0, 0, {{0, 4, {0xf3, 0x0f, 0x1e, 0xfa}}}},
 	/* jmp *WORD */
-	{".plt.got", 0, 0, {{0, 2, {0xff, 0x25}}}},
+	{".plt.got", EM_X86_64, 0, 0, 0, {{0, 2, {0xff, 0x25}}}},
+	/* store; adrp x16, PAGE; ldr x17, WORD; add x16, x16, N; jump; 3 nop; then stubs of the
+	 * same without a store */
+	{".plt", EM_AARCH64, 2 * RESOLVER_BYTES, 4, 0, {{0, 4, STORE}, {16, 4, JUMP}}},
+	/* bti c; the same */
+	{".plt",
+	 EM_AARCH64,
+	 2 * RESOLVER_BYTES,
+	 8,
+	 0,
+	 {{0, 4, {0x5f, 0x24, 0x03, 0xd5}}, {4, 4, STORE}, {20, 4, JUMP}}},
 };
 
 static bool is_linkage(const struct linkage *form, const uint8_t *bytes)
@@ -245,32 +274,56 @@ static bool is_linkage(const struct linkage *form, const uint8_t *bytes)
 	return true;
 }
 
-static int add_linkage_row(struct rows *rows, uint64_t vaddr, uint8_t cfa, int16_t cfa_off)
+/* @cfa_off counts from the stack pointer; @plt: in a table with stubs that push. */
+static int add_linkage_row(struct rows *rows, uint64_t vaddr, bool plt, int16_t cfa_off)
 {
-	const struct unwind_rule rule = {.cfa = cfa,
-					 .cfa_reg = cfa == UNWIND_CFA_REG ? UNWIND_X86_SP : 0,
+	const struct unwind_rule rule = {.cfa = plt ? UNWIND_CFA_PLT : UNWIND_CFA_REG,
+					 .cfa_reg = plt ? 0 : UNWIND_X86_SP,
 					 .cfa_off = cfa_off,
 					 .ra_off = -8};
 
 	return rows_add(rows, vaddr, &rule);
 }
 
+static int add_x86_linkage(const struct linkage *form, uint64_t vaddr, struct rows *rows)
+{
+	int r = 0;
+
+	if (form->first)
+		r = add_linkage_row(rows, vaddr, false, 16);
+	if (form->first && !r)
+		r = add_linkage_row(rows, vaddr + form->stored, false, 24);
+	if (!r)
+		r = add_linkage_row(rows, vaddr + form->first, form->pushed,
+				    form->pushed ? form->pushed : 8);
+	return r;
+}
+
+/* The return address is in its register; the resolver's stub stores it above another word. */
+static int add_arm64_linkage(const struct linkage *form, uint64_t vaddr, struct rows *rows)
+{
+	static const struct unwind_rule kept = {.cfa = UNWIND_CFA_REG,
+						.cfa_reg = UNWIND_ARM64_SP,
+						.ra = UNWIND_RA_REG,
+						.ra_off = UNWIND_ARM64_LR};
+	static const struct unwind_rule stored = {
+		.cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_ARM64_SP, .cfa_off = 16, .ra_off = -8};
+	int r = rows_add(rows, vaddr, &kept);
+
+	if (!r)
+		r = rows_add(rows, vaddr + form->stored, &stored);
+	return r ? r : rows_add(rows, vaddr + form->first, &kept);
+}
+
 static int add_linkage_rows(const struct linkage *form, const struct elffile_section *section,
 			    struct rows *rows)
 {
-	const uint64_t vaddr = section->vaddr;
-	int r = 0;
+	int r;
 
-	if (rows_begin(rows, ROWS_CODE, vaddr, vaddr + section->size))
+	if (rows_begin(rows, ROWS_CODE, section->vaddr, section->vaddr + section->size))
 		return 0;
-	if (form->first)
-		r = add_linkage_row(rows, vaddr, UNWIND_CFA_REG, 16);
-	if (form->first && !r)
-		r = add_linkage_row(rows, vaddr + RESOLVER_JUMP, UNWIND_CFA_REG, 24);
-	if (!r)
-		r = add_linkage_row(rows, vaddr + form->first,
-				    form->pushed ? UNWIND_CFA_PLT : UNWIND_CFA_REG,
-				    form->pushed ? form->pushed : 8);
+	r = form->machine == EM_X86_64 ? add_x86_linkage(form, section->vaddr, rows)
+				       : add_arm64_linkage(form, section->vaddr, rows);
 	if (r)
 		rows_drop(rows);
 	else
@@ -284,14 +337,13 @@ int synthetic_add_linkage(const struct elffile *file, struct rows *rows)
 	uint8_t bytes[2 * RESOLVER_BYTES];
 	int r = 0;
 
-	if (elffile_machine(file) != EM_X86_64)
-		return 0;
 	for (size_t i = 0; i < array_size(linkages) && !r; i++) {
 		const struct linkage *form = &linkages[i];
 		const size_t n = form->first ? sizeof(bytes) : form->parts[0].n;
 
 		memset(bytes, 0, sizeof(bytes));
-		if (elffile_section(file, form->section, &section) || section.size < n ||
+		if (elffile_machine(file) != form->machine ||
+		    elffile_section(file, form->section, &section) || section.size < n ||
 		    section.vaddr % RESOLVER_BYTES || section.vaddr + section.size < section.vaddr)
 			continue;
 		r = elffile_read(file, section.off, bytes, n);

@@ -35,8 +35,9 @@ int synthetic_add_entry(const struct elffile *file, struct rows *rows);
 /**
  * synthetic_add_linkage() - add rows for the linkage tables of a file
  *
- * .plt, .plt.got and .plt.sec of x86-64, as GNU ld and lld write them. lld describes none of them,
- * and BOLT drops their description. Any other description wins.
+ * .plt, .plt.got and .plt.sec of x86-64 and .plt of AArch64, as GNU ld and lld write them. lld
+ * describes none of them, GNU ld none of AArch64's, and BOLT drops the description. Any other
+ * description wins.
  *
  * Return: as synthetic_add().
  */

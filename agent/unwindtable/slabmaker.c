@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An update of a map of maps makes a slab visible. The kernel then waits until no program uses the
- * old value: 8 to 20 ms of waiting (maybe_wait_bpf_programs() in kernel/bpf/syscall.c). A thread
- * waits instead of the loop.
+ * The kernel takes some milliseconds to make a slab: it allocates and clears 1 MiB, and shows it to
+ * the walkers (tablemaps.c). A thread waits instead of the loop.
  */
 #include "unwindtable/slabmaker.h"
 

@@ -4,12 +4,13 @@
  * sample does not wait for that second. If its walk ended in an image without a table, the builder
  * compiles that image at once. The same holds for the image of the first frame of a new process.
  *
- * Compiling is pure (unwindtable/compile.h, unwindtable/table.h) and runs on a worker. The worker
- * of small files has the agent's own priority: on a busy node, stacks wait for tables and take
- * memory meanwhile. One table of a small file and one of a large file are compiled at a time: a
- * large one takes seconds on a starved node, and the stacks of all small ones would wait. Of each,
- * the next is the one that most stacks lack, in proportion to the file's cost. A file without a
- * table is not retried while the image has a number: mapped files do not change.
+ * Compiling is pure (unwindtable/compile.h, unwindtable/table.h) and runs on workers with the
+ * agent's own priority: on a busy node, stacks wait for tables and take memory meanwhile. One table
+ * of a small file and one of a large file are compiled at a time: a large one takes seconds on a
+ * starved node, and the stacks of all small ones would wait. Of each, the next is the one that most
+ * stacks lack, in proportion to the file's cost. A large one gives way to a file whose stacks are
+ * cut until its table is there. A file without a table is not retried while the image has a number:
+ * mapped files do not change.
  */
 #include "unwindtable/table_builder.h"
 
@@ -18,8 +19,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -42,9 +41,6 @@
 #define LARGE_COST	    ((uint64_t)256 << 10)
 /* Bytes of a file without the linker's index for a byte of cost: a Go program. */
 #define COST_BYTES	    64
-/* Nice values of the thread for costly files above the agent's: stack dumps do not wait for these
- * tables (early_rules.h), and the loop and the small tables go first. */
-#define LARGE_NICE	    5
 /* Images that become wanted at once by the walkers' counts (tables.h). Others follow as these are
  * done. */
 #define TABLE_BUILDER_MOST  4
@@ -85,6 +81,8 @@ struct executable {
 	bool absent;	     /* no table is possible, */
 	bool abandoned;	     /* because the file takes too much work: not for a while */
 	bool wanted;	     /* and not yet compiling */
+	bool cuts;	     /* stacks are cut without the table: dumps do not have all of them */
+	bool gave_way;	     /* to such a table, once */
 	uint64_t n_missed;   /* while wanted */
 	UT_hash_handle hh;
 };
@@ -109,6 +107,7 @@ struct exe_job {
 	struct table_builder *x;
 	struct image *image; /* owns a reference */
 	atomic_bool stop;    /* set by the loop: the result is not wanted any more */
+	bool gives_way;	     /* stopped for another table, and wanted again */
 	struct table *table; /* the result */
 	enum compiled outcome;
 	uint64_t ns;
@@ -196,9 +195,6 @@ static void job_run(struct work *work)
 	struct elffile *file = NULL;
 	struct work_budget stoppable;
 
-	if (queue_of(job->image) == QUEUE_LARGE) /* of this thread alone; a failure does no harm */
-		(void)setpriority(PRIO_PROCESS, 0,
-				  getpriority(PRIO_PROCESS, (id_t)getpid()) + LARGE_NICE);
 	work_budget_init(&stoppable, UINT64_MAX, COMPILE_CPU_NS, &job->stop);
 	job->outcome = elffile_budgeted(job->image->file, &stoppable, &file) ? COMPILED_FAILED
 									     : compile(job, file);
@@ -247,6 +243,7 @@ static bool is_refused(const struct table_builder *x, const struct image *image)
 	return work_refused_has(&x->refused, &image->id, nsec_monotonic());
 }
 
+static void want(struct table_builder *x, struct executable *e);
 static void want_most(struct table_builder *x);
 static void compile_next(struct table_builder *x);
 
@@ -256,7 +253,10 @@ static void job_done(struct work *work)
 	struct table_builder *x = job->x;
 	struct executable *e = find(x, job->image);
 
-	if (!work->cancelled && e && !x->closing) {
+	if (!work->cancelled && e && !x->closing && job->gives_way && !job->table) {
+		e->job = NULL;
+		want(x, e);
+	} else if (!work->cancelled && e && !x->closing) {
 		e->job = NULL;
 		if (job->table)
 			job->outcome = publish(x, e, job);
@@ -455,12 +455,35 @@ enum table_builder_state table_builder_want_number(struct table_builder *x, uint
 	return TABLE_BUILDER_COMING;
 }
 
+/* Most stacks are whole by dumps while a large file's table is made, so a compilation in progress
+ * stops for @e, the file of stacks that are cut. It begins again later: each file gives way once,
+ * or its work would be lost again and again. */
+static void make_way(struct table_builder *x, const struct executable *e)
+{
+	struct executable *other, *next;
+
+	if (queue_of(e->image) != QUEUE_LARGE)
+		return;
+	HASH_ITER(hh, x->all, other, next) {
+		if (!other->job || other->cuts || other->gave_way ||
+		    queue_of(other->image) != QUEUE_LARGE)
+			continue;
+		other->gave_way = other->job->gives_way = true;
+		atomic_store(&other->job->stop, true);
+	}
+}
+
 void table_builder_hurry(struct table_builder *x, uint16_t number)
 {
 	struct executable *e = number < TABLE_EXES ? x->by_number[number] : NULL;
 
-	if (e && e->wanted)
-		e->n_missed += TABLE_BUILDER_HURRY;
+	if (!e)
+		return;
+	e->cuts = true;
+	if (!e->wanted)
+		return;
+	e->n_missed += TABLE_BUILDER_HURRY;
+	make_way(x, e);
 }
 
 /* ---------------------------------------------------------------- time after time */

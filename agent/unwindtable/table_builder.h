@@ -55,8 +55,8 @@ void table_builder_want(struct table_builder *x, struct image *image);
 /* The same by number. Each call counts as a stack that lacks the table. */
 enum table_builder_state table_builder_want_number(struct table_builder *x, uint16_t number);
 /* A stack is larger than its dump, so only a walk in the kernel with this table can complete it: a
- * wanted table counts as lacked by TABLE_BUILDER_HURRY stacks. Most other stacks are whole without
- * it, by dumps. */
+ * wanted table counts as lacked by TABLE_BUILDER_HURRY stacks, and a compilation in progress gives
+ * way to it. Most other stacks are whole without their tables, by dumps. */
 void table_builder_hurry(struct table_builder *x, uint16_t number);
 #define TABLE_BUILDER_HURRY 16
 

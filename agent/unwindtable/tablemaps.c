@@ -4,6 +4,11 @@
  * the kernel with one copy; a system call for each row takes a second. Slabs are mapped only during
  * writing, or they would count as the agent's memory as well.
  *
+ * An update of the map of maps shows a slab to the walkers at once. The call returns only after a
+ * grace period of RCU (maybe_wait_bpf_programs() in kernel/bpf/syscall.c), 8 to 20 ms on an idle
+ * node and up to 1.6 s on a busy one. Nobody uses the old value, which is none, so a thread waits
+ * for the call, and the slab is made as soon as a look finds it in the map.
+ *
  * A slab must match the inner map of the outer map's creation: the kernel compares type, sizes and
  * flags (bpf_map_meta_equal() and array_map_meta_equal()).
  */
@@ -11,11 +16,33 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/nsec.h"
+
+/* Updates that wait for a grace period. Reached: the next slab waits for the oldest. */
+#define UPDATES_MAX 8
+/* Time between two looks for a slab. */
+#define LOOK_NS	    (NSEC_PER_MSEC / 2)
+
+/* One call, on a thread. */
+struct update {
+	bool joinable;
+	pthread_t thread;
+	int outer;
+	int slab;
+	uint32_t number;
+	_Atomic int result;
+	atomic_bool is_done;
+};
 
 enum { EXES, USES, RULES, RULE_RUNS, N_ARRAYS };
 
@@ -31,11 +58,59 @@ static const size_t array_bytes[N_ARRAYS] = {
 struct tablemaps {
 	int outer;
 	int slabs[TABLE_SLABS]; /* descriptor + 1, 0: none */
+	struct update updates[UPDATES_MAX];
+	size_t n_updates; /* so far: the next one is this modulo UPDATES_MAX */
 	void *arrays[N_ARRAYS];
 };
 
 DEFINE_CLEANUP(struct tablemaps *, tablemaps_freep, tablemaps_free);
 
+static void *update_main(void *arg)
+{
+	struct update *u = arg;
+
+	atomic_store(&u->result, bpf_map_update_elem(u->outer, &u->number, &u->slab, BPF_ANY));
+	atomic_store(&u->is_done, true);
+	return NULL;
+}
+
+static void update_join(struct update *u)
+{
+	if (u->joinable)
+		pthread_join(u->thread, NULL);
+	u->joinable = false;
+}
+
+/* The thread blocks all signals, which belong to the loop. */
+static int update_start(struct update *u, int outer, uint32_t number, int slab)
+{
+	sigset_t all, old;
+	int r;
+
+	update_join(u);
+	*u = (struct update){.outer = outer, .slab = slab, .number = number};
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&u->thread, NULL, update_main, u);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	u->joinable = !r;
+	return -r;
+}
+
+/* Waits until the walkers see the slab. */
+static int show_slab(struct tablemaps *maps, uint32_t number, int slab)
+{
+	const struct timespec pause = {.tv_nsec = LOOK_NS};
+	struct update *u = &maps->updates[maps->n_updates++ % UPDATES_MAX];
+	int r = update_start(u, maps->outer, number, slab);
+	uint32_t id;
+
+	while (!r && !atomic_load(&u->is_done) && bpf_map_lookup_elem(maps->outer, &number, &id))
+		nanosleep(&pause, NULL);
+	return !r && atomic_load(&u->is_done) ? atomic_load(&u->result) : r;
+}
+
+/* On the thread of slabmaker.h. */
 static int make_slab(void *ctx, uint32_t number)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
@@ -47,7 +122,7 @@ static int make_slab(void *ctx, uint32_t number)
 
 	if (fd < 0)
 		return fd;
-	r = bpf_map_update_elem(maps->outer, &number, &fd, BPF_ANY);
+	r = show_slab(maps, number, fd);
 	if (r < 0)
 		return r;
 	maps->slabs[number] = take_fd(fd) + 1;
@@ -98,6 +173,8 @@ void tablemaps_free(struct tablemaps *maps)
 {
 	if (!maps)
 		return;
+	for (size_t i = 0; i < UPDATES_MAX; i++)
+		update_join(&maps->updates[i]);
 	for (size_t i = 0; i < N_ARRAYS; i++)
 		if (maps->arrays[i])
 			munmap(maps->arrays[i], array_bytes[i]);

@@ -425,6 +425,45 @@ static void take_runtime(struct unwind_publisher *u, const struct stack_dump *du
 	learn_exe(u, dump->exe, space);
 }
 
+/* A walk of a later stack in the kernel can lead through the process's other large files, whose
+ * tables take long. */
+static void want_ahead(struct unwind_publisher *u)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < u->n_maps && n < UNWIND_PUBLISHER_AHEAD; i++) {
+		const struct process_mapping *m = &u->maps[i];
+
+		if ((uint64_t)m->n_pages << PROCESS_PAGE_SHIFT < UNWIND_PUBLISHER_AHEAD_BYTES)
+			continue;
+		n++;
+		if (m->exe)
+			(void)table_builder_want_number(u->builder, m->exe);
+	}
+}
+
+/* The number of the image at @pc; 0: none. */
+static uint16_t exe_at(const struct unwind_publisher *u, uint64_t pc)
+{
+	for (size_t i = 0; i < u->n_maps; i++)
+		if (page_of(pc) - u->maps[i].start_pages < u->maps[i].n_pages)
+			return u->maps[i].exe;
+	return 0;
+}
+
+/* For a stack that is larger than its dump: the tables without which such stacks stay cut. Before
+ * the walk in the kernel has told which one it lacks, this is the image of the frame where the dump
+ * ends. */
+static void hurry(struct unwind_publisher *u, const struct stack_dump *dump,
+		  const struct sample *walked)
+{
+	const uint16_t exe = dump->awaits ? dump->awaits : exe_at(u, outermost_pc(walked));
+
+	if (exe && table_builder_want_number(u->builder, exe) == TABLE_BUILDER_COMING)
+		table_builder_hurry(u->builder, exe);
+	want_ahead(u);
+}
+
 int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *dump,
 			  const struct address_space *space, struct sample *ret,
 			  struct unwind_publisher_wait *wait)
@@ -449,12 +488,12 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 	from.n_maps = u->n_maps;
 	take_runtime(u, dump, space, &from);
 	dumpwalk_walk(u->dumpwalk, &from, &stack);
-	if (dump->awaits && stack.end == SAMPLE_END_DUMP)
-		table_builder_hurry(u->builder, dump->awaits);
 	*ret = dump->sample;
 	(void)sample_set_user(ret, stack.words, stack.n, stack.n_rows); /* our own words */
 	ret->end = stack.end;
 	ret->flags = stack.flags;
+	if (ret->end == SAMPLE_END_DUMP)
+		hurry(u, dump, ret);
 	return want_missing(u, dump, space, &stack, wait) ? UNWIND_PUBLISHER_WAITS
 							  : UNWIND_PUBLISHER_OK;
 }

@@ -30,8 +30,9 @@
 #include "lib/settings.bpf.h"
 #include "lib/table_maps.bpf.h"
 #include "lib/task.bpf.h"
-#include "lib/thread_names.bpf.h"
+#include "lib/names.bpf.h"
 #include "lib/walk.bpf.h"
+#include "lib/python_task.bpf.h"
 #include "shared/sample.h"
 
 struct stacks_small {
@@ -451,7 +452,7 @@ static __always_inline void stack_thread(struct task_struct *task, struct stack 
 	/* The compiler must index with the register that it compares. */
 	__asm__ volatile("" : "+r"(at));
 	if (at <= WALK_SLOTS - SAMPLE_THREAD_WORDS) {
-		flag = thread_name_of(task, s->key.tgid, name);
+		flag = names_thread(task, s->key.tgid, name);
 		s->value.frames[at] = name[0];
 		s->value.frames[at + 1] = name[1];
 		s->key.stack_hash = walk_hash(walk_hash(s->key.stack_hash, name[0]), name[1]);
@@ -459,14 +460,46 @@ static __always_inline void stack_thread(struct task_struct *task, struct stack 
 	s->key.flags |= flag;
 }
 
-/* Words of the stack, with the thread's name. */
+/* Words of the stack, with the names. */
 static __always_inline __u32 stack_n_words(const struct stack *s)
 {
 	__u32 n = s->value.head.n_kernel + s->value.head.n_user;
 
 	if (cfg.thread_names && (s->key.flags & SAMPLE_FLAG_THREAD))
 		n += SAMPLE_THREAD_WORDS;
+	if (cfg.task_names && (s->key.flags & SAMPLE_FLAG_TASK))
+		n += SAMPLE_TASK_WORDS;
 	return n;
+}
+
+/* Add the name in @key behind the frames and the name of the thread. */
+static __always_inline void stack_add_task(struct stack *s, const struct sample_name_key *key)
+{
+	__u64 at = stack_n_words(s);
+	__u32 flag = SAMPLE_FLAG_OTHER_TASK;
+
+	__asm__ volatile("" : "+r"(at));
+	if (at <= WALK_SLOTS - SAMPLE_TASK_WORDS && names_permit(key)) {
+		flag = SAMPLE_FLAG_TASK;
+		for (int i = 0; i < SAMPLE_TASK_WORDS; i++) {
+			s->value.frames[at + i] = key->name[i];
+			s->key.stack_hash = walk_hash(s->key.stack_hash, key->name[i]);
+		}
+	}
+	s->key.flags |= flag;
+}
+
+/* Add the name of the task that the current thread runs. After stack_thread(), which its name
+ * follows, and after a walk with a runtime. */
+static __always_inline void stack_task(struct stack *s, struct stack_room *room)
+{
+	struct sample_name_key key = {.tgid = s->key.tgid, .kind = SAMPLE_NAME_TASK};
+	const struct walk_ctx c = stack_walk_ctx(s, room);
+
+	if (!cfg.task_names || s->walk.runtime != FRAME_RUNTIME_PYTHON)
+		return;
+	if (python_task_name(&c, &s->python, key.name))
+		stack_add_task(s, &key);
 }
 
 /*

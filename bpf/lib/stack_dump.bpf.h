@@ -273,8 +273,8 @@ static __always_inline __u32 stack_dump_fill(struct stack_dump_record *c, struct
 	stack_dump_bytes(c, win);
 	/* last, because the verifier follows each of its ends */
 	if (cfg.thread_names)
-		c->head.key.flags |= thread_name_of((struct task_struct *)bpf_get_current_task(),
-						    s->key.tgid, c->head.thread);
+		c->head.key.flags |= names_thread((struct task_struct *)bpf_get_current_task(),
+						  s->key.tgid, c->head.thread);
 	return c->head.n_bytes ? STACK_DUMP_TAKEN : STACK_DUMP_UNREADABLE;
 }
 

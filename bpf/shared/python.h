@@ -29,8 +29,8 @@
 
 #include "lib/types.h"
 
-/* Processes with CPython, some 240 bytes of kernel memory each; before Linux 6.1 the map has the
- * memory for all, 1 MB. An owner has a share of the free ones (base/share.h). Reached: a
+/* Processes with CPython, some 280 bytes of kernel memory each; before Linux 6.1 the map has the
+ * memory for all, 1.2 MB. An owner has a share of the free ones (base/share.h). Reached: a
  * further process has native frames only;
  * `podprof_runtime_processes{state="full"}`. */
 #define PYTHON_PROCESSES_MAX 4096
@@ -73,9 +73,29 @@ struct python_way {
 };
 _Static_assert(sizeof(struct python_way) == 8, "in the maps of Python");
 
+/*
+ * The running tasks of asyncio, for the names of tasks (--task-names): zeros without them. To 3.13
+ * a dict of the module _asyncio has the running task of each event loop. A task runs in its
+ * context, and no two threads run in one context, so the thread's task is the one with the thread's
+ * context. From 3.14 on the thread's state has the task.
+ */
+struct python_tasks {
+	__u64 type;	      /* _asyncio.Task; 0: asyncio is not there */
+	__u64 string;	      /* the type of strings */
+	__u64 running;	      /* to 3.13: the dict */
+	__u16 thread_task;    /* from 3.14 on, in the thread state: the task; else 0 */
+	__u16 thread_context; /* in the thread state: the context; to 3.13 */
+	__u16 task_name;      /* in a task; the task's context is behind the name */
+	__u16 string_data;    /* the characters of an ASCII string */
+	__u8 dict_is_old;     /* to 3.10: the head of a dict's keys has 40 bytes, later 32 */
+	__u8 pad[7];
+};
+_Static_assert(sizeof(struct python_tasks) == 40, "in the map of Python processes");
+
 struct python_process {
 	__u64 loops[PYTHON_LOOPS_MAX][2]; /* [begin, end) of the evaluation loop's parts, addresses
 					   * of the process; zeros behind the last */
+	struct python_tasks tasks;
 	struct python_way way;
 	__u16 tstate_frame;	 /* in the thread state: pointer to the frame, or to the cframe */
 	__u16 cframe_frame;	 /* in the cframe: pointer to the frame; PYTHON_NO_OFFSET: none */
@@ -97,7 +117,7 @@ struct python_process {
 	__u8 code_tagged;	 /* the low bits of frame_code are a tag: 3.14 */
 	__u8 has_strings;	 /* the check has the strings: to 3.11 */
 };
-_Static_assert(sizeof(struct python_process) == 168, "value of the map of Python processes");
+_Static_assert(sizeof(struct python_process) == 208, "value of the map of Python processes");
 
 /*
  * A program with CPython, for processes of it that the agent does not know yet. A stack dump of
@@ -107,7 +127,7 @@ _Static_assert(sizeof(struct python_process) == 168, "value of the map of Python
  * id, which proves it.
  */
 
-/* Programs with CPython, 256 bytes of kernel memory each. Reached: the owner's oldest program, or
+/* Programs with CPython, 320 bytes of kernel memory each. Reached: the owner's oldest program, or
  * the oldest of all, is forgotten, and learnt again. */
 #define PYTHON_EXES_MAX	      1024
 /* Candidates. Reached: a process with another place has native frames until the agent reads it. */
@@ -123,7 +143,7 @@ _Static_assert(sizeof(struct python_process) == 168, "value of the map of Python
 #define PYTHON_STARVED_CPU_NS 1000000000ull
 
 struct python_exe {
-	struct python_process process;		 /* without loops and way */
+	struct python_process process;		 /* without loops, tasks and way */
 	struct python_way ways[PYTHON_WAYS_MAX]; /* candidates; zeros behind the last */
 	__u16 thread_id;			 /* in the thread state */
 	__u16 string_length;			 /* characters */
@@ -134,7 +154,7 @@ struct python_exe {
 	__u8 string_kind; /* the width's lowest bit in string_state */
 	__u8 pad[3];
 };
-_Static_assert(sizeof(struct python_exe) == 232, "value of the map of programs with Python");
+_Static_assert(sizeof(struct python_exe) == 272, "value of the map of programs with Python");
 
 /* The parts of an excerpt. */
 enum python_part {

@@ -81,31 +81,42 @@ struct sample_stats {
 #define SAMPLE_FLAG_AWAITS     8 /* ... but the table may come soon */
 #define SAMPLE_FLAG_DUMPED \
 	16 /* off-CPU: stack_hash is the id of this wait's stack dump (stack_dump.h) */
-#define SAMPLE_FLAG_THREAD	 32 /* the thread's name follows the words of the user half */
-#define SAMPLE_FLAG_OTHER_THREAD 64 /* ... or would, but for SAMPLE_THREAD_NAMES_MAX */
+#define SAMPLE_FLAG_THREAD	 32  /* the thread's name follows the words of the user half */
+#define SAMPLE_FLAG_OTHER_THREAD 64  /* ... or would, but for SAMPLE_NAMES_MAX */
+#define SAMPLE_FLAG_TASK	 128 /* then follows the name of the thread's task */
+#define SAMPLE_FLAG_OTHER_TASK	 256 /* ... or would, but for SAMPLE_NAMES_MAX */
 
 /* Words of a thread's name: TASK_COMM_LEN bytes, zeros behind the name. */
 #define SAMPLE_THREAD_WORDS 2
+/* Words of a task's name, zeros behind the name. Reached: cut. */
+#define SAMPLE_TASK_WORDS   4
 
-/* Names of threads of one process between two drains: more than the named threads of most
- * programs. Each name may take an entry for each stack. Reached: the rest of the threads have the
- * label `(other)`, `podprof_other_thread_samples_total`. */
-#define SAMPLE_THREAD_NAMES_MAX 256
+/* Names of threads of one process between two drains, and the same of tasks: more than the named
+ * threads of most programs. Each name may take an entry for each stack. Reached: the rest of the
+ * threads or tasks have the label `(other)`, `podprof_other_thread_samples_total` or
+ * `podprof_task_samples_total{outcome="other"}`. */
+#define SAMPLE_NAMES_MAX 256
+
+enum sample_name {
+	SAMPLE_NAME_THREAD,
+	SAMPLE_NAME_TASK,
+};
 
 /* Key of the map of names in use. */
-struct thread_name_key {
-	__u64 name[SAMPLE_THREAD_WORDS];
+struct sample_name_key {
+	__u64 name[SAMPLE_TASK_WORDS];
 	__u32 tgid;	/* as in struct sample_key */
-	__u32 is_count; /* 1: the number of names of the process; @name is 0 */
+	__u16 kind;	/* enum sample_name */
+	__u16 is_count; /* 1: the number of such names of the process; @name is 0 */
 };
-_Static_assert(sizeof(struct thread_name_key) == 24, "no padding: it is hashed");
+_Static_assert(sizeof(struct sample_name_key) == 40, "no padding: it is hashed");
 
 struct sample_key {
 	__u64 start_boottime_ns; /* of the thread group's leader */
 	__u64 exec_id;		 /* execs since the process began */
 	__u64 cgroup_id;	 /* of the task, in the unified hierarchy */
 	__u64 cgroup_v1_id; /* in the hierarchy of settings.v1_controller; 0 if there is none */
-	__u64 stack_hash;   /* over both parts, their lengths and the thread's name; see
+	__u64 stack_hash;   /* over both parts, their lengths and the names; see
 			     * SAMPLE_FLAG_DUMPED */
 	__u32 tgid;	    /* in the agent's /proc */
 	__u16 end;	    /* enum sample_end */
@@ -129,7 +140,8 @@ struct sample_head {
 };
 
 /* Kernel pcs first, then the words of the user half (frame.h), each innermost first, then the name
- * of the thread (SAMPLE_FLAG_THREAD). The slots behind them are undefined.
+ * of the thread (SAMPLE_FLAG_THREAD), then that of the task (SAMPLE_FLAG_TASK). The slots behind
+ * them are undefined.
  *
  * The innermost user pc is in the task's current instruction (in a system call on arm64: at the
  * next). All others are return addresses or, for a place interrupted by a signal and for the

@@ -49,8 +49,9 @@ struct settings {
 	__u32 unwind;		/* enum settings_unwind */
 	__u32 dumps_per_second; /* limit of stack dumps on a CPU (stack_dump.h); 0: none */
 	__u32 thread_names;	/* 1: stacks have the name of their thread */
+	__u32 task_names;	/* 1: stacks have the name of their task (python.h) */
 };
-_Static_assert(sizeof(struct settings) == 28, "read-only data of the programs");
+_Static_assert(sizeof(struct settings) == 32, "read-only data of the programs");
 
 /* Slots of an event's program array. The slot of a walk is the enum frame_runtime of its step, 0
  * for native code alone. */

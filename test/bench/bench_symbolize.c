@@ -172,7 +172,7 @@ static void bench_kernel(const struct root *proc)
 {
 	uint64_t list = list_ns(proc), cpu = nsec_read(CLOCK_THREAD_CPUTIME_ID);
 	uint64_t state = 1, start = nsec_monotonic(), found_at;
-	const char *name;
+	struct ksyms_name name;
 	struct ksyms *k;
 	int r = ksyms_load(proc, &k);
 

@@ -11,7 +11,12 @@ What the agent costs, and what it delivers, in four workloads:
 
 Other profilers are measured in the same run, by turns with ours: --profiler 'NAME=COMMAND'; {dir} in
 it is a directory that it may write to, {rate} the sampling rate. Theirs are the columns that need
-nothing of them: CPU, memory, and what BPF takes (all of that as the kernel tells of the process).
+nothing of them: CPU, memory, and what BPF takes (all of that as the kernel tells of the process). With
+--rounds each profiler is measured so many times, and a second table has the means and podprof's share
+of each other profiler's mean.
+
+"BPF us a stack" is BPF's time by the samples that the node's busy time is worth: one definition for
+all profilers. It means little where the node is idle.
 
 CPU is in per cent of the whole node. "names %" is the share of podprof's CPU time that goes to names and
 profiles: the threads "symbols" and "report", and the process that reads DWARF. With --debug the programs of W2
@@ -333,8 +338,9 @@ def complete_share(pids, to, seconds, rate):
 
 
 class Row(dict):
-    COLUMNS = ["workload", "profiler", "CPU %", "BPF %", "PSS MiB", "maps MiB",
+    COLUMNS = ["workload", "profiler", "CPU %", "BPF %", "BPF us a stack", "PSS MiB", "maps MiB",
                "start s", "start CPU s", "names %", "delivered %", "complete %", "node busy"]
+    COMPARED = COLUMNS[2:7]
 
     def __str__(self):
         return "| " + " | ".join(str(self.get(c, "")) for c in self.COLUMNS) + " |"
@@ -346,9 +352,9 @@ def start_profiler(command, to, rate):
     return subprocess.Popen(command, stdout=log, stderr=log)
 
 
-def agent_command(window="10s"):
+def agent_command(window="10s", podprof=PODPROF):
     """With a store, for start_profiler()."""
-    return [PODPROF, "agent", "--window", window, "--cpu-rate", "{rate}", "--listen", LISTEN, "--store-dir",
+    return [podprof, "agent", "--window", window, "--cpu-rate", "{rate}", "--listen", LISTEN, "--store-dir",
             "{dir}/store", "--go-heap-profiler", "disabled"]
 
 
@@ -417,6 +423,9 @@ def measure(workload, name, command, to, options):
     try:
         until_sampling = wait_until_sampling(profiler.pid)
         time.sleep(options.warm_up)
+        if profiler.poll() is not None:
+            with open(f"{to}/log") as f:
+                sys.exit(f"{name} ended: {f.read()[-2000:]}")
         start_cpu, names = family_cpu_s(profiler.pid), names_cpu_s(profiler.pid)
         busy, bpf = node_busy_s(), bpf_of(profiler.pid)
         begin = time.monotonic()
@@ -426,13 +435,15 @@ def measure(workload, name, command, to, options):
         threads, dwarf = (now - before for now, before in zip(names_cpu_s(profiler.pid), names))
         run_ns = bpf_of(profiler.pid)[0] - bpf[0]
         maps = map_bytes(but=maps_before)
+        busy = node_busy_s() - busy
         row = Row({
             "workload": workload.name, "profiler": name,
-            "CPU %": f"{100 * cpu / seconds / CPUS:.2f}",
-            "BPF %": f"{100 * run_ns / 1e9 / seconds / CPUS:.3f}",
-            "PSS MiB": f"{pss / 1024:.0f}", "maps MiB": f"{maps / 2**20:.1f}",
+            "CPU %": f"{100 * cpu / seconds / CPUS:.3f}",
+            "BPF %": f"{100 * run_ns / 1e9 / seconds / CPUS:.4f}",
+            "BPF us a stack": f"{run_ns / 1000 / max(1, busy * options.rate):.1f}",
+            "PSS MiB": f"{pss / 1024:.1f}", "maps MiB": f"{maps / 2**20:.1f}",
             "start s": f"{until_sampling:.0f}", "start CPU s": f"{start_cpu:.2f}",
-            "node busy": f"{(node_busy_s() - busy) / seconds / CPUS:.2f}"})
+            "node busy": f"{busy / seconds / CPUS:.2f}"})
     finally:
         workload_cpu = workload.cpu_s() - workload_begin
         stop_profiler(profiler)
@@ -450,13 +461,16 @@ def measure_all(workload, profilers, stores, to, options):
     rows = []
     workload.start()
     try:
-        for name, command in profilers.items():
-            os.makedirs(f"{stores}/{workload.name}-{name}")
-            rows.append(measure(workload, name, command, f"{stores}/{workload.name}-{name}", options))
-            print(rows[-1], flush=True)
+        for round_number in range(options.rounds):
+            for name, command in profilers.items():
+                at = f"{stores}/{workload.name}-{name}-{round_number}"
+                os.makedirs(at)
+                rows.append(measure(workload, name, command, at, options))
+                print(rows[-1], flush=True)
+                shutil.rmtree(at)
         groups = {}
         for p, command in zip(workload.processes, workload.commands * workload.copies):
-            if workload.pids():
+            if workload.pids() and not options.no_record:
                 groups.setdefault(os.path.basename(command[0]).rstrip("0123456789"), []).append(p.pid)
         for group, pids in groups.items():
             share = complete_share(pids, to, options.seconds, options.rate)
@@ -464,6 +478,25 @@ def measure_all(workload, profilers, stores, to, options):
     finally:
         workload.stop()
     return rows
+
+
+def mean(rows, workload, name, column):
+    values = [float(r[column]) for r in rows if (r["workload"], r["profiler"]) == (workload, name)]
+    return sum(values) / len(values)
+
+
+def show_means(rows):
+    """Of all rounds, and podprof's by each other profiler's."""
+    names = list(dict.fromkeys(r["profiler"] for r in rows))
+    print("\nmeans, and podprof's by the other's\n\n| workload | profiler | " + " | ".join(Row.COMPARED) +
+          " |\n|" + "---|" * (2 + len(Row.COMPARED)))
+    for workload in dict.fromkeys(r["workload"] for r in rows):
+        means = {n: [mean(rows, workload, n, c) for c in Row.COMPARED] for n in names}
+        for name in names:
+            print(f"| {workload} | {name} | " + " | ".join(f"{m:.4g}" for m in means[name]) + " |")
+        for name in names[1:]:
+            ratios = [f"{own / other:.2f}" if other else "" for own, other in zip(means[names[0]], means[name])]
+            print(f"| {workload} | {names[0]} / {name} | " + " | ".join(ratios) + " |")
 
 
 def commands_of(named):
@@ -485,10 +518,13 @@ def main():
     parser.add_argument("--debug", action="store_true", help="debug information in the programs of W2")
     parser.add_argument("--alone", action="store_true", help="rules that keep only the workloads' programs")
     parser.option("only", "W1,W2,W3,W4", "workloads")
+    parser.option("rounds", 1, "measurements of each profiler in each workload")
+    parser.option("podprof", PODPROF)
     parser.option("json")
+    parser.add_argument("--no-record", action="store_true", help="leave out 'podprof record' after each workload")
     parser.add_argument("--profiler", action="append", default=[], metavar="NAME=COMMAND")
     options = parser.parsed()
-    profilers = {"podprof": agent_command(options.window), **commands_of(options.profiler)}
+    profilers = {"podprof": agent_command(options.window, options.podprof), **commands_of(options.profiler)}
     if options.alone:
         profilers["podprof"] += ["--config", "{dir}/../alone.json"]
     print(f"{conditions(options.rate)}, {options.seconds} s each")
@@ -499,6 +535,8 @@ def main():
             json.dump({"relabel_configs": [ALONE]}, f)
         rows = [row for name in options.only.split(",")
                 for row in measure_all(made[name](), profilers, stores, to, options)]
+    if options.rounds > 1 or options.profiler:
+        show_means(rows)
     benchoptions.write_json(options.json, rows)
 
 

@@ -388,14 +388,15 @@ static void check_verified(const struct bench *b, const struct verifier *v)
 	}
 }
 
-static void check_verifier_cost(struct bench *b, bool thread_names)
+static void check_verifier_cost(struct bench *b, bool names)
 {
 	struct oncpu_opts opts = usual(b);
 	struct bpfobj_runtime loaded;
 
-	print_message("thread names: %d\n", thread_names);
+	print_message("names: %d\n", names);
 	opts.stack_dumps = true;
-	opts.thread_names = thread_names;
+	opts.thread_names = names;
+	opts.task_names = names;
 	sample_with(b, &opts);
 	check_verified(b, bpfobj_verifier(oncpu_object(b->oc)));
 	for (uint32_t i = FRAME_RUNTIME_NONE + 1; i < FRAME_RUNTIME_MAX; i++) {

@@ -372,8 +372,7 @@ static void check_limit(struct bench *b)
 	print_message("%zu names, %ju samples of others\n", n_names,
 		      (uintmax_t)count_of(b, 1, SAMPLE_OTHER_THREAD)->n);
 	/* at once on several CPUs, a few more */
-	assert_in_range(n_names, SAMPLE_THREAD_NAMES_MAX / 2,
-			SAMPLE_THREAD_NAMES_MAX + oncpu_n_cpus(b->oc));
+	assert_in_range(n_names, SAMPLE_NAMES_MAX / 2, SAMPLE_NAMES_MAX + oncpu_n_cpus(b->oc));
 }
 
 /* Its neighbour keeps names and room, and the next drain has other names. */

@@ -18,11 +18,13 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "procmap/image.h"
+#include "shared/stack_dump.h"
 #include "support/command.h"
 #include "support/fixture.h"
 #include "support/metrics.h"
 #include "support/sampling.h"
 #include "support/until.h"
+#include "unwindtable/unwind_publisher.h"
 
 #define RATE   997
 /* Consecutive complete stacks that count as success. */
@@ -360,6 +362,56 @@ static void test_all_tables(void **state)
 	cpu_sampler_finish(b->on.sampler);
 }
 
+/* Files that are mapped and never run. */
+static const char *const unused[] = {"zoo-static", "zoo-pie", "work-static"};
+
+static bool all_ahead(void *ctx)
+{
+	return n_loaded(ctx) >= 2 + array_size(unused); /* and the program, and main()'s caller */
+}
+
+/* From the second page on: the first one has no code. */
+static void map_unused(const char *fixture)
+{
+	char path[FIXTURE_PATH_MAX];
+	const int fd = open(fixture_path(fixture, path), O_RDONLY | O_CLOEXEC);
+
+	if (mmap(NULL, UNWIND_PUBLISHER_AHEAD_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd,
+		 4096) == MAP_FAILED)
+		_exit(1);
+}
+
+/* A frame of several dumps. */
+__attribute__((noinline)) static void spin_below(void)
+{
+	char room[4 * STACK_DUMP_BYTES];
+
+	memset(room, 1, sizeof(room));
+	__asm__ volatile("" : : "r"(room) : "memory");
+	spin();
+	__asm__ volatile("" : : "r"(room) : "memory");
+}
+
+static void spin_deep(const struct bench *b)
+{
+	(void)b;
+	for (size_t i = 0; i < array_size(unused); i++)
+		map_unused(unused[i]);
+	spin_below();
+}
+
+/* After a stack that is larger than its dump, a process's large files have tables ahead of their
+ * samples. */
+static void test_ahead(void **state)
+{
+	struct bench *b = *state;
+
+	start_child(b, spin_deep);
+	start_sampler(b);
+	loop_until(b->on.loop, all_ahead, b);
+	cpu_sampler_finish(b->on.sampler);
+}
+
 static void inspect(const struct bench *b, const char *more, struct command_run *ret)
 {
 	char line[80];
@@ -409,9 +461,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_whole),	TEST(test_exec), TEST(test_load_later),
-		TEST(test_dead_leader), TEST(test_exit), TEST(test_inspected),
-		TEST(test_all_tables),
+		TEST(test_whole),	TEST(test_exec),  TEST(test_load_later),
+		TEST(test_dead_leader), TEST(test_exit),  TEST(test_inspected),
+		TEST(test_all_tables),	TEST(test_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -243,6 +243,7 @@ static bool sample(struct guest *g, enum burn_kind kind, enum settings_scope sco
 					.kernel_stacks = true,
 					.unwind = unwind,
 					.thread_names = run->thread_names,
+					.task_names = run->thread_names,
 					.stack_dumps = unwind == SETTINGS_UNWIND_AUTO,
 					.offcpu = unwind == SETTINGS_UNWIND_AUTO,
 					.proc = &g->proc,
@@ -342,7 +343,7 @@ static void let_sleep(struct guest *g, struct offcpu *off, struct run *run)
 		fail(g, "away for %" PRIu64 " ns of %" PRIu64, run->away_ns, least_ns);
 }
 
-/* All programs once more, with names of threads. */
+/* All programs once more, with names of threads and tasks. */
 static void check_thread_names(struct guest *g)
 {
 	struct run run = {.thread_names = true};

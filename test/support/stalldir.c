@@ -30,6 +30,8 @@
 /* Shared by the test and the server. */
 struct control {
 	_Atomic uint32_t stalled; /* an opcode; 0: none */
+	_Atomic uint32_t delayed; /* the same */
+	_Atomic unsigned int delay_ms;
 	_Atomic int error;
 	_Atomic unsigned int n_held;
 };
@@ -354,8 +356,11 @@ static void serve_one(struct server *s)
 		atomic_store(&s->control->n_held, s->n_held);
 		return;
 	}
-	if (n >= (ssize_t)sizeof(r->header))
+	if (n >= (ssize_t)sizeof(r->header)) {
+		if (r->header.opcode == atomic_load(&s->control->delayed))
+			usleep(atomic_load(&s->control->delay_ms) * 1000);
 		answer(s, r);
+	}
 	free(r);
 }
 
@@ -409,15 +414,25 @@ void stalldir_free(struct stalldir *d)
 	free(d);
 }
 
-void stalldir_stall(struct stalldir *d, const char *operation)
+static uint32_t opcode_of(const char *operation)
 {
 	for (size_t i = 0; i < array_size(operations); i++)
-		if (strcmp(operations[i].name, operation) == 0) {
-			atomic_store(&d->control->error, 0);
-			atomic_store(&d->control->stalled, operations[i].opcode);
-			return;
-		}
+		if (strcmp(operations[i].name, operation) == 0)
+			return operations[i].opcode;
 	fail_msg("no such operation: %s", operation);
+	return 0;
+}
+
+void stalldir_stall(struct stalldir *d, const char *operation)
+{
+	atomic_store(&d->control->error, 0);
+	atomic_store(&d->control->stalled, opcode_of(operation));
+}
+
+void stalldir_delay(struct stalldir *d, const char *operation, unsigned int ms)
+{
+	atomic_store(&d->control->delay_ms, ms);
+	atomic_store(&d->control->delayed, opcode_of(operation));
 }
 
 void stalldir_answer(struct stalldir *d, int error)

@@ -19,6 +19,8 @@ void stalldir_free(struct stalldir *d);
 
 /* From now on requests of this kind get no answer: "mkdir", "rename", ... */
 void stalldir_stall(struct stalldir *d, const char *operation);
+/* From now on each request of this kind is answered after @ms. */
+void stalldir_delay(struct stalldir *d, const char *operation, unsigned int ms);
 /* Answers them. With @error (an errno) the stalled ones fail. */
 void stalldir_answer(struct stalldir *d, int error);
 /* Requests without an answer at present. */

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -25,6 +26,32 @@ void threads_wait(void)
 {
 	while (n_threads() > 1)
 		usleep(1000);
+}
+
+/* A thread that ends meanwhile has no name. */
+static bool is_named(const char *task, const char *name)
+{
+	char path[300], text[32] = "";
+	_cleanup_(close_fdp) int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return false;
+	text[strcspn(text, "\n")] = '\0';
+	return strcmp(text, name) == 0;
+}
+
+size_t threads_named(const char *name)
+{
+	DIR *dir = opendir("/proc/self/task");
+	size_t n = 0;
+
+	assert_non_null(dir);
+	for (const struct dirent *e; (e = readdir(dir));)
+		n += e->d_name[0] != '.' && is_named(e->d_name, name);
+	closedir(dir);
+	return n;
 }
 
 pid_t threads_child(void)

@@ -2,10 +2,14 @@
 #ifndef PODPROF_TEST_SUPPORT_THREADS_H
 #define PODPROF_TEST_SUPPORT_THREADS_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 /* Waits until all other threads of this process have ended, abandoned ones included. */
 void threads_wait(void);
+
+/* Threads of this process with this name. */
+size_t threads_named(const char *name);
 
 /* The child process that this thread has started; 0: none. */
 pid_t threads_child(void);

@@ -70,7 +70,9 @@ struct job {
 };
 
 /**
- * @offset_ns: of the simulated clock, relative to the kernel's; workers read it
+ * @jumped_ns: of the simulated clocks, ahead of the kernel's; workers read it
+ * @wall_ns:   of the simulated wall clock, ahead of that. The others never run behind the kernel's:
+ *             libcurl starts no request at a negative time, which is an hour before the boot
  * @timers:    descriptors of timers, perhaps closed since
  * @n_calls:   HTTP requests under way
  * @jobs:      of workers, under way; without a work: free
@@ -78,7 +80,8 @@ struct job {
  * change nothing
  */
 static struct {
-	int64_t offset_ns;
+	int64_t jumped_ns;
+	int64_t wall_ns;
 	int timers[TIMERS_MAX];
 	size_t n_timers;
 	size_t n_calls;
@@ -96,7 +99,9 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
 
 	if (r || clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID)
 		return r;
-	ns = (int64_t)nsec_of(ret) + __atomic_load_n(&clock_state.offset_ns, __ATOMIC_RELAXED);
+	ns = (int64_t)nsec_of(ret) + __atomic_load_n(&clock_state.jumped_ns, __ATOMIC_RELAXED);
+	if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
+		ns += clock_state.wall_ns;
 	ret->tv_sec = ns / (int64_t)NSEC_PER_SEC;
 	ret->tv_nsec = ns % (int64_t)NSEC_PER_SEC;
 	return 0;
@@ -141,7 +146,7 @@ static bool clock_jump(uint64_t most_ns)
 	}
 	if (!least_ns)
 		must(-EDEADLK);
-	__atomic_fetch_add(&clock_state.offset_ns, (int64_t)least_ns, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&clock_state.jumped_ns, (int64_t)least_ns, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < clock_state.n_timers; i++) {
 		uint64_t left_ns = timer_left_ns(clock_state.timers[i], &spec);
 
@@ -643,14 +648,14 @@ static void hour_resume(struct hour *h)
 	snprintf(path, sizeof(path), "%s/clock", h->faults);
 	f = fopen(path, "re");
 	if (!f) { /* the first run; the hour ends about now */
-		clock_state.offset_ns = -(int64_t)(h->plan->windows * HOUR_WINDOW_NS);
+		clock_state.wall_ns = -(int64_t)(h->plan->windows * HOUR_WINDOW_NS);
 		h->start_ns = nsec_wall();
 		return;
 	}
 	if (fscanf(f, "%llu %llu %u", &start_ns, &now_ns, &h->window) != 3)
 		must(-EBADE);
 	fclose(f);
-	clock_state.offset_ns = (int64_t)(now_ns - nsec_wall());
+	clock_state.wall_ns = (int64_t)(now_ns - nsec_wall());
 	h->start_ns = start_ns;
 	for (size_t i = 0; i < array_size(h->series); i++)
 		for (unsigned int w = 0; w < h->window; w++)

@@ -257,7 +257,7 @@
 		return nameOf(i).toLowerCase().includes(words);
 	}
 
-	// Marks what matches, and says how much of the whole lies below it (nested ones count once).
+	// Marks the found nodes, and says how much of the whole lies below them (nested ones count once).
 	function mark() {
 		const words = ui.search.value.trim().toLowerCase();
 		let sum = 0, end = 0;

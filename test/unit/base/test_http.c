@@ -336,6 +336,7 @@ static void test_timeout(void **state)
 /**
  * @head, @piece: sent at first, and then as often as the client reads, with @pause_us between
  * @status:       of the reply
+ * @is_tls:       the client expects TLS
  */
 struct raw_row {
 	const char *name;
@@ -344,6 +345,7 @@ struct raw_row {
 	useconds_t pause_us;
 	long status;
 	bool timed_out;
+	bool is_tls;
 };
 
 /* Bytes that a server without end may send at most, until the test fails: libcurl has a ceiling of
@@ -352,20 +354,29 @@ struct raw_row {
 #define RAW_BYTES_MAX (64u << 20)
 
 static const struct raw_row raw_rows[] = {
-	{"garbage", "\001\002 no HTTP here\r\n\r\n", NULL, 0, 0, false},
-	{"garbage without end", "", "\001\002\003", 0, 0, false},
-	{"a header line without end", "HTTP/1.1 200 OK\r\nX: ", "xxxxxxxx", 0, 0, false},
-	{"headers without end", "HTTP/1.1 200 OK\r\n", "X-Header: value\r\n", 0, 0, false},
-	{"interim replies without end", "", "HTTP/1.1 102 Processing\r\nX: y\r\n\r\n", 0, 0, false},
-	{"a body without end", "HTTP/1.1 200 OK\r\n\r\n", "xxxxxxxx", 0, 200, false},
-	{"chunks without end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-	 "8\r\nxxxxxxxx\r\n", 0, 200, false},
-	{"a wrong chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", NULL, 0, 0,
+	{"garbage", "\001\002 no HTTP here\r\n\r\n", NULL, 0, 0, false, false},
+	{"garbage without end", "", "\001\002\003", 0, 0, false, false},
+	{"a header line without end", "HTTP/1.1 200 OK\r\nX: ", "xxxxxxxx", 0, 0, false, false},
+	{"headers without end", "HTTP/1.1 200 OK\r\n", "X-Header: value\r\n", 0, 0, false, false},
+	{"interim replies without end", "", "HTTP/1.1 102 Processing\r\nX: y\r\n\r\n", 0, 0, false,
 	 false},
-	{"a negative length", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", NULL, 0, 0, false},
+	{"a body without end", "HTTP/1.1 200 OK\r\n\r\n", "xxxxxxxx", 0, 200, false, false},
+	{"chunks without end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+	 "8\r\nxxxxxxxx\r\n", 0, 200, false, false},
+	{"a wrong chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", NULL, 0, 0,
+	 false, false},
+	{"a negative length", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", NULL, 0, 0, false,
+	 false},
 	{"a reply that drips", "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", "x", 10000, 0,
-	 true},
-	{"headers that drip", "HTTP/1.1 200 OK\r\nX: ", "x", 10000, 0, true},
+	 true, false},
+	{"headers that drip", "HTTP/1.1 200 OK\r\nX: ", "x", 10000, 0, true, false},
+	{"a chunk extension without end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8;",
+	 "xxxxxxxx", 0, 0, false, false},
+	{"trailers without end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+	 "X-Trailer: value\r\n", 0, 0, false, false},
+	{"HTTP in place of TLS", "HTTP/1.1 200 OK\r\n\r\n", NULL, 0, 0, false, true},
+	{"garbage in place of TLS, without end", "", "\026\003\003\002", 0, 0, false, true},
+	{"a TLS handshake that drips", "\026\003\003\100", "\002", 10000, 0, true, true},
 };
 
 struct raw_server {
@@ -421,12 +432,14 @@ static void test_raw(void **state)
 		struct raw_server server = {.row = &raw_rows[i]};
 		struct result result;
 		pthread_t thread;
-		char url[64];
+		char url[64], secure[80];
 
 		row_begin(raw_rows[i].name);
 		server.fd = listen_any(url);
+		if (raw_rows[i].is_tls)
+			snprintf(secure, sizeof(secure), "https%s", url + strlen("http"));
 		assert_int_equal(pthread_create(&thread, NULL, raw_serve, &server), 0);
-		result = call(f, &(struct http_request){.url = url,
+		result = call(f, &(struct http_request){.url = raw_rows[i].is_tls ? secure : url,
 							.total_ns = raw_rows[i].timed_out
 									    ? 500 * NSEC_PER_MSEC
 									    : 300 * NSEC_PER_SEC});

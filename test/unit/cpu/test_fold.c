@@ -156,7 +156,7 @@ static int add_of(struct fold *fold, const char *thread, uint64_t count)
 	static const struct frame frames[] = {{&image_a, 16}, {&image_a, 32}};
 	static const uint8_t marks[] = {0, 1};
 
-	return fold_thread(fold, thread) ?: fold_add(fold, frames, marks, 2, count, count);
+	return fold_names(fold, thread, "") ?: fold_add(fold, frames, marks, 2, count, count);
 }
 
 static void test_threads(void **state)
@@ -192,26 +192,91 @@ static void test_threads_ceiling(void **state)
 
 	(void)state;
 	assert_int_equal(fold_new(&fold), 0);
-	for (size_t i = 0; i < FOLD_THREADS_MAX; i++) {
+	for (size_t i = 0; i < FOLD_NAMES_MAX; i++) {
 		snprintf(name, sizeof(name), "%zu", i);
 		assert_int_equal(add_of(fold, name, 1), 0);
 	}
-	assert_int_equal(fold_n(fold), FOLD_THREADS_MAX);
+	assert_int_equal(fold_n(fold), FOLD_NAMES_MAX);
 	assert_int_equal(fold_totals(fold).n_other, 0);
 	assert_int_equal(add_of(fold, "one more", 5), 0);
 	assert_int_equal(add_of(fold, "and another", 6), 0);
-	assert_int_equal(fold_n(fold), FOLD_THREADS_MAX + 1);
-	got = fold_get(fold, FOLD_THREADS_MAX);
+	assert_int_equal(fold_n(fold), FOLD_NAMES_MAX + 1);
+	got = fold_get(fold, FOLD_NAMES_MAX);
 	assert_string_equal(got.thread, SAMPLE_OTHER_THREAD);
 	assert_int_equal(got.count, 11);
 	assert_int_equal(fold_totals(fold).n_other, 11);
 	assert_int_equal(add_of(fold, "77", 2), 0);
 	assert_int_equal(fold_get(fold, 77).count, 3);
 	assert_int_equal(add_of(fold, SAMPLE_OTHER_THREAD, 1), 0);
-	assert_int_equal(fold_get(fold, FOLD_THREADS_MAX).count, 12);
+	assert_int_equal(fold_get(fold, FOLD_NAMES_MAX).count, 12);
 	assert_int_equal(fold_totals(fold).n_other, 11);
-	/* a name of 16 bytes and an entry of 32 with its slots */
-	assert_in_range(fold_bytes(fold) / FOLD_THREADS_MAX, 16, 2 * (16 + 2 * 17 + 32 + 16));
+	/* names of 48 bytes and an entry of 32 with its slots */
+	assert_in_range(fold_bytes(fold) / FOLD_NAMES_MAX, 48, 2 * (48 + 2 * 17 + 32 + 16));
+}
+
+static int add_task(struct fold *fold, const char *thread, const char *task)
+{
+	static const struct frame frames[] = {{&image_a, 16}};
+	static const uint8_t marks[] = {0};
+
+	return fold_names(fold, thread, task) ?: fold_add(fold, frames, marks, 1, 1, 1);
+}
+
+/* A stack of one thread in two tasks is two stacks; above the limit, only names that there are
+ * become "(other)". */
+static void test_tasks(void **state)
+{
+	static const struct {
+		const char *name, *thread, *task, *want_thread, *want_task;
+		size_t want;
+	} rows[] = {
+		{"neither", "", "", NULL, NULL, 0},
+		{"both", "main", "a", "main", "a", 1},
+		{"another task", "main", "b", "main", "b", 2},
+		{"no task", "main", "", "main", NULL, 3},
+		{"a task alone", "", "a", NULL, "a", 4},
+		{"the first again", "main", "a", "main", "a", 1},
+		{"as long as it can be", "", "a-name-of-thirty-one-bytes-1234", NULL,
+		 "a-name-of-thirty-one-bytes-1234", 5},
+		{"not UTF-8", "", "\xff", NULL, "?", 6},
+	};
+	_cleanup_(fold_freep) struct fold *fold = NULL;
+	char name[SAMPLE_TASK_BYTES];
+	struct fold_stack got;
+
+	(void)state;
+	assert_int_equal(fold_new(&fold), 0);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		row_begin(rows[i].name);
+		assert_int_equal(add_task(fold, rows[i].thread, rows[i].task), 0);
+		got = fold_get(fold, rows[i].want);
+		if (rows[i].want_thread)
+			assert_string_equal(got.thread, rows[i].want_thread);
+		else
+			assert_null(got.thread);
+		if (rows[i].want_task)
+			assert_string_equal(got.task, rows[i].want_task);
+		else
+			assert_null(got.task);
+	}
+	for (size_t i = fold_n(fold) - 1; i < FOLD_NAMES_MAX; i++) {
+		snprintf(name, sizeof(name), "%zu", i);
+		assert_int_equal(add_task(fold, "", name), 0);
+	}
+	assert_int_equal(fold_n(fold), FOLD_NAMES_MAX + 1);
+	assert_int_equal(add_task(fold, "", "one more"), 0);
+	assert_int_equal(add_task(fold, "x", "one more"), 0);
+	assert_int_equal(add_task(fold, "x", ""), 0);
+	assert_int_equal(add_task(fold, "y", SAMPLE_OTHER_THREAD), 0);
+	assert_int_equal(fold_n(fold), FOLD_NAMES_MAX + 4);
+	got = fold_get(fold, FOLD_NAMES_MAX + 1);
+	assert_null(got.thread);
+	assert_string_equal(got.task, SAMPLE_OTHER_THREAD);
+	got = fold_get(fold, FOLD_NAMES_MAX + 2);
+	assert_string_equal(got.thread, SAMPLE_OTHER_THREAD);
+	assert_string_equal(got.task, SAMPLE_OTHER_THREAD);
+	assert_int_equal(got.count, 2);
+	assert_int_equal(fold_totals(fold).n_other, 4);
 }
 
 static void test_frames_ceiling(void **state)
@@ -248,7 +313,7 @@ static int fill(void *ctx)
 		const size_t n = fold_n(fold);
 
 		snprintf(name, sizeof(name), "%zu", n);
-		r = fold_thread(fold, name);
+		r = fold_names(fold, name, "");
 		if (!r)
 			r = fold_add(fold, frames, marks, 2, 1, 3);
 		/* all or nothing */
@@ -275,6 +340,7 @@ int main(void)
 		cmocka_unit_test(test_ceiling),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_threads_ceiling),
+		cmocka_unit_test(test_tasks),
 		cmocka_unit_test(test_frames_ceiling),
 		cmocka_unit_test(test_no_memory),
 	};

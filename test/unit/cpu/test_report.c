@@ -203,7 +203,7 @@ static struct fold *make_fold(const struct bench *b, const struct part_row *row)
 		assert_true(n <= FRAMES_MAX);
 		for (size_t k = 0; k < n; k++)
 			frames[k] = frame_of(b, s->frames[k], &is_return[k]);
-		assert_int_equal(fold_thread(fold, s->frames[n] ? s->frames + n + 1 : ""), 0);
+		assert_int_equal(fold_names(fold, s->frames[n] ? s->frames + n + 1 : "", ""), 0);
 		assert_int_equal(fold_add(fold, frames, is_return, n, s->count, s->value), 0);
 	}
 	return fold;

@@ -169,8 +169,8 @@ static void test_nothing_to_do(void **state)
 
 struct sample_row {
 	const char *name;
-	uint32_t locations[3]; /* 0 ends */
-	const char *pid, *thread;
+	uint32_t locations[3];	  /* 0 ends */
+	const char *pid, *thread; /* "@" and the name of a task */
 	int64_t value;
 	size_t want; /* the sample of the result */
 };
@@ -186,6 +186,7 @@ static const struct sample_row sample_rows[] = {
 	{"another value of it", {1, 2}, "8", "worker", 128, 4},
 	{"nothing", {0}, NULL, "main", 256, 5},
 	{"nothing again", {0}, NULL, "x", 512, 5},
+	{"a task", {1, 2}, NULL, "@task", 1024, 0},
 };
 #define SAMPLES_LEFT 6
 
@@ -210,8 +211,9 @@ static void encode_samples(const struct sample_row *rows, size_t n, struct buf *
 		if (rows[i].pid)
 			labels[n_labels++] = (struct pprof_label){.key = "pid", .str = rows[i].pid};
 		if (rows[i].thread)
-			labels[n_labels++] =
-				(struct pprof_label){.key = PROFILE_THREAD, .str = rows[i].thread};
+			labels[n_labels++] = (struct pprof_label){
+				.key = *rows[i].thread == '@' ? PROFILE_TASK : PROFILE_THREAD,
+				.str = rows[i].thread};
 		while (k < array_size(rows[i].locations) && rows[i].locations[k])
 			k++;
 		assert_int_equal(pprof_sample(p, rows[i].locations, k, values, labels, n_labels),

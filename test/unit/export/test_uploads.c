@@ -27,19 +27,23 @@
 struct fixture {
 	char dir[64];
 	struct stalldir *disk;
+	int fd; /* of a file there */
 	struct loop *loop;
 	struct sink *sink;
 	struct uploads *uploads;
 	uint64_t ends[UPLOAD_END_MAX];
 	uint64_t bytes;
-	size_t n_ended; /* to wait for */
+	uint64_t read_ns;
+	uint64_t until_ns; /* to wait for, as the next */
+	size_t n_ended;
 };
 
 static size_t n_ended(struct fixture *f)
 {
 	size_t n = 0;
 
-	uploads_count(f->uploads, f->ends, &f->bytes);
+	uploads_count(f->uploads, f->ends);
+	f->bytes = uploads_bytes(f->uploads);
 	for (size_t i = 0; i < UPLOAD_END_MAX; i++)
 		n += f->ends[i];
 	return n;
@@ -50,6 +54,13 @@ static bool have_ended(void *ctx)
 	struct fixture *f = ctx;
 
 	return n_ended(f) >= f->n_ended && uploads_is_idle(f->uploads);
+}
+
+static bool have_ended_some(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	return n_ended(f) >= f->n_ended;
 }
 
 static void wait_for(struct fixture *f, size_t n)
@@ -63,8 +74,11 @@ static void start_with(struct fixture *f, const struct sink_answer *script, size
 		       uint64_t blocked_ns, uint64_t day_max)
 {
 	char spec[128];
-	struct uploads_opts opts = {
-		.spec = spec, .name = "parca", .blocked_ns = blocked_ns, .day_max = day_max};
+	struct uploads_opts opts = {.spec = spec,
+				    .name = "parca",
+				    .blocked_ns = blocked_ns,
+				    .read_ns = f->read_ns,
+				    .day_max = day_max};
 
 	assert_int_equal(loop_new(&f->loop), 0);
 	f->sink = sink_new(script, n, NULL);
@@ -82,7 +96,7 @@ static void start(struct fixture *f, const struct sink_answer *script, size_t n,
 
 static void end(struct fixture *f)
 {
-	uploads_free(f->uploads);
+	uploads_free(take_ptr(f->uploads));
 	sink_free(f->sink);
 	loop_free(f->loop);
 }
@@ -182,7 +196,7 @@ static void test_day_share(void **state)
 	end(&f);
 }
 
-/* The owner with the fewest bytes is next, whatever the order of offers. */
+/* The owner that had the thread for the shortest time is next, whatever the order of offers. */
 static void test_order(void **state)
 {
 	char size[64];
@@ -270,13 +284,10 @@ static void test_full(void **state)
 	end(&f);
 }
 
-/* A file that nobody reads costs its own upload only. */
-static void test_slow(void **state)
+/* A file of the slow file system: an ELF file and @n bytes more. */
+static void make_file(struct fixture *f, size_t n)
 {
-	static const struct sink_answer script[] = {{.status = 200, .body = WANTED},
-						    {.status = 200, .body = UNWANTED}};
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(FILE_BYTES_MAX);
-	struct fixture *f = *state;
 	char path[FIXTURE_PATH_MAX];
 	int fd = open(fixture_path("cat", path), O_RDONLY | O_CLOEXEC);
 
@@ -285,21 +296,129 @@ static void test_slow(void **state)
 	snprintf(path, sizeof(path), "%s/file", f->dir);
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	assert_int_equal(write(fd, bytes.data, bytes.len), bytes.len);
+	memset(bytes.data, 0, bytes.len);
+	for (size_t i = 0; i < n; i += bytes.len)
+		assert_int_equal(write(fd, bytes.data, bytes.len), bytes.len);
 	close(fd);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
+	f->fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(f->fd >= 0);
+}
+
+/* A file that nobody reads costs its own upload only. */
+static void test_slow(void **state)
+{
+	static const struct sink_answer script[] = {{.status = 200, .body = WANTED},
+						    {.status = 200, .body = UNWANTED}};
+	struct fixture *f = *state;
+
+	make_file(f, 0);
 	stalldir_stall(f->disk, "read");
 	start(f, script, array_size(script), 2 * NSEC_PER_SEC);
-	uploads_offer(f->uploads, 1, "0123456789abcdef", fd);
+	uploads_offer(f->uploads, 1, "0123456789abcdef", f->fd);
 	wait_for(f, 1);
 	assert_int_equal(f->ends[UPLOAD_SLOW], 1);
 	assert_int_equal(stalldir_n_held(f->disk), 1);
-	offer(f, "cow");
+	offer_of(f, 2, "cow");
 	wait_for(f, 2);
 	assert_int_equal(f->ends[UPLOAD_UNWANTED], 1);
 	stalldir_answer(f->disk, 0);
 	end(f);
-	close(fd);
+}
+
+/* An owner blocks one thread: its next file waits for the end of the first read. */
+static void test_blocked_owner(void **state)
+{
+	static const struct sink_answer script[] = {{.status = 200, .body = WANTED},
+						    {.status = 200, .body = UNWANTED}};
+	struct fixture *f = *state;
+
+	make_file(f, 0);
+	stalldir_stall(f->disk, "read");
+	start(f, script, array_size(script), 2 * NSEC_PER_SEC);
+	uploads_offer(f->uploads, 1, "aaaaaaaaaaaaaaaa", f->fd);
+	uploads_offer(f->uploads, 1, "bbbbbbbbbbbbbbbb", f->fd);
+	uploads_offer(f->uploads, 2, "cccccccccccccccc", f->fd);
+	uploads_offer(f->uploads, 3, "dddddddddddddddd", f->fd);
+	f->n_ended = 3;
+	loop_until(f->loop, have_ended_some, f);
+	assert_int_equal(f->ends[UPLOAD_SLOW], 1);
+	assert_int_equal(f->ends[UPLOAD_UNWANTED], 2);
+	assert_int_equal(sink_n_requests(f->sink), 3);
+	assert_false(uploads_is_idle(f->uploads));
+	stalldir_answer(f->disk, 0);
+	wait_for(f, 4);
+	assert_int_equal(f->ends[UPLOAD_UNWANTED], 3);
+	assert_non_null(strstr(sink_request(f->sink, 3)->body, "bbbb"));
+	stalldir_answer(f->disk, 0);
+	end(f);
+}
+
+/* A file system that answers each read, but late: the thread is free again after read_ns. */
+static void test_slow_reads(void **state)
+{
+	static const struct sink_answer script[] = {{.status = 200, .body = WANTED},
+						    {.status = 200, .body = TICKET},
+						    {.status = 200, .body = "{}"}};
+	_cleanup_(elffile_freep) struct elffile *ef = NULL;
+	char build_id[ELFFILE_BUILD_ID_TEXT];
+	struct fixture *f = *state;
+
+	make_file(f, 8u << 20);
+	assert_int_equal(elffile_open(fcntl(f->fd, F_DUPFD_CLOEXEC, 0), &ef), 0);
+	elffile_build_id_text(ef, build_id);
+	stalldir_delay(f->disk, "read", 100);
+	f->read_ns = 500 * NSEC_PER_MSEC;
+	start(f, script, array_size(script), 1000 * NSEC_PER_SEC);
+	uploads_offer(f->uploads, 1, build_id, f->fd);
+	wait_for(f, 1);
+	assert_int_equal(f->ends[UPLOAD_SLOW], 1);
+	assert_in_range(f->bytes, 0, 5u << 20);
+	stalldir_answer(f->disk, 0);
+	end(f);
+}
+
+static bool is_held(void *ctx)
+{
+	const struct fixture *f = ctx;
+
+	return stalldir_n_held(f->disk) > 0 && nsec_monotonic() >= f->until_ns;
+}
+
+/* The owner that had the thread for the shortest time is next, although it has more bytes. */
+static void test_order_of_time(void **state)
+{
+	char size[64];
+	const struct sink_answer script[] = {UPLOADED(size),
+					     {.status = 200, .body = WANTED},
+					     {.status = 500},
+					     {.status = 200, .body = UNWANTED}};
+	struct fixture *f = *state;
+	uint64_t begun_ns, took_ns;
+
+	make_file(f, 0);
+	snprintf(size, sizeof(size), "{\"size\":\"%ju\"}", (uintmax_t)size_of("cat"));
+	stalldir_stall(f->disk, "read");
+	start(f, script, array_size(script), 1000 * NSEC_PER_SEC);
+	begun_ns = nsec_monotonic();
+	offer_of(f, 2, "cat");
+	wait_for(f, 1);
+	took_ns = nsec_monotonic() - begun_ns;
+	uploads_offer(f->uploads, 1, "0123456789abcdef", f->fd);
+	f->until_ns = nsec_monotonic() + took_ns;
+	loop_until(f->loop, is_held, f);
+	stalldir_answer(f->disk, 0);
+	wait_for(f, 2);
+	assert_int_equal(f->ends[UPLOAD_CHANGED], 1);
+	/* a failure delays all, so the next two wait together */
+	offer_of(f, 3, "cow");
+	wait_for(f, 3);
+	uploads_offer(f->uploads, 1, "aaaaaaaaaaaaaaaa", f->fd);
+	uploads_offer(f->uploads, 2, "bbbbbbbbbbbbbbbb", f->fd);
+	wait_for(f, 5);
+	assert_non_null(strstr(sink_request(f->sink, 6)->body, "bbbb"));
+	assert_non_null(strstr(sink_request(f->sink, 7)->body, "aaaa"));
+	stalldir_answer(f->disk, 0);
+	end(f);
 }
 
 static int make_disk(void **state)
@@ -317,6 +436,10 @@ static int free_disk(void **state)
 {
 	struct fixture *f = *state;
 
+	stalldir_answer(f->disk, 0);
+	if (f->uploads)
+		end(f); /* the test has failed */
+	close(f->fd);
 	threads_wait(); /* the abandoned one holds the file */
 	stalldir_free(f->disk);
 	assert_int_equal(rmdir(f->dir), 0);
@@ -328,6 +451,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_slow, make_disk, free_disk),
+		cmocka_unit_test_setup_teardown(test_blocked_owner, make_disk, free_disk),
+		cmocka_unit_test_setup_teardown(test_slow_reads, make_disk, free_disk),
+		cmocka_unit_test_setup_teardown(test_order_of_time, make_disk, free_disk),
 		cmocka_unit_test(test_once),
 		cmocka_unit_test(test_uploaded),
 		cmocka_unit_test(test_day_share),

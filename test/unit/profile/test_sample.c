@@ -94,10 +94,13 @@ struct thread_row {
 	char words[PID_COMM_MAX + 1];
 	int want;
 	const char *thread;
+	char task_words[SAMPLE_TASK_BYTES + 1];
+	const char *task;
 };
 
 #define NAMED SAMPLE_FLAG_THREAD
 #define OTHER SAMPLE_FLAG_OTHER_THREAD
+#define TASK  SAMPLE_FLAG_TASK
 
 static const struct thread_row thread_rows[] = {
 	{"no name", SMALL, 0, 1, 2, "main", SAMPLE_OK, ""},
@@ -111,6 +114,15 @@ static const struct thread_row thread_rows[] = {
 	{"the same, above the limit", SMALL, OTHER, 8, 32, "main", SAMPLE_OK, SAMPLE_OTHER_THREAD},
 	{"deep, full", DEEP, NAMED, 126, 512, "main", SAMPLE_OK, "main"},
 	{"deep, one over", DEEP, NAMED, 127, 512, "main", SAMPLE_ODD, NULL},
+	{"a task", SMALL, TASK, 1, 2, "", SAMPLE_OK, "", "a task", "a task"},
+	{"both", SMALL, NAMED | TASK, 1, 2, "main", SAMPLE_OK, "main", "a task", "a task"},
+	{"a task without its NUL", SMALL, TASK, 1, 2, "", SAMPLE_OK, "",
+	 "thirty-two letters are too many!", "thirty-two letters are too many"},
+	{"a task above the limit", SMALL, NAMED | SAMPLE_FLAG_OTHER_TASK, 1, 2, "main", SAMPLE_OK,
+	 "main", "x", SAMPLE_OTHER_THREAD},
+	{"small with both, full", SMALL, NAMED | TASK, 8, 26, "main", SAMPLE_OK, "main", "t", "t"},
+	{"small with both, one over", SMALL, NAMED | TASK, 8, 27, "main", SAMPLE_ODD, NULL, "",
+	 NULL},
 };
 
 static void test_thread(void **state)
@@ -122,15 +134,20 @@ static void test_thread(void **state)
 		struct sample_deep value = {.head = {.count = 1,
 						     .n_kernel = (__u16)row->n_kernel,
 						     .n_user = (__u16)row->n_user}};
-		const size_t at = row->n_kernel + row->n_user;
+		size_t at = row->n_kernel + row->n_user;
 		struct sample got;
 
 		row_begin(row->name);
 		if (at + SAMPLE_THREAD_WORDS <= array_size(value.frames))
 			memcpy(&value.frames[at], row->words, PID_COMM_MAX);
+		at += row->flags & NAMED ? SAMPLE_THREAD_WORDS : 0;
+		if (row->task)
+			memcpy(&value.frames[at], row->task_words, SAMPLE_TASK_BYTES);
 		assert_int_equal(sample_decode(&key, &value, row->value_size, &got), row->want);
-		if (!row->want)
-			assert_string_equal(got.thread, row->thread);
+		if (row->want)
+			continue;
+		assert_string_equal(got.thread, row->thread);
+		assert_string_equal(got.task, row->task ? row->task : "");
 	}
 }
 

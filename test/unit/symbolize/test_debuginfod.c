@@ -126,6 +126,7 @@ static void test_real_server(void **state)
 	_cleanup_(tree_deinit) struct tree files = {0}, t = {0};
 	const uint64_t until = nsec_monotonic() + WAIT_SECONDS * NSEC_PER_SEC;
 	struct image *stripped = open_stripped();
+	char mark[160];
 	struct debuginfod *d;
 	size_t n = 0;
 	pid_t server;
@@ -134,6 +135,7 @@ static void test_real_server(void **state)
 	debugserver_own_network();
 	tree_init(&files);
 	tree_init(&t);
+	snprintf(mark, sizeof(mark), "cache/%s.absent", stripped->build_id);
 	debugserver_put(&files, "cxx.debug");
 	server = debugserver_start(&files);
 	/* the server starts and scans meanwhile: unreachable, then "not found", then there */
@@ -145,6 +147,7 @@ static void test_real_server(void **state)
 			usleep(10000);
 		n = n ? n : compare(d, stripped);
 		debuginfod_unref(d);
+		(void)unlinkat(t.fd, mark, 0); /* "not found" holds for an hour */
 		debugserver_check(server);
 		assert_true(nsec_monotonic() < until);
 	}
@@ -209,6 +212,57 @@ static void test_answers(void **state)
 	ask_once((const char *const[]){NOT_FOUND, BODY}, 2, DEBUGINFOD_END_OK);
 	ask_once((const char *const[]){CUT, BODY}, 2, DEBUGINFOD_END_OK);
 	ask_once((const char *const[]){SERVER_ERROR, NOT_FOUND}, 2, DEBUGINFOD_END_FAILED);
+}
+
+/* Whether a server would be asked for MADE_UP_ID after a start. */
+static bool is_asked(const struct tree *t, const char *url)
+{
+	struct debuginfod *d = start(t, &url, 1);
+	int fd, r = debuginfod_get(d, MADE_UP_ID, &fd);
+
+	assert_true(r == DEBUGINFOD_LATER || r == DEBUGINFOD_NOT_FOUND);
+	debuginfod_unref(d);
+	return r == DEBUGINFOD_LATER;
+}
+
+/* "Not found" stays for the next start, for an hour and for the same servers. */
+static void test_absent_stays(void **state)
+{
+	static const struct rawserver_answer script[] = {
+		{.bytes = NOT_FOUND}, {.bytes = NOT_FOUND}, {.bytes = NOT_FOUND}};
+	static const char mark[] = "cache/" MADE_UP_ID ".absent";
+	const int64_t now = (int64_t)(nsec_wall() / NSEC_PER_SEC);
+	/* the hour, and a clock that was an hour ahead */
+	const int64_t stale[] = {now - 3600, now + 3600};
+	_cleanup_(tree_deinit) struct tree t = {0};
+	struct rawserver *server = rawserver_new(script, array_size(script));
+	const char *url = rawserver_url(server), *refused = "http://127.0.0.1:1";
+	struct timespec times[2] = {{0}, {0}};
+	struct debuginfod *d;
+	int fd;
+
+	(void)state;
+	tree_init(&t);
+	for (size_t i = 0; i < array_size(stale); i++) {
+		d = start(&t, &url, 1);
+		assert_int_equal(debuginfod_get(d, MADE_UP_ID, &fd), DEBUGINFOD_LATER);
+		wait_for(d, DEBUGINFOD_END_NOT_FOUND, 1);
+		debuginfod_unref(d);
+		assert_false(is_asked(&t, url));
+		times[0].tv_sec = times[1].tv_sec = now - 3500;
+		assert_int_equal(utimensat(t.fd, mark, times, 0), 0);
+		assert_false(is_asked(&t, url));
+		times[0].tv_sec = times[1].tv_sec = stale[i];
+		assert_int_equal(utimensat(t.fd, mark, times, 0), 0);
+	}
+	d = start(&t, &url, 1);
+	assert_int_equal(debuginfod_get(d, MADE_UP_ID, &fd), DEBUGINFOD_LATER);
+	wait_for(d, DEBUGINFOD_END_NOT_FOUND, 1);
+	debuginfod_unref(d);
+	assert_false(is_asked(&t, url));
+	assert_true(is_asked(&t, refused));
+	assert_int_equal(faccessat(t.fd, mark, F_OK, 0), -1);
+	rawserver_free(server);
 }
 
 /* A silent server delays nobody: neither a caller nor the end. */
@@ -423,7 +477,7 @@ static void test_ceiling(void **state)
 
 	(void)state;
 	tree_init(&t);
-	assert_int_equal(debugcache_new(t.path, 10000, &c), 0);
+	assert_int_equal(debugcache_new(t.path, 10000, "", NSEC_PER_SEC, &c), 0);
 	for (size_t i = 0; i < 2; i++)
 		write_debug(c, ids[i], 4000);
 	for (size_t i = 0; i < 2; i++) {
@@ -442,10 +496,40 @@ static void test_ceiling(void **state)
 	/* what a killed process has left */
 	debugcache_free(c);
 	tree_write(t.fd, "aaaaaaaaaaaaaaaa.part", "begin");
-	assert_int_equal(debugcache_new(t.path, 10000, &c), 0);
+	assert_int_equal(debugcache_new(t.path, 10000, "", NSEC_PER_SEC, &c), 0);
 	assert_int_equal(faccessat(t.fd, "aaaaaaaaaaaaaaaa.part", F_OK, 0), -1);
 	assert_false(has_debug(c, ids[0]));
 	debugcache_free(c);
+}
+
+/* The marks of absent files have a ceiling, and are kept only beside the list of the servers. */
+static void test_marks(void **state)
+{
+	_cleanup_(tree_deinit) struct tree t = {0};
+	struct debugcache *c;
+	char id[32];
+
+	(void)state;
+	tree_init(&t);
+	assert_int_equal(debugcache_new(t.path, 10000, "here", 3600 * NSEC_PER_SEC, &c), 0);
+	for (size_t i = 0; i < DEBUGCACHE_ABSENT_MAX; i++) {
+		snprintf(id, sizeof(id), "%016zx", i);
+		assert_int_equal(debugcache_set_absent(c, id), 0);
+		assert_int_equal(debugcache_set_absent(c, "0000000000000000"), 0);
+	}
+	assert_true(debugcache_is_absent(c, "0000000000000000") && debugcache_is_absent(c, id));
+	assert_int_equal(debugcache_set_absent(c, "aaaaaaaaaaaaaaaa"), 0);
+	assert_true(debugcache_is_absent(c, "aaaaaaaaaaaaaaaa"));
+	assert_false(debugcache_is_absent(c, "0000000000000000") || debugcache_is_absent(c, id));
+	assert_false(debugcache_is_absent(c, "../aaaaaaaaaaaaaaaa"));
+	debugcache_free(c);
+	assert_int_equal(unlinkat(t.fd, "servers", 0), 0);
+	assert_int_equal(mkdirat(t.fd, "servers", 0700), 0);
+	assert_int_equal(debugcache_new(t.path, 10000, "here", 3600 * NSEC_PER_SEC, &c), 0);
+	assert_int_equal(debugcache_set_absent(c, "aaaaaaaaaaaaaaaa"), 0);
+	assert_false(debugcache_is_absent(c, "aaaaaaaaaaaaaaaa"));
+	debugcache_free(c);
+	assert_int_equal(unlinkat(t.fd, "servers", AT_REMOVEDIR), 0);
 }
 
 int main(void)
@@ -455,6 +539,7 @@ int main(void)
 		cmocka_unit_test(test_asks_for_news),	cmocka_unit_test(test_asks_again),
 		cmocka_unit_test(test_waiting_goes_on), cmocka_unit_test(test_strange_ids),
 		cmocka_unit_test(test_ceiling),		cmocka_unit_test(test_real_server),
+		cmocka_unit_test(test_absent_stays),	cmocka_unit_test(test_marks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

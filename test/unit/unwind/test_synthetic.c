@@ -196,6 +196,14 @@ struct linkage_row {
 	"\xf3\x0f\x1e\xfa\x68\x00\x00\x00\x00\xf2\xe9\xe1\xff\xff\xff\x90"
 #define SECOND	     "\xf3\x0f\x1e\xfa\xf2\xff\x25\x00\x00\x00\x00\x0f\x1f\x44\x00\x00"
 #define DIRECT	     "\xff\x25\x00\x00\x00\x00\x66\x90"
+#define A64_STORE    "\xf0\x7b\xbf\xa9"
+#define A64_WORD     "\x90\x00\x00\x90\x11\x0e\x47\xf9\x10\x62\x38\x91\x20\x02\x1f\xd6"
+#define A64_NOP	     "\x1f\x20\x03\xd5"
+#define A64_BTI	     "\x5f\x24\x03\xd5"
+#define A64	     A64_STORE A64_WORD A64_NOP A64_NOP A64_NOP A64_WORD
+#define A64_TRACKED  A64_BTI A64_STORE A64_WORD A64_NOP A64_NOP A64_BTI A64_WORD A64_NOP
+#define KEPT	     "cfa=sp+0 fp=same ra=x30"
+#define STORED	     "cfa=sp+16 fp=same ra=cfa-8"
 #define LINKAGE	     EHIMAGE_TEXT
 #define SP(distance) "cfa=rsp+" distance " fp=same ra=cfa-8"
 
@@ -239,6 +247,22 @@ static const struct linkage_row linkage_rows[] = {
 	 {0}},
 	{"another section", EM_X86_64, ".pls", BYTES(LAZY), LINKAGE, {NULL}, {0}},
 	{"another machine", EM_AARCH64, ".plt", BYTES(LAZY), LINKAGE, {NULL}, {0}},
+	{"AArch64",
+	 EM_AARCH64,
+	 ".plt",
+	 BYTES(A64),
+	 LINKAGE,
+	 {KEPT, STORED, KEPT, "gap"},
+	 {0, 4, 32, 48}},
+	{"AArch64 with tracking",
+	 EM_AARCH64,
+	 ".plt",
+	 BYTES(A64_TRACKED),
+	 LINKAGE,
+	 {KEPT, STORED, KEPT, "gap"},
+	 {0, 8, 32, 56}},
+	{"AArch64 without the jump", EM_AARCH64, ".plt", A64, 31, LINKAGE, {NULL}, {0}},
+	{"AArch64's on another machine", EM_X86_64, ".plt", BYTES(A64), LINKAGE, {NULL}, {0}},
 	{"at an odd place", EM_X86_64, ".plt", BYTES(LAZY), LINKAGE + 8, {NULL}, {0}},
 	{"outside of the code", EM_X86_64, ".plt", BYTES(LAZY), LINKAGE - 16, {NULL}, {0}},
 	{"beyond all addresses", EM_X86_64, ".plt", BYTES(LAZY), -16ull, {NULL}, {0}},
@@ -270,7 +294,8 @@ static void check_linkage(const struct linkage_row *row)
 
 		assert_int_equal(rows_at(rows, i).vaddr, row->vaddr + row->at[i]);
 		assert_string_equal(
-			rowtext_print(CFI_X86_64, rows_rule(rows, rows_at(rows, i).rule), text),
+			rowtext_print(row->machine == EM_AARCH64 ? CFI_ARM64 : CFI_X86_64,
+				      rows_rule(rows, rows_at(rows, i).rule), text),
 			row->rules[i]);
 	}
 	elfmake_deinit(&m);

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The walks of language runtimes are loaded after what stacks wait for, and not too late. */
+#include "support/test.h"
+
+#include <unistd.h>
+
+#include "base/loop.h"
+#include "profile/oncpu.h"
+#include "profile/runtime_loader.h"
+#include "shared/frame.h"
+#include "support/sampling.h"
+#include "support/threads.h"
+#include "support/until.h"
+
+struct bench {
+	struct sampling on;
+	struct runtime_loader *loader;
+};
+
+static struct bench bench;
+
+static int setup(void **state)
+{
+	/* no process is selected: no sample wants a walk */
+	const struct cpu_sampler_opts opts = {.rate_hz = 97, .scope = SETTINGS_SCOPE_PROCESSES};
+	const struct oncpu *oncpu;
+
+	*state = &bench;
+	while (threads_named("bpf-load")) /* joined, and not yet gone from /proc */
+		usleep(1000);
+	assert_int_equal(sampling_open(&bench.on), 0);
+	sampling_start(&bench.on, opts);
+	oncpu = cpu_sampler_oncpu(bench.on.sampler);
+	assert_int_equal(runtime_loader_new(bench.on.loop, oncpu_object(oncpu), &bench.loader), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	runtime_loader_free(b->loader);
+	sampling_close(&b->on);
+	return 0;
+}
+
+static bool is_loaded(void *ctx)
+{
+	const struct bench *b = ctx;
+
+	return !runtime_loader_pending(b->loader);
+}
+
+static void test_idle(void **state)
+{
+	struct bench *b = *state;
+
+	runtime_loader_tick(b->loader, false, 1);
+	assert_int_equal(threads_named("bpf-load"), 0);
+	runtime_loader_want(b->loader, FRAME_RUNTIME_PYTHON, 1);
+	assert_int_equal(runtime_loader_pending(b->loader), 1);
+	runtime_loader_tick(b->loader, false, 1);
+	assert_int_equal(threads_named("bpf-load"), 1);
+	loop_until(b->on.loop, is_loaded, b);
+	runtime_loader_want(b->loader, FRAME_RUNTIME_PYTHON, 2); /* is there */
+	assert_int_equal(runtime_loader_pending(b->loader), 0);
+}
+
+/* The load begins with the first tick without other work. */
+static void test_busy(void **state)
+{
+	struct bench *b = *state;
+
+	runtime_loader_want(b->loader, FRAME_RUNTIME_V8, 1);
+	runtime_loader_tick(b->loader, true, 1);
+	runtime_loader_tick(b->loader, true, RUNTIME_LOADER_WAIT_NS);
+	assert_int_equal(threads_named("bpf-load"), 0);
+	assert_int_equal(runtime_loader_pending(b->loader), 1);
+	runtime_loader_tick(b->loader, false, RUNTIME_LOADER_WAIT_NS);
+	assert_int_equal(threads_named("bpf-load"), 1);
+	loop_until(b->on.loop, is_loaded, b);
+}
+
+/* An agent that always has other work loads the walk after a while. */
+static void test_always_busy(void **state)
+{
+	struct bench *b = *state;
+
+	runtime_loader_want(b->loader, FRAME_RUNTIME_PYTHON, 1);
+	runtime_loader_tick(b->loader, true, RUNTIME_LOADER_WAIT_NS);
+	assert_int_equal(threads_named("bpf-load"), 0);
+	runtime_loader_tick(b->loader, true, RUNTIME_LOADER_WAIT_NS + 1);
+	assert_int_equal(threads_named("bpf-load"), 1);
+	loop_until(b->on.loop, is_loaded, b);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_idle),
+		TEST(test_busy),
+		TEST(test_always_busy),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
