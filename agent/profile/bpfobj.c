@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The programs of bpf/ are compiled into a skeleton. The skeleton contains the ELF object, so
- * podprof reads no file. Libbpf adapts the object to the running kernel by BTF.
+ * podprof reads no file. Libbpf adapts the object to the running kernel by BTF. After the load
+ * libbpf still has all instructions and types, 1.5 MB that nothing needs: struct bpfobj keeps
+ * descriptors of its own, and libbpf's object is closed.
  *
  * Locked memory: kernels before 5.11 charge maps to RLIMIT_MEMLOCK, later kernels to the memory
  * cgroup. Libbpf 1.x tests for this and raises the limit only on the old kernels. A refusal (no
@@ -15,9 +17,12 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,8 +41,36 @@
 #include "shared/pid_filter.h"
 #include "podprof.skel.h"
 
+/* Programs that somebody attaches. The arrays of programs keep all others. */
+enum bpfobj_program {
+	BPFOBJ_ONCPU_SAMPLE,
+	BPFOBJ_OFFCPU_SWITCH,
+	BPFOBJ_FORK,
+	BPFOBJ_EXIT,
+	BPFOBJ_CGROUP_MADE,
+	BPFOBJ_PROGRAMS,
+};
+
+/* The parts as the object's users get them. Borrows the descriptors and mapped memory. */
+struct bpfobj_parts {
+	struct bpfobj_oncpu oncpu;
+	struct bpfobj_offcpu offcpu;
+	struct bpfobj_pid_filter pid_filter;
+	struct bpfobj_cgroup_sampling cgroup_sampling;
+	struct bpfobj_cgroup_events cgroup_events;
+	struct bpfobj_stack_dumps stack_dumps;
+	struct bpfobj_unwind unwind;
+	int oncpu_programs; /* arrays of programs */
+	int offcpu_programs;
+};
+
 struct bpfobj {
-	struct podprof_bpf *skel;
+	int *maps; /* descriptors in the object's order; -1: not made */
+	size_t n_maps;
+	int programs[BPFOBJ_PROGRAMS];
+	struct podprof_bpf__bss *bss; /* mapped */
+	size_t bss_bytes;
+	struct bpfobj_parts parts;
 	struct verifier verifier;
 	uint64_t load_ns;
 	bool has_loop; /* the walk is bpf_loop()'s */
@@ -416,55 +449,217 @@ static int make_rooms(const struct bpf_map *rooms, uint32_t n_cpus)
 }
 
 /* A target of tail calls. */
-static int chain(const struct bpf_map *programs, uint32_t slot, const struct bpf_program *to)
+static int chain(int programs, uint32_t slot, const struct bpf_program *to)
 {
 	const int fd = bpf_program__fd(to);
 
-	return bpf_map_update_elem(bpf_map__fd(programs), &slot, &fd, BPF_ANY);
+	return bpf_map_update_elem(programs, &slot, &fd, BPF_ANY);
 }
 
 /* Fill the program arrays with the walks and dumps for this kernel. */
-static int chain_all(const struct bpfobj *obj, const struct bpfobj_opts *opts, bool has_loop)
+static int chain_all(const struct podprof_bpf *skel, const struct bpfobj_opts *opts, bool has_loop)
 {
-	const struct podprof_bpf *skel = obj->skel;
-	int r = chain(skel->maps.oncpu_programs, SETTINGS_WALK,
+	int r = chain(bpf_map__fd(skel->maps.oncpu_programs), SETTINGS_WALK,
 		      has_loop ? skel->progs.oncpu_walk : skel->progs.oncpu_walk_part);
 
 	if (r >= 0 && opts->stack_dump_bytes)
-		r = chain(skel->maps.oncpu_programs, SETTINGS_DUMP, skel->progs.oncpu_dump);
+		r = chain(bpf_map__fd(skel->maps.oncpu_programs), SETTINGS_DUMP,
+			  skel->progs.oncpu_dump);
 	if (r < 0 || !opts->offcpu.small)
 		return r;
 	if (opts->stack_dump_bytes)
-		r = chain(skel->maps.offcpu_programs, SETTINGS_DUMP, skel->progs.offcpu_dump);
+		r = chain(bpf_map__fd(skel->maps.offcpu_programs), SETTINGS_DUMP,
+			  skel->progs.offcpu_dump);
 	if (r < 0)
 		return r;
-	return chain(skel->maps.offcpu_programs, SETTINGS_WALK,
+	return chain(bpf_map__fd(skel->maps.offcpu_programs), SETTINGS_WALK,
 		     has_loop ? skel->progs.offcpu_walk : skel->progs.offcpu_walk_part);
 }
 
-static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool has_loop)
+/* ---------------------------------------------------------------- what stays after the load */
+
+/* A descriptor of our own; -1 stays -1. -errno. */
+static int keep_fd(int fd, int *ret)
+{
+	*ret = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	return fd >= 0 && *ret < 0 ? -errno : 0;
+}
+
+static int keep_maps(struct bpfobj *obj, const struct podprof_bpf *skel)
+{
+	struct bpf_map *map;
+	size_t n = 0;
+	int r = 0;
+
+	bpf_object__for_each_map(map, skel->obj) n++;
+	obj->maps = calloc(n, sizeof(*obj->maps));
+	if (!obj->maps)
+		return -ENOMEM;
+	bpf_object__for_each_map(map, skel->obj)
+	{
+		if (!r)
+			r = keep_fd(bpf_map__fd(map), &obj->maps[obj->n_maps++]);
+	}
+	return r;
+}
+
+static int keep_programs(struct bpfobj *obj, const struct podprof_bpf *skel)
+{
+	const struct bpf_program *const programs[BPFOBJ_PROGRAMS] = {
+		[BPFOBJ_ONCPU_SAMPLE] = skel->progs.oncpu_sample,
+		[BPFOBJ_OFFCPU_SWITCH] = skel->progs.offcpu_switch,
+		[BPFOBJ_FORK] = skel->progs.pid_filter_fork,
+		[BPFOBJ_EXIT] = skel->progs.pid_filter_exit,
+		[BPFOBJ_CGROUP_MADE] = skel->progs.cgroup_made,
+	};
+	int r = 0;
+
+	for (size_t i = 0; !r && i < BPFOBJ_PROGRAMS; i++)
+		r = keep_fd(bpf_program__fd(programs[i]), &obj->programs[i]);
+	return r;
+}
+
+static int keep_bss(struct bpfobj *obj, const struct podprof_bpf *skel)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *bss;
+
+	obj->bss_bytes = (bpf_map__value_size(skel->maps.bss) + page - 1) / page * page;
+	bss = mmap(NULL, obj->bss_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+		   bpf_map__fd(skel->maps.bss), 0);
+	if (bss == MAP_FAILED)
+		return -errno;
+	obj->bss = bss;
+	return 0;
+}
+
+/* Our descriptor of a map. The descriptor is -1 also for a map that the object lacks. */
+static int kept_map(const struct bpfobj *obj, const struct podprof_bpf *skel,
+		    const struct bpf_map *wanted)
+{
+	const struct bpf_map *map;
+	size_t i = 0;
+
+	bpf_object__for_each_map(map, skel->obj)
+	{
+		if (map == wanted)
+			return obj->maps[i];
+		i++;
+	}
+	return -1;
+}
+
+/* The maps of one kind of samples: @KIND is oncpu or offcpu. */
+#define STACKS_OF(obj, skel, KIND)                                           \
+	(struct bpfobj_stacks)                                               \
+	{                                                                    \
+		.stats = kept_map(obj, skel, (skel)->maps.KIND##_stats),     \
+		.names = kept_map(obj, skel, (skel)->maps.sample_names),     \
+		.small = {kept_map(obj, skel, (skel)->maps.KIND##_small_0),  \
+			  kept_map(obj, skel, (skel)->maps.KIND##_small_1)}, \
+		.large = {kept_map(obj, skel, (skel)->maps.KIND##_large_0),  \
+			  kept_map(obj, skel, (skel)->maps.KIND##_large_1)}, \
+		.deep = {kept_map(obj, skel, (skel)->maps.KIND##_deep_0),    \
+			 kept_map(obj, skel, (skel)->maps.KIND##_deep_1)},   \
+		.generation = &(obj)->bss->KIND##_generation,                \
+	}
+
+static void note_parts(struct bpfobj *obj, const struct podprof_bpf *skel)
+{
+	struct bpfobj_parts *p = &obj->parts;
+
+	for (uint32_t i = 0; i < FRAME_RUNTIME_MAX; i++) {
+		obj->runtime_maps[i] = kept_map(obj, skel, runtime_map(skel, i));
+		obj->exes_maps[i] = kept_map(obj, skel, exes_map(skel, i));
+	}
+	p->oncpu_programs = kept_map(obj, skel, skel->maps.oncpu_programs);
+	p->offcpu_programs = kept_map(obj, skel, skel->maps.offcpu_programs);
+	p->oncpu = (struct bpfobj_oncpu){
+		.program = obj->programs[BPFOBJ_ONCPU_SAMPLE],
+		.stacks = STACKS_OF(obj, skel, oncpu),
+	};
+	p->offcpu = (struct bpfobj_offcpu){
+		.program = obj->programs[BPFOBJ_OFFCPU_SWITCH],
+		.stacks = STACKS_OF(obj, skel, offcpu),
+		.plan = (volatile struct offcpu_plan *)&obj->bss->offcpu_plan,
+	};
+	p->pid_filter = (struct bpfobj_pid_filter){
+		.ids = kept_map(obj, skel, skel->maps.pid_filter_ids),
+		.fork_program = obj->programs[BPFOBJ_FORK],
+		.exit_program = obj->programs[BPFOBJ_EXIT],
+		.refused = &obj->bss->pid_filter_refused,
+	};
+	p->cgroup_sampling = (struct bpfobj_cgroup_sampling){
+		.cgroup_sampling = kept_map(obj, skel, skel->maps.cgroup_sampling),
+		.in_use = &obj->bss->cgroup_sampling_in_use,
+		.inner = &obj->bss->cgroup_sampling_inner,
+		.newest = (volatile uint64_t *)&obj->bss->cgroup_sampling_newest,
+	};
+	p->cgroup_events = (struct bpfobj_cgroup_events){
+		.ring = kept_map(obj, skel, skel->maps.cgroup_events),
+		.program = obj->programs[BPFOBJ_CGROUP_MADE],
+		.n = (const volatile uint64_t *)&obj->bss->cgroup_event_n,
+	};
+	p->stack_dumps = (struct bpfobj_stack_dumps){
+		.ring = kept_map(obj, skel, skel->maps.stack_dumps),
+		.stats = kept_map(obj, skel, skel->maps.stack_dump_stats),
+	};
+	p->unwind = (struct bpfobj_unwind){
+		.records = kept_map(obj, skel, skel->maps.process_records),
+		.runtimes = obj->runtime_maps,
+		.runtime_exes = obj->exes_maps,
+		.n_runtimes = FRAME_RUNTIME_MAX,
+		.slabs = kept_map(obj, skel, skel->maps.table_slabs),
+		.exes = kept_map(obj, skel, skel->maps.table_exes),
+		.uses = kept_map(obj, skel, skel->maps.table_uses),
+		.rules = kept_map(obj, skel, skel->maps.table_rules),
+		.rule_runs = kept_map(obj, skel, skel->maps.table_rule_runs),
+	};
+}
+
+/* The object's text is needed again only for the walks of a language runtime. */
+static void drop_image(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t n;
+	const uintptr_t begin = (uintptr_t)podprof_bpf__elf_bytes(&n);
+	const uintptr_t from = (begin + page - 1) / page * page, to = (begin + n) / page * page;
+
+	if (from < to)
+		(void)madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+static int keep(struct bpfobj *obj, const struct podprof_bpf *skel)
+{
+	int r = keep_maps(obj, skel);
+
+	if (!r)
+		r = keep_programs(obj, skel);
+	if (!r)
+		r = keep_bss(obj, skel);
+	if (!r)
+		note_parts(obj, skel);
+	return r;
+}
+
+static int load_skeleton(struct bpfobj *obj, struct podprof_bpf *skel,
+			 const struct bpfobj_opts *opts, bool has_loop)
 {
 	int r;
 
-	/* Discard libbpf's warnings, pages of verifier log; the sentence tells the user what to do.
-	 */
-	libbpf_set_print(NULL);
-	obj->skel = podprof_bpf__open();
-	if (!obj->skel)
-		return -errno;
-	obj->skel->rodata->cfg = opts->settings;
-	r = set_sizes(obj->skel, opts);
+	skel->rodata->cfg = opts->settings;
+	r = set_sizes(skel, opts);
 	if (!r)
-		r = set_on_demand(obj->skel, &obj->version);
+		r = set_on_demand(skel, &obj->version);
 	if (!r)
-		r = set_programs(obj->skel, opts, has_loop);
+		r = set_programs(skel, opts, has_loop);
 	if (r < 0)
 		return r;
-	r = verifier_init(&obj->verifier, obj->skel->obj);
+	r = verifier_init(&obj->verifier, skel->obj);
 	if (r < 0)
 		return r;
 	obj->load_ns = nsec_monotonic();
-	r = podprof_bpf__load(obj->skel);
+	r = podprof_bpf__load(skel);
 	if (r < 0)
 		return r;
 	obj->load_ns = nsec_monotonic() - obj->load_ns;
@@ -472,17 +667,44 @@ static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool ha
 	obj->has_offcpu = opts->offcpu.small;
 	obj->has_dumps = opts->stack_dump_bytes;
 	verifier_done(&obj->verifier);
-	r = make_rooms(obj->skel->maps.oncpu_rooms, opts->n_cpus);
+	r = make_rooms(skel->maps.oncpu_rooms, opts->n_cpus);
 	if (r >= 0 && opts->offcpu.small)
-		r = make_rooms(obj->skel->maps.offcpu_rooms, opts->n_cpus);
-	return r < 0 ? r : chain_all(obj, opts, has_loop);
+		r = make_rooms(skel->maps.offcpu_rooms, opts->n_cpus);
+	if (r >= 0)
+		r = chain_all(skel, opts, has_loop);
+	return r < 0 ? r : keep(obj, skel);
+}
+
+static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool has_loop)
+{
+	struct podprof_bpf *skel;
+	int r;
+
+	/* Discard libbpf's warnings, pages of verifier log; the sentence tells the user what to do.
+	 */
+	libbpf_set_print(NULL);
+	skel = podprof_bpf__open();
+	if (!skel)
+		return -errno;
+	r = load_skeleton(obj, skel, opts, has_loop);
+	podprof_bpf__destroy(skel);
+	drop_image();
+	return r;
 }
 
 static void unload(struct bpfobj *obj)
 {
-	podprof_bpf__destroy(obj->skel);
+	for (size_t i = 0; i < obj->n_maps; i++)
+		close_fdp(&obj->maps[i]);
+	for (size_t i = 0; i < BPFOBJ_PROGRAMS; i++)
+		close_fdp(&obj->programs[i]);
+	if (obj->bss)
+		munmap(obj->bss, obj->bss_bytes);
+	free(obj->maps);
 	verifier_deinit(&obj->verifier);
-	obj->skel = NULL;
+	obj->maps = NULL;
+	obj->n_maps = 0;
+	obj->bss = NULL;
 }
 
 /* Kernels before 5.17 have no bpf_loop() and refuse programs with it, and so do kernels without a
@@ -507,6 +729,8 @@ int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struc
 
 	if (!obj)
 		return -ENOMEM;
+	for (size_t i = 0; i < BPFOBJ_PROGRAMS; i++)
+		obj->programs[i] = -1;
 	facts = bpfobj_facts_here(opts->proc, opts->sys);
 	r = bpfobj_permit(&facts, opts->unsafe_kernel, ret_why);
 	if (r < 0)
@@ -523,13 +747,6 @@ int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struc
 		facts.complaint = complaint;
 		bpfobj_explain(BPFOBJ_LOAD, r, &facts, ret_why);
 		return r;
-	}
-	for (uint32_t i = 0; i < FRAME_RUNTIME_MAX; i++) {
-		const struct bpf_map *map = runtime_map(obj->skel, i);
-		const struct bpf_map *exes = exes_map(obj->skel, i);
-
-		obj->runtime_maps[i] = map ? bpf_map__fd(map) : -1;
-		obj->exes_maps[i] = exes ? bpf_map__fd(exes) : -1;
 	}
 	*ret = take_ptr(obj);
 	return 0;
@@ -551,17 +768,19 @@ bool bpfobj_lacks_dumps(const struct bpfobj *obj)
 /* ---------------------------------------------------------------- language runtimes */
 
 /* The maps of the loaded object, instead of new ones. Both objects list their maps in one order. */
-static int share_maps(const struct podprof_bpf *from, const struct podprof_bpf *to)
+static int share_maps(const struct bpfobj *from, const struct podprof_bpf *to)
 {
-	struct bpf_map *shared, *map = bpf_object__next_map(to->obj, NULL);
+	struct bpf_map *map;
+	size_t i = 0;
 	int r = 0;
 
-	bpf_object__for_each_map(shared, from->obj)
+	bpf_object__for_each_map(map, to->obj)
 	{
+		const int shared = from->maps[i++];
+
 		if (!r)
-			r = bpf_map__fd(shared) < 0 ? bpf_map__set_autocreate(map, false)
-						    : bpf_map__reuse_fd(map, bpf_map__fd(shared));
-		map = bpf_object__next_map(to->obj, map);
+			r = shared < 0 ? bpf_map__set_autocreate(map, false)
+				       : bpf_map__reuse_fd(map, shared);
 	}
 	return r;
 }
@@ -598,8 +817,8 @@ static int chain_walks(const struct bpfobj *obj, const struct podprof_bpf *skel,
 
 	for (const struct runtime_walk *walk = walks.items; !r && walk->program; walk++)
 		if (is_walk_of(obj, walk, runtime))
-			r = chain(walk->offcpu ? obj->skel->maps.offcpu_programs
-					       : obj->skel->maps.oncpu_programs,
+			r = chain(walk->offcpu ? obj->parts.offcpu_programs
+					       : obj->parts.oncpu_programs,
 				  walk->dump ? walk->dump : runtime, walk->program);
 	return r;
 }
@@ -607,7 +826,7 @@ static int chain_walks(const struct bpfobj *obj, const struct podprof_bpf *skel,
 static int load_walks(const struct bpfobj *obj, struct podprof_bpf *skel, uint32_t runtime,
 		      struct bpfobj_runtime *ret)
 {
-	int r = share_maps(obj->skel, skel);
+	int r = share_maps(obj, skel);
 
 	if (!r)
 		r = set_walks(obj, skel, runtime);
@@ -636,6 +855,7 @@ int bpfobj_load_runtime(const struct bpfobj *obj, uint32_t runtime, struct bpfob
 	*ret = (struct bpfobj_runtime){0};
 	r = load_walks(obj, skel, runtime, ret);
 	podprof_bpf__destroy(skel);
+	drop_image();
 	if (r < 0)
 		bpfobj_runtime_deinit(ret);
 	return r;
@@ -648,116 +868,39 @@ void bpfobj_runtime_deinit(struct bpfobj_runtime *runtime)
 
 /* ---------------------------------------------------------------- parts */
 
-static int names_of(const struct podprof_bpf *skel)
-{
-	const struct settings *cfg = &skel->rodata->cfg;
-
-	return cfg->thread_names || cfg->task_names ? bpf_map__fd(skel->maps.sample_names) : -1;
-}
-
 struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj)
 {
-	const struct podprof_bpf *skel = obj->skel;
-
-	return (struct bpfobj_oncpu){
-		.program = bpf_program__fd(skel->progs.oncpu_sample),
-		.stacks =
-			{
-				.stats = bpf_map__fd(skel->maps.oncpu_stats),
-				.names = names_of(skel),
-				.small = {bpf_map__fd(skel->maps.oncpu_small_0),
-					  bpf_map__fd(skel->maps.oncpu_small_1)},
-				.large = {bpf_map__fd(skel->maps.oncpu_large_0),
-					  bpf_map__fd(skel->maps.oncpu_large_1)},
-				.deep = {bpf_map__fd(skel->maps.oncpu_deep_0),
-					 bpf_map__fd(skel->maps.oncpu_deep_1)},
-				.generation = &skel->bss->oncpu_generation,
-			},
-	};
+	return obj->parts.oncpu;
 }
 
 struct bpfobj_offcpu bpfobj_offcpu(const struct bpfobj *obj)
 {
-	const struct podprof_bpf *skel = obj->skel;
-
-	return (struct bpfobj_offcpu){
-		.program = bpf_program__fd(skel->progs.offcpu_switch),
-		.stacks =
-			{
-				.stats = bpf_map__fd(skel->maps.offcpu_stats),
-				.names = names_of(skel),
-				.small = {bpf_map__fd(skel->maps.offcpu_small_0),
-					  bpf_map__fd(skel->maps.offcpu_small_1)},
-				.large = {bpf_map__fd(skel->maps.offcpu_large_0),
-					  bpf_map__fd(skel->maps.offcpu_large_1)},
-				.deep = {bpf_map__fd(skel->maps.offcpu_deep_0),
-					 bpf_map__fd(skel->maps.offcpu_deep_1)},
-				.generation = &skel->bss->offcpu_generation,
-			},
-		.plan = (volatile struct offcpu_plan *)&skel->bss->offcpu_plan,
-	};
+	return obj->parts.offcpu;
 }
 
 struct bpfobj_pid_filter bpfobj_pid_filter(const struct bpfobj *obj)
 {
-	const struct podprof_bpf *skel = obj->skel;
-
-	return (struct bpfobj_pid_filter){
-		.ids = bpf_map__fd(skel->maps.pid_filter_ids),
-		.fork_program = bpf_program__fd(skel->progs.pid_filter_fork),
-		.exit_program = bpf_program__fd(skel->progs.pid_filter_exit),
-		.refused = &skel->bss->pid_filter_refused,
-	};
+	return obj->parts.pid_filter;
 }
 
 struct bpfobj_cgroup_sampling bpfobj_cgroup_sampling(const struct bpfobj *obj)
 {
-	const struct podprof_bpf *skel = obj->skel;
-
-	return (struct bpfobj_cgroup_sampling){
-		.cgroup_sampling = bpf_map__fd(skel->maps.cgroup_sampling),
-		.in_use = &skel->bss->cgroup_sampling_in_use,
-		.inner = &skel->bss->cgroup_sampling_inner,
-		.newest = (volatile uint64_t *)&skel->bss->cgroup_sampling_newest,
-	};
+	return obj->parts.cgroup_sampling;
 }
 
 struct bpfobj_cgroup_events bpfobj_cgroup_events(const struct bpfobj *obj)
 {
-	const struct podprof_bpf *skel = obj->skel;
-
-	return (struct bpfobj_cgroup_events){
-		.ring = bpf_map__fd(skel->maps.cgroup_events),
-		.program = bpf_program__fd(skel->progs.cgroup_made),
-		.n = (const volatile uint64_t *)&skel->bss->cgroup_event_n,
-	};
+	return obj->parts.cgroup_events;
 }
 
 struct bpfobj_stack_dumps bpfobj_stack_dumps(const struct bpfobj *obj)
 {
-	const struct podprof_bpf *skel = obj->skel;
-
-	return (struct bpfobj_stack_dumps){
-		.ring = bpf_map__fd(skel->maps.stack_dumps),
-		.stats = bpf_map__fd(skel->maps.stack_dump_stats),
-	};
+	return obj->parts.stack_dumps;
 }
 
 struct bpfobj_unwind bpfobj_unwind(const struct bpfobj *obj)
 {
-	const struct podprof_bpf *skel = obj->skel;
-
-	return (struct bpfobj_unwind){
-		.records = bpf_map__fd(skel->maps.process_records),
-		.runtimes = obj->runtime_maps,
-		.runtime_exes = obj->exes_maps,
-		.n_runtimes = FRAME_RUNTIME_MAX,
-		.slabs = bpf_map__fd(skel->maps.table_slabs),
-		.exes = bpf_map__fd(skel->maps.table_exes),
-		.uses = bpf_map__fd(skel->maps.table_uses),
-		.rules = bpf_map__fd(skel->maps.table_rules),
-		.rule_runs = bpf_map__fd(skel->maps.table_rule_runs),
-	};
+	return obj->parts.unwind;
 }
 
 /* ---------------------------------------------------------------- what it costs */
@@ -824,9 +967,9 @@ static uint64_t map_bytes(const struct root *proc, int fd)
 
 uint64_t bpfobj_map_bytes(const struct bpfobj *obj, const struct root *proc)
 {
-	struct bpf_map *map;
 	uint64_t bytes = 0;
 
-	bpf_object__for_each_map(map, obj->skel->obj) bytes += map_bytes(proc, bpf_map__fd(map));
+	for (size_t i = 0; i < obj->n_maps; i++)
+		bytes += map_bytes(proc, obj->maps[i]);
 	return bytes;
 }

@@ -14,8 +14,8 @@
  *
  * The kernel's own symbols come sorted; modules and BPF programs follow in any order. So only the
  * rest is sorted, and merged. A function then takes 8 bytes and its name: the low half of its
- * address, and the place of the packed name. Functions with the same high half are a group. What
- * ends a function, but is none, is a gap.
+ * address, and the place of the packed name. Functions with the same high half are a group. A gap
+ * ends a function and is none.
  *
  * Kernels with room for a patched call before each function (CONFIG_FUNCTION_PADDING_BYTES) list
  * this room as "__pfx_NAME" directly before NAME. The room is a part of the function: its calls are

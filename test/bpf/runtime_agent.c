@@ -7,10 +7,25 @@
 #include "podprof_runtime.skel.h"
 
 static bool in_parts, refused;
+static size_t test_map; /* its place among the object's maps */
+
+static void note_test_map(const struct podprof_bpf *skel)
+{
+	const struct bpf_map *map;
+	size_t i = 0;
+
+	bpf_object__for_each_map(map, skel->obj)
+	{
+		if (map == skel->maps.runtime_test_map)
+			test_map = i;
+		i++;
+	}
+}
 
 /* Refuses programs with bpf_loop(), as an older kernel does. */
 static int load_unless_old(struct podprof_bpf *skel)
 {
+	note_test_map(skel);
 	if (in_parts && bpf_program__autoload(skel->progs.oncpu_walk))
 		return -EINVAL;
 	/* the program of an interrupt must not sleep */
@@ -51,8 +66,7 @@ int runtime_agent_set(const struct bpfobj *obj, const struct runtime_test *where
 	const uint32_t zero = 0;
 
 	test_where = *where;
-	return bpf_map_update_elem(bpf_map__fd(obj->skel->maps.runtime_test_map), &zero, where,
-				   BPF_ANY);
+	return bpf_map_update_elem(obj->maps[test_map], &zero, where, BPF_ANY);
 }
 
 uint64_t runtime_agent_copied(void)
