@@ -261,7 +261,7 @@ int offcpu_switch(__u64 *args)
 	return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
 
-/* @room: of a walk; NULL: there was none. */
+/* @room: of the walk of a runtime with tasks, else NULL: known to the compiler. */
 static __always_inline int offcpu_walked(struct stack *s, struct stack_room *room, __u64 *args)
 {
 	struct task_struct *prev = (struct task_struct *)args[1];
@@ -361,7 +361,8 @@ int offcpu_dump_python(__u64 *args)
 }
 
 /* The walk. */
-static __always_inline int offcpu_walk_by(__u64 *args, long (*walk_some)(__u32 i, void *ctx))
+static __always_inline int offcpu_walk_by(__u64 *args, __u32 runtime,
+					  long (*walk_some)(__u32 i, void *ctx))
 {
 	struct stack_room *room = stack_room(&offcpu_rooms);
 	struct stack *s = offcpu_stack();
@@ -371,7 +372,7 @@ static __always_inline int offcpu_walk_by(__u64 *args, long (*walk_some)(__u32 i
 	stack_walk_all(s, room, walk_some);
 	if (stack_dump_after(s))
 		offcpu_dump_out((struct task_struct *)args[1], s, &room->window);
-	return offcpu_walked(s, room, args);
+	return offcpu_walked(s, stack_has_tasks(runtime) ? room : NULL, args);
 }
 
 /* A part of the walk, for kernels without bpf_loop(). The last part keeps the stack. @slot: the
@@ -388,13 +389,13 @@ static __always_inline int offcpu_part_by(__u64 *args, __u32 slot,
 		bpf_tail_call(args, &offcpu_programs, slot);
 	if (stack_dump_after(s))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP);
-	return offcpu_walked(s, room, args);
+	return offcpu_walked(s, stack_has_tasks(slot) ? room : NULL, args);
 }
 
 SEC("tp_btf/sched_switch")
 int offcpu_walk(__u64 *args)
 {
-	return offcpu_walk_by(args, stack_walk_native);
+	return offcpu_walk_by(args, FRAME_RUNTIME_NONE, stack_walk_native);
 }
 
 SEC("tp_btf/sched_switch")
@@ -404,15 +405,15 @@ int offcpu_walk_part(__u64 *args)
 }
 
 /* The same for processes with a runtime. */
-#define OFFCPU_RUNTIME(NAME, name)                                               \
-	SEC("tp_btf/sched_switch")                                               \
-	int offcpu_walk_##name(__u64 *args)                                      \
-	{                                                                        \
-		return offcpu_walk_by(args, stack_walk_##name);                  \
-	}                                                                        \
-	SEC("tp_btf/sched_switch")                                               \
-	int offcpu_part_##name(__u64 *args)                                      \
-	{                                                                        \
-		return offcpu_part_by(args, FRAME_RUNTIME_##NAME, &name##_walk); \
+#define OFFCPU_RUNTIME(NAME, name)                                                    \
+	SEC("tp_btf/sched_switch")                                                    \
+	int offcpu_walk_##name(__u64 *args)                                           \
+	{                                                                             \
+		return offcpu_walk_by(args, FRAME_RUNTIME_##NAME, stack_walk_##name); \
+	}                                                                             \
+	SEC("tp_btf/sched_switch")                                                    \
+	int offcpu_part_##name(__u64 *args)                                           \
+	{                                                                             \
+		return offcpu_part_by(args, FRAME_RUNTIME_##NAME, &name##_walk);      \
 	}
 FRAME_RUNTIMES(OFFCPU_RUNTIME)

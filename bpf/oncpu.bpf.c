@@ -56,7 +56,7 @@ static __always_inline int oncpu_regs(struct regs_event *ctx, struct task_struct
 	return 1;
 }
 
-/* @room: of a walk; NULL: there was none. */
+/* @room: of the walk of a runtime with tasks, else NULL: known to the compiler. */
 static __always_inline __u32 oncpu_add(struct stack *s, struct stack_room *room)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -186,7 +186,7 @@ int oncpu_dump_python(struct regs_event *ctx)
 }
 
 /* The walk. No tail call is here: some kernels do not allow it beside the loop's function. */
-static __always_inline int oncpu_walk_by(struct regs_event *ctx,
+static __always_inline int oncpu_walk_by(struct regs_event *ctx, __u32 runtime,
 					 long (*walk_some)(__u32 i, void *ctx))
 {
 	__u32 zero = 0;
@@ -198,7 +198,7 @@ static __always_inline int oncpu_walk_by(struct regs_event *ctx,
 	stack_walk_all(s, room, walk_some);
 	if (stack_dump_after(s) && oncpu_dump_out(ctx, s, &room->window))
 		return oncpu_done(SAMPLE_STAT_DUMPED);
-	return oncpu_done(oncpu_add(s, room));
+	return oncpu_done(oncpu_add(s, stack_has_tasks(runtime) ? room : NULL));
 }
 
 /* A part of the walk, for kernels without bpf_loop(). The last part stores the sample. @slot: the
@@ -216,13 +216,13 @@ static __always_inline int oncpu_part_by(struct regs_event *ctx, __u32 slot,
 		bpf_tail_call(ctx, &oncpu_programs, slot);
 	if (stack_dump_after(s))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP);
-	return oncpu_done(oncpu_add(s, room));
+	return oncpu_done(oncpu_add(s, stack_has_tasks(slot) ? room : NULL));
 }
 
 SEC("perf_event")
 int oncpu_walk(struct regs_event *ctx)
 {
-	return oncpu_walk_by(ctx, stack_walk_native);
+	return oncpu_walk_by(ctx, FRAME_RUNTIME_NONE, stack_walk_native);
 }
 
 SEC("perf_event")
@@ -232,15 +232,15 @@ int oncpu_walk_part(struct regs_event *ctx)
 }
 
 /* The same for processes with a runtime. */
-#define ONCPU_RUNTIME(NAME, name)                                              \
-	SEC("perf_event")                                                      \
-	int oncpu_walk_##name(struct regs_event *ctx)                          \
-	{                                                                      \
-		return oncpu_walk_by(ctx, stack_walk_##name);                  \
-	}                                                                      \
-	SEC("perf_event")                                                      \
-	int oncpu_part_##name(struct regs_event *ctx)                          \
-	{                                                                      \
-		return oncpu_part_by(ctx, FRAME_RUNTIME_##NAME, &name##_walk); \
+#define ONCPU_RUNTIME(NAME, name)                                                   \
+	SEC("perf_event")                                                           \
+	int oncpu_walk_##name(struct regs_event *ctx)                               \
+	{                                                                           \
+		return oncpu_walk_by(ctx, FRAME_RUNTIME_##NAME, stack_walk_##name); \
+	}                                                                           \
+	SEC("perf_event")                                                           \
+	int oncpu_part_##name(struct regs_event *ctx)                               \
+	{                                                                           \
+		return oncpu_part_by(ctx, FRAME_RUNTIME_##NAME, &name##_walk);      \
 	}
 FRAME_RUNTIMES(ONCPU_RUNTIME)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The thread works less than 0.3 ms a second, so it needs a CPU soon rather than much of a CPU. It
- * asks the scheduler for short slices (base/slice.h). Beside 150 spinning processes on 2 CPUs, a sleeping thread waited for a CPU: 322 ms
- * at most, with short slices 244 ms, with a nice value of -10 94 ms, with SCHED_RR 0.1 ms. The maps
- * hold two seconds, so none of these needs CAP_SYS_NICE to lose nothing. And inside of a cgroup a
- * nice value weighs against the agent's own threads only: in Kubernetes the CPU request decides
- * about the rest of the node. There, with 4 ms of CPU a second for all threads, the ring of stack
- * dumps was full 43 times in 2,214 without short slices and never in 1,791 with them.
+ * asks the scheduler for short slices (base/slice.h). Beside 150 spinning processes on 2 CPUs, a
+ * sleeping thread waited for a CPU: 322 ms at most, with short slices 244 ms, with a nice value of
+ * -10 94 ms, with SCHED_RR 0.1 ms. The maps hold two seconds, so none of these needs CAP_SYS_NICE
+ * to lose nothing. And inside of a cgroup a nice value weighs against the agent's own threads only:
+ * in Kubernetes the CPU request decides about the rest of the node. There, with 4 ms of CPU a
+ * second for all threads, the ring of stack dumps was full 43 times in 2,214 without short slices
+ * and never in 1,791 with them.
  */
 #include "profile/drain.h"
 

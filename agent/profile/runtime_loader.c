@@ -129,30 +129,49 @@ void runtime_loader_want(struct runtime_loader *l, uint32_t runtime, uint64_t no
 }
 
 /* Without memory or a thread, the next tick tries again. */
-static void begin(struct runtime_loader *l, uint32_t runtime)
+static bool begin(struct runtime_loader *l, uint32_t runtime)
 {
 	struct load_job *job;
 
 	if (!l->worker && worker_new(l->loop, "bpf-load", l->n, &l->worker))
-		return;
+		return false;
 	job = calloc(1, sizeof(*job));
 	if (!job)
-		return;
+		return false;
 	job->work = (struct work){.run = run, .done = done};
 	job->loader = l;
 	job->runtime = runtime;
-	if (worker_submit(l->worker, &job->work))
+	if (worker_submit(l->worker, &job->work)) {
 		free(job);
-	else
-		l->loads[runtime].state = LOAD_PENDING;
+		return false;
+	}
+	l->loads[runtime].state = LOAD_PENDING;
+	return true;
+}
+
+/* The load that was wanted first, of those that may begin; l->n: none. */
+static uint32_t next_load(const struct runtime_loader *l, bool busy, uint64_t now_ns)
+{
+	uint32_t first = (uint32_t)l->n;
+
+	for (uint32_t i = 0; i < l->n; i++) {
+		const struct runtime_load *load = &l->loads[i];
+
+		if (load->state != LOAD_WANTED ||
+		    (busy && now_ns - load->wanted_ns < RUNTIME_LOADER_WAIT_NS))
+			continue;
+		if (first == l->n || load->wanted_ns < l->loads[first].wanted_ns)
+			first = i;
+	}
+	return first;
 }
 
 void runtime_loader_tick(struct runtime_loader *l, bool busy, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < l->n; i++)
-		if (l->loads[i].state == LOAD_WANTED &&
-		    (!busy || now_ns - l->loads[i].wanted_ns >= RUNTIME_LOADER_WAIT_NS))
-			begin(l, i);
+	uint32_t i = next_load(l, busy, now_ns);
+
+	for (; i < l->n && begin(l, i); i = next_load(l, busy, now_ns))
+		;
 }
 
 size_t runtime_loader_pending(const struct runtime_loader *l)

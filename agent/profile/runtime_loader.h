@@ -30,8 +30,8 @@ void runtime_loader_free(struct runtime_loader *l);
 /* A process has the runtime (enum frame_runtime): the next tick starts the first load; after an
  * error of the system also the next, a minute later. */
 void runtime_loader_want(struct runtime_loader *l, uint32_t runtime, uint64_t now_ns);
-/* Starts the wanted loads, unless the agent is @busy with what stacks wait for. A wanted load waits
- * for RUNTIME_LOADER_WAIT_NS at most. */
+/* Starts the wanted loads in their order, unless the agent is @busy with what stacks wait for. A
+ * wanted load waits for RUNTIME_LOADER_WAIT_NS at most. */
 void runtime_loader_tick(struct runtime_loader *l, bool busy, uint64_t now_ns);
 /* Loads waiting or under way. */
 size_t runtime_loader_pending(const struct runtime_loader *l);

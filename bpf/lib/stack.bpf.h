@@ -489,16 +489,20 @@ static __always_inline void stack_add_task(struct stack *s, const struct sample_
 	s->key.flags |= flag;
 }
 
+/* Whether threads of a runtime have tasks with names. */
+static __always_inline int stack_has_tasks(__u32 runtime)
+{
+	return runtime == FRAME_RUNTIME_PYTHON;
+}
+
 /* Add the name of the task that the current thread runs. After stack_thread(), which its name
- * follows, and after a walk with a runtime. */
+ * follows, and after the walk of such a runtime. */
 static __always_inline void stack_task(struct stack *s, struct stack_room *room)
 {
 	struct sample_name_key key = {.tgid = s->key.tgid, .kind = SAMPLE_NAME_TASK};
 	const struct walk_ctx c = stack_walk_ctx(s, room);
 
-	if (!cfg.task_names || s->walk.runtime != FRAME_RUNTIME_PYTHON)
-		return;
-	if (python_task_name(&c, &s->python, key.name))
+	if (cfg.task_names && python_task_name(&c, &s->python, key.name))
 		stack_add_task(s, &key);
 }
 
