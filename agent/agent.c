@@ -551,6 +551,7 @@ static int start_heap(struct agent *a)
 		.symbol_bytes = a->config->memory_budget / BUDGET_SYMBOLS,
 		.no_contention = !a->config->go_contention,
 		.limits = export_limits(a->export),
+		.doc_url = a->config->doc_url,
 		.out = on_profile,
 		.ctx = a,
 	};
@@ -575,6 +576,7 @@ static int start_pull(struct agent *a)
 		.ctx = a,
 		.max_bytes = a->config->memory_budget / BUDGET_PULLS,
 		.symbol_bytes = a->config->memory_budget / BUDGET_PULLS,
+		.doc_url = a->config->doc_url,
 		.share = &a->http_share,
 	};
 	int r;

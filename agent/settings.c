@@ -21,6 +21,7 @@ struct cpu_profiler_opts settings_cpu(const struct config *c)
 		.thread_names = c->thread_names,
 		.task_names = c->task_names,
 		.dwarf = c->dwarf,
+		.doc_url = c->doc_url,
 		.unwind = unwinds[c->unwind],
 		.unsafe_kernel = c->allow_unsafe_kernel,
 		.symbol_bytes = c->memory_budget / BUDGET_SYMBOLS,

@@ -18,7 +18,8 @@ refused() {
 	grep -q -- "$2" "$work/body" || fail "$3: '$(head -c 200 "$work/body")' instead of '$2'"
 }
 
-agent_start --window 60s --host-processes=false --off-cpu 0 --store-dir "$work/store"
+doc=https://runbook.example/podprof
+agent_start --doc-url "$doc" --window 60s --host-processes=false --off-cpu 0 --store-dir "$work/store"
 containerd_start
 container_run "$fixtures/burn"
 burn=$container container_burn=$container_pid
@@ -56,6 +57,8 @@ agrees() {
 	[ "$ms" -ge $((used * 85 / 100)) ] && [ "$ms" -le $((used * 115 / 100)) ]
 }
 agrees || agrees || agrees || fail "$ms ms of CPU time in the profile, the kernel counted $used"
+pprof -raw "$work/cpu.pb.gz" | grep -q "^Doc: $doc$" || fail "no address of the documentation in a CPU profile"
+pprof -raw "http://$agent/debug/pprof/heap?container=$goalloc" | grep -q "^Doc: $doc$" || fail "nor in a heap profile"
 pprof -top -sample_index=inuse_space -unit=MB "http://$agent/debug/pprof/heap?container=$goalloc" >"$work/heap"
 grep -q ' 3[23]\.[0-9]*MB .* main\.allocateKept' "$work/heap" || fail "the heap: $(sed -n 5,9p "$work/heap")"
 note "$ms ms of CPU time in 6 s, $used by the kernel; the heap: $(sed -n '/allocateKept/s/ \+/ /gp' "$work/heap")"

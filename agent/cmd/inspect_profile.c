@@ -60,7 +60,8 @@ static const char help[] =
 	"  --json              one JSON object: sample_types, default_sample_type, period_type,\n"
 	"                      period, time_ns, duration_ns, samples, locations, functions,\n"
 	"                      sample_type, total, top {flat, cum}, labels, mappings, comments,\n"
-	"                      unnamed: [{share, reason, path}], images with unnamed functions\n"
+	"                      doc_url, unnamed: [{share, reason, path}], images with unnamed\n"
+	"                      functions\n"
 	"  --help              this text\n";
 
 struct options {
@@ -239,7 +240,7 @@ static json_t *json_of_profile(const struct profile_view *v)
 
 	return json_pack(
 		"{s:o, s:o, s:{s:o, s:o}, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, s:{s:o, s:o}, "
-		"s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o}",
 		"sample_types", json_types(t), "default_sample_type", json_of(t, t->default_type),
 		"period_type", "type", json_of(t, t->period_type.type), "unit",
 		json_of(t, t->period_type.unit), "period", (json_int_t)t->period, "time_ns",
@@ -248,7 +249,8 @@ static json_t *json_of_profile(const struct profile_view *v)
 		(json_int_t)t->n_functions, "sample_type", flame_type(v->flame), "total",
 		(json_int_t)flame_total(v->flame), "top", "flat", json_top(v->flat, v->n_functions),
 		"cum", json_top(v->cum, v->n_functions), "labels", json_labels(v), "mappings",
-		json_mappings(t), "comments", json_comments(t), "unnamed", json_unnamed(t));
+		json_mappings(t), "comments", json_comments(t), "doc_url", json_of(t, t->doc_url),
+		"unnamed", json_unnamed(t));
 }
 
 /* ---------------------------------------------------------------- text */

@@ -373,9 +373,25 @@ static int validate_label(const char *text, struct config_error *error)
 	return CONFIG_BAD;
 }
 
+static bool is_web_address(const char *url)
+{
+	return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+}
+
+static int validate_doc_url(const char *url, struct config_error *error)
+{
+	if (!url || (is_web_address(url) && strlen(url) <= CONFIG_DOC_URL_MAX))
+		return 0;
+	config_error_set(error,
+			 "--doc-url: '%.100s' is not valid: give http:// or https:// and at most "
+			 "%u bytes",
+			 url, CONFIG_DOC_URL_MAX);
+	return CONFIG_BAD;
+}
+
 static int validate_server(const char *url, struct config_error *error)
 {
-	if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0)
+	if (is_web_address(url))
 		return 0;
 	config_error_set(error, "--debuginfod: '%.100s' is not valid: give http://HOST[:PORT]",
 			 url);
@@ -394,9 +410,9 @@ static int validate_pattern(const char *name, const char *text, struct config_er
 	return CONFIG_BAD;
 }
 
-static int validate_lists(const struct config *c, struct config_error *error)
+static int validate_texts(const struct config *c, struct config_error *error)
 {
-	int r = 0;
+	int r = validate_doc_url(c->doc_url, error);
 
 	for (size_t i = 0; i < c->labels.n && !r; i++)
 		r = validate_label(c->labels.items[i], error);
@@ -428,7 +444,7 @@ int config_load(int argc, char **argv, struct config *ret, struct config_error *
 	if (!r)
 		r = validate(ret, ret_error);
 	if (!r)
-		r = validate_lists(ret, ret_error);
+		r = validate_texts(ret, ret_error);
 	return r;
 }
 

@@ -22,6 +22,8 @@
 #define CONFIG_LABELS_MAX	16
 /* Values of any other list, such as patterns, all tried for each entity. Reached: wrong usage. */
 #define CONFIG_LIST_MAX		64
+/* Bytes of the documentation's address, which each profile has. Reached: wrong usage. */
+#define CONFIG_DOC_URL_MAX	1024u
 
 enum config_go_heap {
 	CONFIG_GO_HEAP_DISABLED,
@@ -80,6 +82,7 @@ struct config {
 	bool thread_names;
 	bool task_names;
 	bool dwarf;
+	char *doc_url;
 	struct config_list debuginfod; /* URLs */
 	char *debuginfod_dir;
 	uint64_t debuginfod_bytes;

@@ -74,6 +74,12 @@ const struct option_desc options[] = {
 	 .offset = AT(task_names),
 	 .default_text = "false",
 	 .help = "label samples of Python with the name of their asyncio task (label task)"},
+	{.name = "doc-url",
+	 .kind = OPTION_STRING,
+	 .offset = AT(doc_url),
+	 .value_name = "URL",
+	 .help = "address of a page about these profiles, for instance your runbook: pprof\n"
+		 "links to it"},
 	{.name = "dwarf",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(dwarf),

@@ -121,6 +121,7 @@ static void pull_run(struct work *work)
 		.max_bytes = CPU_HTTP_PPROF_MAX,
 		.comments = comments,
 		.n_comments = c->n_lost ? 2 : 1,
+		.doc_url = opts->doc_url,
 		.n_lost = c->n_unfolded,
 		.lost_value = c->unfolded_value,
 	};

@@ -43,6 +43,7 @@ struct worker;
  * @off_cpu: the profiler takes off-CPU samples
  * @period:  value of an on-CPU sample, for a profile without samples
  * @drain:   ends the interval between two drains now
+ * @doc_url: as in pprof_opts
  * @share:   of CPU time, charged with the encoding; far in debt, requests are refused. NULL: none
  */
 struct cpu_http_opts {
@@ -54,6 +55,7 @@ struct cpu_http_opts {
 	uint64_t period;
 	void (*drain)(void *ctx);
 	void *ctx;
+	const char *doc_url;
 	struct cpu_share *share;
 };
 

@@ -281,6 +281,7 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		.unnamed_ctx = p->opts.ctx,
 		.owner = owner_of(parts->entity),
 		.for_disk = p->opts.for_disk,
+		.doc_url = p->opts.doc_url,
 		.is_learned = true,
 	};
 	buf_init(&job->pprof, p->opts.limits.bytes);
@@ -566,6 +567,7 @@ static int start_http(struct cpu_profiler *p)
 		.drain = drain_now,
 		.ctx = p,
 		.share = p->opts.pull_share,
+		.doc_url = p->opts.doc_url,
 	};
 
 	return p->opts.pull ? cpu_http_new(&opts, &p->http) : 0;

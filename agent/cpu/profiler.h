@@ -45,6 +45,7 @@ struct cpu_profiler_opts {
 	size_t table_bytes;	      /* ceiling for unwind tables in the kernel */
 	struct profile_limits limits; /* of a profile; {0}: profile_limits_max */
 	bool for_disk;		      /* as in pprof_opts */
+	const char *doc_url;	      /* likewise; borrowed */
 	bool pull;		      /* make profiles on demand, too (cpu/http.h) */
 	struct cpu_share *pull_share; /* as in cpu_http_opts */
 	/* As in cpu_report_opts, with @ctx; called on the thread of reports. */

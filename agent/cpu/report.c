@@ -669,6 +669,7 @@ int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbo
 		.max_bytes = opts->max_bytes,
 		.with_rest = true,
 		.for_disk = opts->for_disk,
+		.doc_url = opts->doc_url,
 	};
 	_cleanup_(cpu_build_deinit) struct cpu_build b = {
 		.parts = parts,

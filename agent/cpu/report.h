@@ -41,6 +41,7 @@ struct cpu_report_opts {
 	uint64_t duration_ns;
 	size_t max_samples; /* as in pprof_opts */
 	size_t max_bytes;
+	const char *doc_url; /* as in pprof_opts */
 	const char *const *comments;
 	size_t n_comments;
 	uint64_t n_lost; /* samples in no fold's totals, of the kind's main type */

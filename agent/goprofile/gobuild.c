@@ -14,6 +14,7 @@ int gobuild_init(struct gobuild *b, struct symbolizer *symbolizer, const struct 
 
 	pprof_opts.time_ns = (int64_t)opts->time_ns;
 	pprof_opts.default_type = opts->default_type;
+	pprof_opts.doc_url = opts->doc_url;
 	pprof_opts.max_samples = opts->max_samples;
 	pprof_opts.max_bytes = opts->max_bytes;
 	pprof_opts.without_zeros = opts->n_plus;

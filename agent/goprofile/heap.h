@@ -24,6 +24,7 @@ struct go_profile_report_opts {
 	 * all are added. Samples without a difference are left out. */
 	size_t n_plus;
 	const char *default_type; /* as in pprof_opts */
+	const char *doc_url;	  /* likewise */
 	size_t max_samples;	  /* as in pprof_opts */
 	size_t max_bytes;
 };

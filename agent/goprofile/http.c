@@ -111,6 +111,7 @@ static int job_encode(struct pull_job *job, struct go_profile_oneshot *s)
 		.default_type = job->allocs ? "alloc_space" : NULL,
 		.max_samples = GO_PROFILE_HTTP_SAMPLES_MAX,
 		.max_bytes = GO_PROFILE_HTTP_PPROF_MAX,
+		.doc_url = job->pull->opts.doc_url,
 	};
 	uint64_t n_left_out = 0;
 	int r = go_profile_oneshot_encode(s, &opts, &job->pprof, &n_left_out);

@@ -50,6 +50,7 @@ struct go_profile_http_opts {
 	void *ctx;
 	size_t max_bytes;    /* ceiling for the records and stacks of an answer */
 	size_t symbol_bytes; /* ceiling for its symbol tables */
+	const char *doc_url; /* as in pprof_opts */
 	/* Share of CPU time, charged with the pulls; far in debt, pulls are refused. NULL: none. */
 	struct cpu_share *share;
 };

@@ -125,6 +125,7 @@ struct go_profiler_job {
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	struct profile_limits limits;
+	char *doc_url;					     /* NULL: none */
 	struct go_profiler_part parts[array_size(exported)]; /* by kind */
 	int result;
 	uint64_t n_full;
@@ -149,6 +150,7 @@ static void job_free(struct go_profiler_job *job)
 	labels_deinit(&job->labels);
 	free(job->targets);
 	free(job->key);
+	free(job->doc_url);
 	free(job);
 }
 
@@ -165,6 +167,7 @@ static int job_encode(struct go_profiler_job *job, enum go_profile_kind kind, bo
 		.duration_ns = job->duration_ns,
 		.max_samples = job->limits.samples,
 		.max_bytes = job->limits.bytes,
+		.doc_url = job->doc_url,
 	};
 	struct go_profile_report_stats stats;
 	int r;
@@ -490,6 +493,11 @@ static int round_job(struct go_profiler_round *round, const struct entity *entit
 	fresh->key = strdup(round->key);
 	if (!fresh->key)
 		return -ENOMEM;
+	if (round->profiler->opts.doc_url) {
+		fresh->doc_url = strdup(round->profiler->opts.doc_url);
+		if (!fresh->doc_url)
+			return -ENOMEM;
+	}
 	HASH_ADD_KEYPTR(hh, round->jobs, fresh->key, strlen(fresh->key), fresh);
 	if (hash_oom)
 		return -ENOMEM;

@@ -38,6 +38,7 @@ struct go_profiler_opts {
 	uint64_t stuck_ns;   /* as in struct go_profile_worker_opts; 0: the default */
 	/* Of one profile; {0}: profile_limits_max. */
 	struct profile_limits limits;
+	const char *doc_url; /* as in pprof_opts */
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
 	void *ctx; /* of both callbacks */

@@ -7,8 +7,7 @@
  * The builder tracks an upper bound of the message's size, because a backend refuses an oversized
  * profile completely. Leaving out and counting the last stacks is better.
  *
- * Not written: is_folded, drop_frames, keep_frames; doc_url, since podprof's documentation has no
- * address of its own.
+ * Not written: is_folded, drop_frames, keep_frames.
  */
 #include "pprof/pprof.h"
 
@@ -161,6 +160,8 @@ static int pprof_begin(struct pprof *p, const struct pprof_opts *opts)
 		r = type_number(p, &opts->period_type, &p->t.period_type);
 	if (!r)
 		r = pprof_string(p, opts->default_type, &p->t.default_type);
+	if (!r)
+		r = pprof_string(p, opts->doc_url, &p->t.doc_url);
 	p->t.n_types = opts->n_types;
 	p->t.period = opts->period;
 	p->t.time_ns = opts->time_ns;

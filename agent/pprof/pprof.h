@@ -53,6 +53,7 @@ struct pprof_opts {
 	struct pprof_type period_type; /* required: Pyroscope reads the type unchecked */
 	int64_t period;
 	const char *default_type; /* or NULL: the last */
+	const char *doc_url;	  /* address of the profile's documentation; NULL or "": none */
 	int64_t time_ns;	  /* wall clock, start of the window */
 	int64_t duration_ns;
 	bool without_zeros; /* leave out samples whose values have added up to 0 */

@@ -8,7 +8,7 @@
  * All memory therefore comes from one arena with a ceiling, also protobuf-c's (its allocator is
  * below). The tables borrow their strings from the unpacked message.
  *
- * Left out: is_folded, drop_frames, keep_frames, doc_url (checked to be strings).
+ * Left out: is_folded, drop_frames, keep_frames (checked to be strings).
  */
 #include "pprof/reader.h"
 
@@ -367,7 +367,7 @@ static void read_head(struct reader *rd, profile_msg *m)
 	t->default_type = string_index(rd, m->default_sample_type);
 	(void)string_index(rd, m->drop_frames);
 	(void)string_index(rd, m->keep_frames);
-	(void)string_index(rd, m->doc_url);
+	t->doc_url = string_index(rd, m->doc_url);
 	t->comments = room(rd, m->n_comment, sizeof(*t->comments));
 	for (; t->comments && t->n_comments < m->n_comment; t->n_comments++)
 		t->comments[t->n_comments] = string_index(rd, m->comment[t->n_comments]);

@@ -72,6 +72,7 @@ struct pprof_tables {
 	size_t n_types;
 	struct pprof_type_row period_type;
 	uint32_t default_type; /* string; 0: the last of types */
+	uint32_t doc_url;      /* string; 0: none */
 	int64_t period;
 	int64_t time_ns;
 	int64_t duration_ns;

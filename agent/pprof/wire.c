@@ -230,6 +230,7 @@ static int put_head(struct wire *w, const struct pprof_tables *t)
 		piece.period_type = &period_type;
 	piece.period = t->period;
 	piece.default_sample_type = t->default_type;
+	piece.doc_url = t->doc_url;
 	return wire_put(w, &piece);
 }
 

@@ -121,6 +121,7 @@ struct bad_row {
 
 static const struct bad_row bad_rows[] = {
 	{"--debuginfod", "ftp://server", "http://"},
+	{"--doc-url", "javascript:alert(1)", "http://"},
 	{"--cpu-rate", "fast", "--cpu-rate: 'fast'"},
 	{"--cpu-rate", "10001", "out of range"},
 	{"--cpu-rate", "-1", "--cpu-rate: '-1'"},

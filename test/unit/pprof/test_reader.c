@@ -41,6 +41,7 @@ static int build(struct pprof **ret)
 		.period_type = {"cpu", "nanoseconds"},
 		.period = 100,
 		.default_type = "cpu",
+		.doc_url = "https://runbook.example",
 		.time_ns = 1000,
 		.duration_ns = 60,
 	};
@@ -89,6 +90,8 @@ static void check_equal(const struct pprof_tables *a, const struct pprof_tables 
 	assert_memory_equal(a->types, b->types, a->n_types * sizeof(*a->types));
 	assert_memory_equal(&a->period_type, &b->period_type, sizeof(a->period_type));
 	assert_int_equal(a->default_type, b->default_type);
+	assert_int_equal(a->doc_url, b->doc_url);
+	assert_string_equal(b->strings[b->doc_url], "https://runbook.example");
 	assert_int_equal(a->period, b->period);
 	assert_int_equal(a->time_ns, b->time_ns);
 	assert_int_equal(a->duration_ns, b->duration_ns);
