@@ -23,10 +23,13 @@
 #include "support/sampling.h"
 #include "support/until.h"
 
-#define RATE   997
+#define RATE	 997
 /* Samples of each function. */
-#define WANT   20
-#define SCRIPT "test/data/python/tasks.py"
+#define WANT	 20
+/* Stacks of the process's first second come from dumps, without names of tasks. The last of them
+ * are delivered within this time from the first name on. */
+#define DUMPS_NS (2 * NSEC_PER_SEC)
+#define SCRIPT	 "test/data/python/tasks.py"
 /* The same, imported when podprof has known the process for some seconds. */
 #define LATE                                   \
 	"import time\n"                        \
@@ -54,7 +57,7 @@ static const struct row {
 struct bench {
 	struct sampling on;
 	pid_t child;
-	bool has_names; /* a sample had one */
+	uint64_t named_ns; /* monotonic: the first name of a task; 0: none */
 	uint64_t n[array_size(rows)];
 	uint64_t n_missing;
 	uint64_t n_wrong;
@@ -83,8 +86,9 @@ static void take(void *ctx, const struct sample *sample)
 
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
 	row = row_of(&stack);
-	b->has_names = b->has_names || *stack.task;
-	if (b->has_names && row < array_size(rows)) {
+	if (!b->named_ns && *stack.task)
+		b->named_ns = nsec_monotonic();
+	if (b->named_ns && nsec_monotonic() - b->named_ns >= DUMPS_NS && row < array_size(rows)) {
 		b->n[row] += sample->count;
 		if (*rows[row].task && !*stack.task)
 			b->n_missing += sample->count;
@@ -141,7 +145,7 @@ static void run(struct bench *b, const struct run *run)
 				       .fn = run->take,
 				       .ctx = b,
 			       });
-	b->has_names = !run->task_names;
+	b->named_ns = run->task_names ? 0 : 1;
 	b->child = fork();
 	if (b->child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);

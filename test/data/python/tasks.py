@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks of asyncio, each with a function of its own: a sample in the function has the name of the task.
 
-Two threads run an event loop each, and a third has no task. New tasks start and end at full speed. Runs until it is
-killed. With the argument "renames", one task has another name in each step.
+Two threads run an event loop each, and a third has no task. All three sleep at times, or one would keep the interpreter's
+lock for seconds. New tasks start and end at full speed. Runs until it is killed. With the argument "renames", one task has
+another name in each step.
 """
 import asyncio
 import sys
@@ -18,47 +19,49 @@ def burn(seconds):
 
 async def named():
     while True:
-        burn(0.001)
+        burn(0.0002)
+        time.sleep(0.001)
         await asyncio.sleep(0)
 
 
 async def second():
     while True:
-        burn(0.001)
-        await asyncio.sleep(0)
+        burn(0.0002)
+        await asyncio.sleep(0.001)
 
 
 async def unnamed():
     while True:
-        burn(0.001)
+        burn(0.0002)
         await asyncio.sleep(0)
 
 
 async def almost_unnamed():
     while True:
-        burn(0.001)
+        burn(0.0002)
         await asyncio.sleep(0)
 
 
 async def foreign():
     while True:
-        burn(0.001)
+        burn(0.0002)
         await asyncio.sleep(0)
 
 
 async def very_long():
     while True:
-        burn(0.001)
+        burn(0.0002)
         await asyncio.sleep(0)
 
 
 def no_task():
     while True:
-        burn(0.001)
+        burn(0.0002)
+        time.sleep(0.001)
 
 
 def in_executor():
-    burn(0.001)
+    burn(0.0005)
 
 
 async def waits():
@@ -67,15 +70,15 @@ async def waits():
 
 
 async def renamed_0():
-    burn(0.0002)
+    burn(0.0005)
 
 
 async def renamed_1():
-    burn(0.0002)
+    burn(0.0005)
 
 
 async def renamed_2():
-    burn(0.0002)
+    burn(0.0005)
 
 
 async def starts():
