@@ -492,7 +492,7 @@ static int keep_maps(struct bpfobj *obj, const struct podprof_bpf *skel)
 	int r = 0;
 
 	bpf_object__for_each_map(map, skel->obj) n++;
-	obj->maps = calloc(n, sizeof(*obj->maps));
+	obj->maps = n ? calloc(n, sizeof(*obj->maps)) : NULL;
 	if (!obj->maps)
 		return -ENOMEM;
 	bpf_object__for_each_map(map, skel->obj)
