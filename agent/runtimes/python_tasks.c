@@ -21,14 +21,11 @@
 #include "runtimes/python_process.h"
 #include "runtimes/python_string.h"
 
-/* In all releases of the table: of a dict, a module and a type. */
-#define DICT_KEYS	    32
+/* In all releases of the table: in a module, and in a type. PYTHON_OBJECT_TYPE holds for builds
+ * with the interpreter lock; others have a longer head. */
 #define MODULE_DICT	    16
 #define TYPE_INSTANCE_BYTES 32
-/* The type of an object in builds with the interpreter lock; others have a longer head. */
-#define OBJECT_TYPE	    8
-/* The head of a dict's keys, and its words. To 3.10 all sizes are words. */
-#define KEYS_WORDS	    5
+/* In the head of a dict's keys. To 3.10 all sizes are words. */
 #define KEYS_OLD_SLOTS	    1
 #define KEYS_OLD_COUNT	    4
 #define KEYS_COUNT	    3
@@ -40,7 +37,6 @@
 #define KEYS_STRINGS	    1 /* no hashes in the entries */
 /* Entries of one read. */
 #define BATCH		    64
-#define ENTRY_WORDS	    3
 
 /* The layout of a task, and the way to it. */
 static const struct release {
@@ -96,12 +92,13 @@ static uint64_t old_table_bytes(uint64_t slots)
 
 /* From the head of the keys at @keys. False if they are of another shape, or too many. */
 static bool parse_keys(const struct python_layout *layout, uint64_t keys,
-		       const uint64_t head[KEYS_WORDS], struct dict *ret)
+		       const uint64_t head[PYTHON_KEYS_WORDS], struct dict *ret)
 {
 	const bool is_old = layout->version < VERSION_OF_NEW_KEYS;
 	const unsigned int shift = head[1] >> KEYS_BYTES_SHIFT & 0xff;
 	const unsigned int kind = is_old ? KEYS_GENERAL : head[1] >> KEYS_KIND_SHIFT & 0xff;
-	const size_t bytes = (is_old ? KEYS_WORDS : KEYS_WORDS - 1) * sizeof(uint64_t);
+	const size_t bytes =
+		(is_old ? PYTHON_KEYS_WORDS : PYTHON_KEYS_WORDS - 1) * sizeof(uint64_t);
 
 	if (kind > KEYS_STRINGS || (is_old ? head[KEYS_OLD_SLOTS] >> 32 != 0 : shift > 31))
 		return false;
@@ -116,11 +113,11 @@ static bool parse_keys(const struct python_layout *layout, uint64_t keys,
 
 static int open_dict(const struct search *s, uint64_t at, struct dict *ret)
 {
-	uint64_t head[KEYS_WORDS], keys;
+	uint64_t head[PYTHON_KEYS_WORDS], keys;
 	int r = python_object_check(s->m, s->layout, at, "dict");
 
 	if (!r)
-		r = read_pointer(s, at + DICT_KEYS, &keys);
+		r = read_pointer(s, at + PYTHON_DICT_KEYS, &keys);
 	if (!r)
 		r = read_bytes(s, keys, head, sizeof(head));
 	if (!r && !parse_keys(s->layout, keys, head, ret))
@@ -170,7 +167,7 @@ struct item {
 static int find_in_batch(const struct search *s, const struct dict *dict, uint64_t at, size_t n,
 			 const char *name, struct item *ret)
 {
-	uint64_t words[BATCH * ENTRY_WORDS], keys[BATCH];
+	uint64_t words[BATCH * PYTHON_ENTRY_WORDS], keys[BATCH];
 	uint8_t heads[BATCH][PYTHON_STRING_HEADER_BYTES] = {{0}};
 	int r = read_bytes(s, at, words, n * dict->entry_words * sizeof(uint64_t));
 
@@ -284,7 +281,7 @@ int python_tasks_find(struct memory *m, const struct python_layout *layout,
 	int r;
 
 	*ret = tasks;
-	if (!release || layout->object_type != OBJECT_TYPE || !layout->interpreter_modules)
+	if (!release || layout->object_type != PYTHON_OBJECT_TYPE || !layout->interpreter_modules)
 		return PYTHON_VERSION;
 	tasks.thread_context = release->thread_context;
 	tasks.thread_task = release->thread_task;

@@ -22,12 +22,12 @@ struct root;
 struct runtimes;
 struct sample;
 struct stack_dump;
+struct unwind_publisher;
+
 /* Bytes of code from which the table of a file is made before a sample is in the file, if a stack
  * of the process was larger than its dump. Files of a process that count, by address. */
 #define UNWIND_PUBLISHER_AHEAD_BYTES ((uint64_t)4 << 20)
 #define UNWIND_PUBLISHER_AHEAD	     4
-
-struct unwind_publisher;
 
 /**
  * struct unwind_publisher_opts - borrowed pointers must outlive the publisher

@@ -25,11 +25,6 @@
 /* Entries with those taken away: a dict of 128 slots. Reached: the task is not found. */
 #define PYTHON_TASK_SLOTS   128
 
-/* In a dict, and in the head of its keys. */
-#define PYTHON_DICT_KEYS   32
-#define PYTHON_KEYS_WORDS  5
-#define PYTHON_ENTRY_WORDS 3 /* hash, key, value */
-#define PYTHON_OBJECT_TYPE 8
 /* Bits of a string's state: the kind is 1 byte a character, compact, ASCII. */
 #define PYTHON_STATE_MASK  0x7cull
 #define PYTHON_STATE_ASCII 0x64ull

@@ -73,6 +73,13 @@ struct python_way {
 };
 _Static_assert(sizeof(struct python_way) == 8, "in the maps of Python");
 
+/* Objects of CPython, in the releases with names of tasks. */
+#define PYTHON_OBJECT_TYPE 8  /* in an object: its type */
+#define PYTHON_DICT_KEYS   32 /* in a dict */
+/* Words of the head of a dict's keys to 3.10, later one less; and of an entry: hash, key, value. */
+#define PYTHON_KEYS_WORDS  5
+#define PYTHON_ENTRY_WORDS 3
+
 /*
  * The running tasks of asyncio, for the names of tasks (--task-names): zeros without them. To 3.13
  * a dict of the module _asyncio has the running task of each event loop. A task runs in its

@@ -64,7 +64,7 @@ struct walked {
 	int n_programs;
 };
 
-static void walk_from(const struct walk_start *from, struct walked *ret)
+static inline void walk_from(const struct walk_start *from, struct walked *ret)
 {
 	struct window win;
 	struct regs regs = {0};

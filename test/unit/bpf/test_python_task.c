@@ -19,38 +19,11 @@
 #define THREAD_TASK 872
 
 #define WALK_RUNTIMES
-#include "lib/table_host.h"
-#include "lib/walk.bpf.h"
+#define WALK_THREAD_POINTER (MEMORY + 0x80)
+#include "support/walkbuilt.h"
 #include "lib/python_task.bpf.h"
 
 static uint64_t words[2048];
-static struct walk_room room;
-
-WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
-{
-	(void)c;
-	return &room;
-}
-
-WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
-{
-	(void)space;
-	return MEMORY + 0x80;
-}
-
-WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
-{
-	(void)space;
-	(void)exe;
-	return NULL;
-}
-
-WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
-{
-	(void)space;
-	(void)exe;
-	(void)n_frames;
-}
 
 WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
 {
