@@ -589,7 +589,7 @@ $(B)/hostile/goring: $(wildcard test/hostile/goring/*)
 	$(Q)cd test/hostile/goring && CGO_ENABLED=0 ../../go.sh build -ldflags=-checklinkname=0 -o $(abspath $@) .
 
 ##@ Longer
-.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-large bench-names bench-symbols bench-images bench-turns bench-starved bench-overhead bench-runtimes e2e e2e-cluster e2e-long e2e-san check-backends check-pyroscope check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
+.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-large bench-names bench-symbols bench-images bench-turns bench-starved bench-overhead bench-runtimes e2e e2e-cluster e2e-long e2e-san check-backends check-pyroscope check-parca check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -693,6 +693,9 @@ check-backends: all $(HOUR) ## all destinations at once, each behind a proxy wit
 
 check-pyroscope: all ## a live agent's profiles in a whole Pyroscope, to the nanosecond: PYROSCOPE=PROGRAM, PYROSCOPE_SECONDS (70) (root, three minutes)
 	$(Q)e2e/backends/pyroscope.sh $(or $(PYROSCOPE),$(error PYROSCOPE is the path of Pyroscope's server)) $(or $(PYROSCOPE_SECONDS),70)
+
+check-parca: all ## a live agent's profiles in a whole Parca, sent and scraped, to the nanosecond: PARCA=PROGRAM, PARCA_SECONDS (60) (root, four minutes)
+	$(Q)e2e/backends/parca.sh $(or $(PARCA),$(error PARCA is the path of Parca's server)) $(or $(PARCA_SECONDS),60)
 
 e2e-cluster: all ## the cluster alone: TESTS (names ...)
 	$(Q)e2e/cluster/run.sh $(TESTS)
