@@ -126,9 +126,6 @@ static void take_image(struct runtime_reader *r, struct runtime_job *job, const 
 	if (!job->probed)
 		return;
 	runtime_images_add(&r->images, &job->found, take_ptr(job->probed), target);
-	for (size_t i = 0; i < job->n_files; i++)
-		if (memcmp(&job->files[i]->id, &job->found, sizeof(job->found)) == 0)
-			job->files[i]->has_runtimes |= 1u << r->kind->runtime;
 }
 
 /* Whether the process has the runtime without a part of it. */
