@@ -127,6 +127,8 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		{skel->maps.offcpu_large_1, off->large},
 		{skel->maps.offcpu_deep_0, off->deep},
 		{skel->maps.offcpu_deep_1, off->deep},
+		{skel->maps.offcpu_lost_0, off_one * SAMPLE_LOST_MAX},
+		{skel->maps.offcpu_lost_1, off_one * SAMPLE_LOST_MAX},
 		{skel->maps.off_cpu_small, off->small},
 		{skel->maps.off_cpu_large, off->large},
 		{skel->maps.off_cpu_deep, off_one * OFF_CPU_DEEP},
@@ -389,6 +391,8 @@ static int kept_map(const struct bpfobj *obj, const struct podprof_bpf *skel,
 			  kept_map(obj, skel, (skel)->maps.KIND##_large_1)}, \
 		.deep = {kept_map(obj, skel, (skel)->maps.KIND##_deep_0),    \
 			 kept_map(obj, skel, (skel)->maps.KIND##_deep_1)},   \
+		.lost = {kept_map(obj, skel, (skel)->maps.KIND##_lost_0),    \
+			 kept_map(obj, skel, (skel)->maps.KIND##_lost_1)},   \
 		.generation = &(obj)->bss->KIND##_generation,                \
 	}
 

@@ -85,7 +85,8 @@ struct bpfobj_stacks {
 	int small[2]; /* by generation */
 	int large[2];
 	int deep[2];
-	int names; /* of all kinds; -1: stacks have none */
+	int lost[2]; /* samples that found no room in these, by process */
+	int names;   /* of all kinds; -1: stacks have none */
 	volatile uint32_t *generation;
 };
 
