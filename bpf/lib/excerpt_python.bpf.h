@@ -161,11 +161,10 @@ static __always_inline void excerpt_code(struct stack_dump_record *c, const stru
 					 const struct walk_ctx *walk, __u64 code)
 {
 	const struct python_process *p = &exe->process;
-	const __u64 from = python_code_from(p);
 
-	walk->w->ra = ((p->code_lines - from) & (PYTHON_CODE_BYTES - 8)) + 8;
+	walk->w->ra = ((__u64)p->code_lines & (PYTHON_CODE_BYTES - 8)) + 8;
 	WALK_FENCE();
-	excerpt_copy(c, walk, walk_room(walk)->object + from / 8, code + from);
+	excerpt_copy(c, walk, walk_room(walk)->object, code);
 	WALK_FENCE();
 	excerpt_string(c, exe, walk, python_code_word(walk, p->code_qualname));
 	WALK_FENCE();
@@ -195,7 +194,7 @@ static __always_inline int excerpt_frame(struct stack_dump_record *c, const stru
 		 (frame[PYTHON_ENTRY] >> (p->frame_entry & 7) * 8 & 0xff) >= PYTHON_OWNER_LOOP;
 	frame[PYTHON_CODE] &= ~(p->code_tagged * 3ull);
 	if (!is_own && (!python_plausible(frame[PYTHON_CODE]) ||
-			python_check(walk, p, frame[PYTHON_CODE], &check)))
+			python_check(walk, p, frame[PYTHON_CODE], 0, &check)))
 		return -1;
 	WALK_FENCE();
 	part = excerpt_room(c, sizeof(*part) + PYTHON_FRAME_WORDS * 8);
