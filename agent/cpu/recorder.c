@@ -104,6 +104,7 @@ static int add_stack(struct recorder *r, struct series_table *table, const char 
 		.thread = stack->thread,
 		.task = stack->task,
 		.is_truncated = stack->is_truncated,
+		.is_lost = stack->is_lost,
 	};
 	int err;
 
@@ -162,7 +163,7 @@ static void take(struct recorder *r, const struct sample *sample, bool off_cpu)
 		return;
 	}
 	r->n_samples += sample->count;
-	if (sample->end < SAMPLE_END_MAX)
+	if (sample->end < SAMPLE_END_MAX && !sample_is_lost(sample))
 		r->n_ends[sample->end] += sample->count;
 }
 

@@ -149,6 +149,7 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 	memcpy(ret->thread, sample->thread, sizeof(ret->thread));
 	memcpy(ret->task, sample->task, sizeof(ret->task));
 	ret->is_truncated = sample->end != SAMPLE_END_COMPLETE && sample->end != SAMPLE_END_NO_USER;
+	ret->is_lost = sample_is_lost(sample);
 	if (!s->caught_up)
 		catch_up(s);
 	if (sample->n_user)

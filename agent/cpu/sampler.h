@@ -40,6 +40,7 @@ struct cpu_stack {
 	char thread[PID_COMM_MAX];    /* as in struct sample */
 	char task[SAMPLE_TASK_BYTES]; /* likewise */
 	bool is_truncated;	      /* outer frames are missing */
+	bool is_lost;		      /* sample_is_lost() */
 };
 
 void cpu_stack_deinit(struct cpu_stack *stack);

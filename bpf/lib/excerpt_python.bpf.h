@@ -161,10 +161,11 @@ static __always_inline void excerpt_code(struct stack_dump_record *c, const stru
 					 const struct walk_ctx *walk, __u64 code)
 {
 	const struct python_process *p = &exe->process;
+	const __u64 from = python_code_from(p);
 
-	walk->w->ra = ((__u64)p->code_lines & (PYTHON_CODE_BYTES - 8)) + 8;
+	walk->w->ra = ((p->code_lines - from) & (PYTHON_CODE_BYTES - 8)) + 8;
 	WALK_FENCE();
-	excerpt_copy(c, walk, walk_room(walk)->object, code);
+	excerpt_copy(c, walk, walk_room(walk)->object + from / 8, code + from);
 	WALK_FENCE();
 	excerpt_string(c, exe, walk, python_code_word(walk, p->code_qualname));
 	WALK_FENCE();

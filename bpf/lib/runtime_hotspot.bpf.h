@@ -42,6 +42,8 @@ enum {
 	HOTSPOT_SEGMENT,
 	HOTSPOT_CODE, /* the blob's code; of an interpreted frame the ConstMethod */
 	HOTSPOT_WORD,
+	HOTSPOT_CLASS, /* the constant pool of the class read last; often the caller's, too */
+	HOTSPOT_CLASS_VALUE,
 	HOTSPOT_MAP = HOTSPOT_CODE, /* the segment of the first byte read of the map */
 	/* of an interpreted frame */
 	HOTSPOT_POOL = HOTSPOT_BASE,
@@ -510,8 +512,9 @@ WALK_INLINE int hotspot_follow(const struct walk_ctx *c)
 	return 0;
 }
 
-/* Mixes the symbol that the pointer at HOTSPOT_AT leads to. Not 0 if unreadable. */
-WALK_INLINE int hotspot_symbol(const struct walk_ctx *c, const struct hotspot_process *p)
+/* Mixes the symbol that the pointer at HOTSPOT_AT leads to into the word @hash of
+ * w->aside.of_runtime. Not 0 if unreadable. */
+WALK_INLINE int hotspot_symbol(const struct walk_ctx *c, const struct hotspot_process *p, int hash)
 {
 	__u64 *mine = c->w->aside.of_runtime, *words = plan_words(c), end;
 
@@ -520,11 +523,28 @@ WALK_INLINE int hotspot_symbol(const struct walk_ctx *c, const struct hotspot_pr
 		return -1;
 	WALK_FENCE();
 	end = p->symbol_text + (words[0] >> (p->symbol_n & 7) * 8 & 0xffff);
-	mine[HOTSPOT_HASH] = walk_hash(mine[HOTSPOT_HASH], words[0] & p->symbol_kept);
+	mine[hash] = walk_hash(mine[hash], words[0] & p->symbol_kept);
 	for (__u64 i = 1; i < HOTSPOT_SYMBOL_WORDS; i++)
-		mine[HOTSPOT_HASH] =
-			walk_hash(mine[HOTSPOT_HASH], words[i] & -((i * 8 - end) >> 63));
+		mine[hash] = walk_hash(mine[hash], words[i] & -((i * 8 - end) >> 63));
 	WALK_FENCE();
+	return 0;
+}
+
+/* The value of the class's name into HOTSPOT_CLASS_VALUE. Not 0 if unreadable. */
+WALK_INLINE int hotspot_class(const struct walk_ctx *c, const struct hotspot_process *p)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	if (mine[HOTSPOT_CLASS] == mine[HOTSPOT_POOL])
+		return 0;
+	mine[HOTSPOT_CLASS] = mine[HOTSPOT_CLASS_VALUE] = 0;
+	mine[HOTSPOT_AT] = mine[HOTSPOT_POOL] + p->pool_holder;
+	if (hotspot_follow(c))
+		return -1;
+	mine[HOTSPOT_AT] += p->class_name;
+	if (hotspot_symbol(c, p, HOTSPOT_CLASS_VALUE))
+		return -1;
+	mine[HOTSPOT_CLASS] = mine[HOTSPOT_POOL];
 	return 0;
 }
 
@@ -535,13 +555,11 @@ WALK_INLINE int hotspot_names(const struct walk_ctx *c, const struct hotspot_pro
 	__u64 *mine = c->w->aside.of_runtime;
 
 	mine[HOTSPOT_AT] = mine[HOTSPOT_POOL] + p->pool_entries + mine[HOTSPOT_AT] * 8;
-	if (hotspot_symbol(c, p))
+	if (hotspot_symbol(c, p, HOTSPOT_HASH) || hotspot_class(c, p))
 		return -1;
-	mine[HOTSPOT_AT] = mine[HOTSPOT_POOL] + p->pool_holder;
-	if (hotspot_follow(c))
-		return -1;
-	mine[HOTSPOT_AT] += p->class_name;
-	return hotspot_symbol(c, p);
+	WALK_FENCE();
+	mine[HOTSPOT_HASH] = walk_hash(mine[HOTSPOT_HASH], mine[HOTSPOT_CLASS_VALUE]);
+	return 0;
 }
 
 /* The frame of @method, at the bytecode @bcp. */

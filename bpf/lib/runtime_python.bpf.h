@@ -257,6 +257,13 @@ WALK_INLINE int python_frame(const struct walk_ctx *c, const struct python_proce
 	return 0;
 }
 
+/* The first byte read of a code object: the words of the check take two cache lines, the whole
+ * object up to them three or four. */
+WALK_INLINE __u64 python_code_from(const struct python_process *p)
+{
+	return p->code_first_line & (PYTHON_CODE_FROM_LIMIT - 8);
+}
+
 /* The word of the code object read last. */
 WALK_INLINE __u64 python_code_word(const struct walk_ctx *c, __u64 off)
 {
@@ -351,10 +358,11 @@ WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_proce
 			     __u64 *ret)
 {
 	const __u64 last = p->code_copies ? p->code_copies : p->code_lines;
-	const __u64 n = (last & (PYTHON_CODE_BYTES - 8)) + 8;
+	const __u64 from = python_code_from(p);
+	const __u64 n = ((last - from) & (PYTHON_CODE_BYTES - 8)) + 8;
 	__u64 hash = 0;
 
-	if (window_read(c->space, walk_room(c)->object, n, code))
+	if (window_read(c->space, walk_room(c)->object + from / 8, n, code + from))
 		return -1;
 	hash = walk_hash(hash, python_code_word(c, p->code_filename));
 	hash = walk_hash(hash, python_code_word(c, p->code_name));
