@@ -803,7 +803,8 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		log_warn("before Linux 6.13 a real-time kernel gives no stack dumps, stacks of new "
 			 "processes may be cut");
 	if (!r)
-		r = runtime_loader_new(o->loop, oncpu_object(s->oncpu), &s->loader);
+		r = runtime_loader_new(o->loop, oncpu_object(s->oncpu), o->urgent_runtimes,
+				       &s->loader);
 	if (!r)
 		r = start_publisher(s, ret_why);
 	if (!r)
@@ -864,6 +865,11 @@ size_t cpu_sampler_pending(const struct cpu_sampler *s)
 {
 	return cpu_sampler_opening(s) + runtime_loader_pending(s->loader) +
 	       (s->publisher ? unwind_publisher_pending(s->publisher) : 0);
+}
+
+size_t cpu_sampler_loading(const struct cpu_sampler *s)
+{
+	return runtime_loader_pending(s->loader);
 }
 
 size_t cpu_sampler_reading(const struct cpu_sampler *s)

@@ -317,6 +317,37 @@ WALK_INLINE __u64 hotspot_in_copy(__u64 code)
 	return plan_zero((code & 0xff3fff) ^ 0x24048f);
 }
 
+/*
+ * 1 at an instruction by which code may leave behind the end of its frame: the jump of a method
+ * that an exception leaves, and a return that waits for a safepoint,
+ *
+ *	mov $n,%r10; mov %r10,m(%r15); jmp n
+ *
+ * Jumps within the code are the same.
+ */
+WALK_INLINE __u64 hotspot_may_leave(__u64 code)
+{
+	return plan_zero((code & 0xff) ^ 0xe9) | plan_zero((code & 0xffff) ^ 0xba49) |
+	       plan_zero((code & 0xffffff) ^ 0x97894d);
+}
+
+/* Whether there is no frame of @words words any more: no address of code is in the place of its
+ * return address, and a return address is on top of the stack. */
+WALK_INLINE int hotspot_has_left(const struct walk_ctx *c, __u64 words)
+{
+	const struct hotspot_process *p = hotspot_process_of(c);
+	struct walk *w = c->w;
+
+	if (!p || window_word(c->space, c->win, &w->place, w->sp + words * 8 - 8, &w->ra) ||
+	    hotspot_in_code(p, w->ra))
+		return 0;
+	WALK_FENCE();
+	if (window_word(c->space, c->win, &w->place, w->sp, &w->ra) || !hotspot_in_code(p, w->ra))
+		return 0;
+	WALK_FENCE();
+	return hotspot_is_return(c, p) != 0;
+}
+
 /* The words that code has pushed below its frame of @words words. */
 WALK_INLINE __u64 hotspot_pushed(const struct walk_ctx *c, __u64 words)
 {
@@ -340,8 +371,8 @@ WALK_INLINE __u64 hotspot_pushed(const struct walk_ctx *c, __u64 words)
 WALK_INLINE __u32 hotspot_sized(const struct walk_ctx *c, __u64 words, __u64 complete)
 {
 	__u64 *code = plan_words(c);
+	__u64 bytes = 0, may_leave = 0;
 	struct walk *w = c->w;
-	__u64 bytes = 0;
 
 	if (plan_interrupted(w)) {
 		if (w->pc < complete) {
@@ -349,9 +380,13 @@ WALK_INLINE __u32 hotspot_sized(const struct walk_ctx *c, __u64 words, __u64 com
 		} else if (!window_read(c->space, code, 16, w->pc)) {
 			bytes = hotspot_in_epilogue(code[0], code[1]);
 			words += hotspot_in_copy(code[0]);
+			may_leave = hotspot_may_leave(code[0]);
 		}
 		WALK_FENCE();
 	}
+	if (may_leave && hotspot_has_left(c, words))
+		bytes = 8;
+	WALK_FENCE();
 	if (!bytes) {
 		words += hotspot_pushed(c, words);
 		WALK_FENCE();
