@@ -589,7 +589,7 @@ $(B)/hostile/goring: $(wildcard test/hostile/goring/*)
 	$(Q)cd test/hostile/goring && CGO_ENABLED=0 ../../go.sh build -ldflags=-checklinkname=0 -o $(abspath $@) .
 
 ##@ Longer
-.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-large bench-names bench-symbols bench-images bench-turns bench-starved bench-overhead bench-runtimes e2e e2e-cluster e2e-long e2e-san check-backends check-pyroscope check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
+.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-large bench-names bench-symbols bench-images bench-turns bench-starved bench-overhead bench-runtimes bench-frames e2e e2e-cluster e2e-long e2e-san check-backends check-pyroscope check-parca check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -694,6 +694,9 @@ check-backends: all $(HOUR) ## all destinations at once, each behind a proxy wit
 check-pyroscope: all ## a live agent's profiles in a whole Pyroscope, to the nanosecond: PYROSCOPE=PROGRAM, PYROSCOPE_SECONDS (70) (root, three minutes)
 	$(Q)e2e/backends/pyroscope.sh $(or $(PYROSCOPE),$(error PYROSCOPE is the path of Pyroscope's server)) $(or $(PYROSCOPE_SECONDS),70)
 
+check-parca: all ## a live agent's profiles in a whole Parca, sent and scraped, to the nanosecond: PARCA=PROGRAM, PARCA_SECONDS (60) (root, four minutes)
+	$(Q)e2e/backends/parca.sh $(or $(PARCA),$(error PARCA is the path of Parca's server)) $(or $(PARCA_SECONDS),60)
+
 e2e-cluster: all ## the cluster alone: TESTS (names ...)
 	$(Q)e2e/cluster/run.sh $(TESTS)
 
@@ -753,6 +756,9 @@ bench-overhead: all | $(BENCH_JSON) ## what other programs lose by the agent bes
 bench-runtimes: all | $(BENCH_JSON) ## stacks and cost beside servers in Python, Java and Node (root, minutes, downloads; RUNTIMES=--help)
 	$(Q)test/bench/runtimes.py --json $(BENCH_JSON)/runtimes.json $(RUNTIMES)
 
+bench-frames: all $(B)/test/bench/runs | $(BENCH_JSON) ## BPF time a frame in deep stacks of Python, Java and Node (root, minutes; FRAMES=--help)
+	$(Q)test/bench/frames.py --json $(BENCH_JSON)/frames.json $(FRAMES)
+
 # Many files, so not under the sanitizers.
 ROW_ORACLE := $(B)/test/oracle/rows
 $(ROW_ORACLE): $(B)/obj/test/oracle/rows.o $(B)/obj/test/support/rowsoracle.o $(B)/obj/test/support/rowparse.o $(B)/obj/libpodprof.a
@@ -792,6 +798,14 @@ $(WALKSAVE): $(B)/obj/test/tools/walksave.o \
 # Saves what is read of a living Go process as a seed for fuzz_heapimage.
 HEAPSAVE := $(B)/test/tools/heapsave
 $(HEAPSAVE): $(B)/obj/test/tools/heapsave.o $(B)/obj/test/support/heapsaved.o $(B)/obj/libpodprof.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
+
+# What frames.py measures with.
+RUNS := $(B)/test/bench/runs
+$(B)/obj/test/bench/runs.o: $(B)/gen/runs.skel.h
+$(RUNS): $(B)/obj/test/bench/runs.o $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)

@@ -31,6 +31,8 @@ struct stacks_large offcpu_large_0 SEC(".maps");
 struct stacks_large offcpu_large_1 SEC(".maps");
 struct stacks_deep offcpu_deep_0 SEC(".maps");
 struct stacks_deep offcpu_deep_1 SEC(".maps");
+struct stacks_lost offcpu_lost_0 SEC(".maps");
+struct stacks_lost offcpu_lost_1 SEC(".maps");
 struct stack_stats offcpu_stats SEC(".maps");
 /* Interrupts are off at a task switch. */
 struct stack_scratch offcpu_scratch SEC(".maps");
@@ -144,9 +146,11 @@ static __always_inline void offcpu_arrive(__u32 tid)
 	head->total = (bpf_ktime_get_ns() - head->total) * head->count;
 	stack_running(&offcpu_stats, 1);
 	if (offcpu_generation & 1)
-		stat = stack_add(&offcpu_small_1, &offcpu_large_1, &offcpu_deep_1, NULL, s);
+		stat = stack_add(&offcpu_small_1, &offcpu_large_1, &offcpu_deep_1, &offcpu_lost_1,
+				 NULL, s);
 	else
-		stat = stack_add(&offcpu_small_0, &offcpu_large_0, &offcpu_deep_0, NULL, s);
+		stat = stack_add(&offcpu_small_0, &offcpu_large_0, &offcpu_deep_0, &offcpu_lost_0,
+				 NULL, s);
 	if ((s->key.flags & SAMPLE_FLAG_DUMPED) && stat < SAMPLE_END_MAX)
 		stat = SAMPLE_STAT_DUMPED;
 	stack_count(&offcpu_stats, stat);

@@ -20,6 +20,8 @@ struct stacks_large oncpu_large_0 SEC(".maps");
 struct stacks_large oncpu_large_1 SEC(".maps");
 struct stacks_deep oncpu_deep_0 SEC(".maps");
 struct stacks_deep oncpu_deep_1 SEC(".maps");
+struct stacks_lost oncpu_lost_0 SEC(".maps");
+struct stacks_lost oncpu_lost_1 SEC(".maps");
 struct stack_stats oncpu_stats SEC(".maps");
 /* The kernel runs one perf_event program at a time on a CPU (bpf_prog_active), so the sample under
  * way has this to itself. */
@@ -67,8 +69,9 @@ static __always_inline __u32 oncpu_add(struct stack *s, struct stack_room *room)
 	if (room)
 		stack_task(s, room);
 	if (oncpu_generation & 1)
-		return stack_add(&oncpu_small_1, &oncpu_large_1, &oncpu_deep_1, task, s);
-	return stack_add(&oncpu_small_0, &oncpu_large_0, &oncpu_deep_0, task, s);
+		return stack_add(&oncpu_small_1, &oncpu_large_1, &oncpu_deep_1, &oncpu_lost_1, task,
+				 s);
+	return stack_add(&oncpu_small_0, &oncpu_large_0, &oncpu_deep_0, &oncpu_lost_0, task, s);
 }
 
 /* Everything but the user half's callers. */

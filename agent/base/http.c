@@ -45,7 +45,8 @@
 
 /* Bytes that a server may send for a reply that is kept: libcurl's 300 KiB of headers and
  * HTTP_REPLY_MAX, eleven times. libcurl has no ceiling for extensions of chunks, trailers and
- * frames of HTTP/2. Reached: the call fails. */
+ * frames of HTTP/2. A reply that is read as it arrives may have as many bytes besides its body, and
+ * one more for each byte of the body. Reached: the call fails. */
 #define HTTP_RECEIVED_MAX (4u << 20)
 
 struct http {
@@ -69,6 +70,7 @@ struct http_call {
 	int stopped;		  /* the result of on_body() or on_send() */
 	int fd;			  /* of the connection, or -1 */
 	uint64_t received_before; /* on the connection, before the call; 0: not known yet */
+	uint64_t streamed;	  /* bytes of the body given to on_body() */
 	bool flooded;		  /* above HTTP_RECEIVED_MAX */
 	http_done_fn done;
 	void *ctx;
@@ -173,6 +175,7 @@ static size_t call_on_body(char *data, size_t size, size_t n, void *ctx)
 
 	(void)size; /* always 1 */
 	if (call_streams(call)) {
+		call->streamed += n;
 		call->stopped = call->on_body(call->ctx, data, n);
 		return call->stopped ? CURL_WRITEFUNC_ERROR : n;
 	}
@@ -212,7 +215,7 @@ static int call_on_progress(void *ctx, curl_off_t download_total, curl_off_t dow
 			    curl_off_t upload_total, curl_off_t uploaded)
 {
 	struct http_call *call = ctx;
-	const uint64_t received = call->on_body ? 0 : call_received(call);
+	const uint64_t received = call_received(call);
 
 	(void)download_total;
 	(void)downloaded;
@@ -223,7 +226,7 @@ static int call_on_progress(void *ctx, curl_off_t download_total, curl_off_t dow
 	/* a connection after a failed one has received less */
 	if (!call->received_before || received < call->received_before)
 		call->received_before = received;
-	call->flooded = received - call->received_before > HTTP_RECEIVED_MAX;
+	call->flooded = received - call->received_before > HTTP_RECEIVED_MAX + 2 * call->streamed;
 	return call->flooded;
 }
 

@@ -21,14 +21,12 @@ static int vec_resize(void *items, size_t *cap, size_t new_cap, size_t item_size
 	return 0;
 }
 
-int vec_grow(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
+int vec_grow_more(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
 {
 	size_t new_cap = *cap ? *cap : 8;
 
 	if (need > max)
 		return VEC_FULL;
-	if (need <= *cap)
-		return 0;
 	while (new_cap < need)
 		new_cap = new_cap > max / 2 ? max : new_cap * 2;
 	return vec_resize(items, cap, new_cap, item_size);

@@ -9,6 +9,10 @@ enum vec_outcome {
 	VEC_FULL, /* the ceiling would be passed */
 };
 
+/* Only for vec_grow(). */
+int vec_grow_more(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
+	__attribute__((warn_unused_result));
+
 /**
  * vec_grow() - make room in an array by doubling
  * @items:     address of the array pointer (NULL for none yet); the array's owner calls free()
@@ -19,8 +23,14 @@ enum vec_outcome {
  *
  * Return: 0; VEC_FULL; -ENOMEM. On an error nothing changes.
  */
-int vec_grow(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
-	__attribute__((warn_unused_result));
+static inline __attribute__((warn_unused_result)) int
+vec_grow(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
+{
+	if (need <= *cap && need <= max)
+		return 0;
+	return vec_grow_more(items, cap, need, item_size, max);
+}
+
 /* vec_grow() by an eighth, for arrays of many megabytes, where an unused half costs too much. A
  * large block moves without a copy, and its new part is prefaulted. */
 int vec_grow_tight(void *items, size_t *cap, size_t need, size_t item_size, size_t max)

@@ -29,6 +29,7 @@
 #include "cmd/cmd.h"
 #include "cmd/debugservers.h"
 #include "cmd/output.h"
+#include "cmd/record_warm.h"
 #include "discovery/pid.h"
 #include "profile/event.h"
 #include "profile/sample.h"
@@ -40,15 +41,7 @@
 #define RECORD_LOOK_NS	    (250 * NSEC_PER_MSEC)
 /* A process keeps its place for one to two intervals after the exit. */
 #define RECORD_SWEEP_NS	    NSEC_PER_SEC
-/* Warm-up: before a recording, samples are taken but not recorded until no unwind table has been
- * missing for some drains in a row, so stacks are complete from the start. A new table leads to the
- * next caller, whose table may be missing in turn. Drains count and not time: on a busy node
- * samples and tables are late, and without samples nothing can be missing. */
 #define RECORD_WARM_LOOK_NS (50 * NSEC_PER_MSEC)
-#define RECORD_WARM_DRAINS  4
-/* The longest warm-up. All tables of a busy node together take 0.3 s of CPU time, and a node with
- * 150 runnable processes on two CPUs gives podprof that in 10 s. */
-#define RECORD_WARM_MOST_NS (15 * NSEC_PER_SEC)
 /* A longer warm-up is a line of the summary. */
 #define RECORD_WARM_SAID_NS NSEC_PER_SEC
 /* Each sampled image keeps a file open. */
@@ -77,10 +70,7 @@ struct recording {
 	struct recorder *recorder;
 	bool shows; /* progress, on a terminal */
 	uint64_t warm_since_ns;
-	uint64_t warm_ns;     /* how long the warm-up was */
-	uint64_t n_drains;    /* at the last look */
-	unsigned int n_ready; /* the last consecutive drains without a missing table */
-	size_t n_missing;     /* tables at the beginning */
+	struct record_warm warm;
 	enum record_end end;
 	uint64_t start_wall_ns;
 	uint64_t start_ns;
@@ -434,19 +424,31 @@ static int let_command_run(struct recording *rec)
 	return CMD_FAILED;
 }
 
+/* Whether a process of --pid wants the CPU and has no sample yet. */
+static bool is_late(const struct recording *rec)
+{
+	const struct record_options *o = rec->options;
+	bool runs = false;
+
+	if (recorder_seen(rec->recorder))
+		return false;
+	for (size_t i = 0; !runs && i < o->n_pids; i++)
+		runs = record_warm_runs(&rec->proc, o->pids[i]);
+	return runs;
+}
+
 static void on_warm_look(void *ctx)
 {
 	struct recording *rec = ctx;
-	const uint64_t n_drains = recorder_drains(rec->recorder);
+	const struct record_look look = {
+		.ns = nsec_monotonic() - rec->warm_since_ns,
+		.n_drains = recorder_drains(rec->recorder),
+		.n_missing = recorder_missing(rec->recorder),
+		.n_loading = recorder_loading(rec->recorder),
+		.is_late = is_late(rec),
+	};
 
-	rec->n_missing = recorder_missing(rec->recorder);
-	rec->warm_ns = nsec_monotonic() - rec->warm_since_ns;
-	if (rec->n_missing)
-		rec->n_ready = 0;
-	else if (n_drains != rec->n_drains)
-		rec->n_ready++;
-	rec->n_drains = n_drains;
-	if (rec->n_ready >= RECORD_WARM_DRAINS || rec->warm_ns >= RECORD_WARM_MOST_NS)
+	if (record_warm_is_over(&rec->warm, &look))
 		loop_stop(rec->loop);
 }
 
@@ -665,12 +667,18 @@ static void show_samples(const struct recording *rec, const struct recorder_stat
 
 static void show_warm_up(const struct recording *rec)
 {
-	if (rec->warm_ns < RECORD_WARM_SAID_NS)
+	const struct record_look *last = &rec->warm.last;
+
+	if (last->ns < RECORD_WARM_SAID_NS)
 		return;
 	fprintf(stderr, "waited %.1f s for unwind tables before the recording",
-		(double)rec->warm_ns / NSEC_PER_SEC);
-	if (rec->n_missing)
-		fprintf(stderr, "; %zu were still missing", rec->n_missing);
+		(double)last->ns / NSEC_PER_SEC);
+	if (last->n_missing)
+		fprintf(stderr, "; %zu were still missing", last->n_missing);
+	if (last->n_loading)
+		fprintf(stderr, "; the walk of a language runtime was still missing");
+	if (last->is_late)
+		fprintf(stderr, "; no target had a sample yet");
 	fputc('\n', stderr);
 }
 

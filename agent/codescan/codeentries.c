@@ -28,6 +28,10 @@ struct finder {
 	const struct rows *known;
 	const struct codegaps *gaps;
 	struct codeentries *entries;
+	/* of add_calls(): from the first gap to the end of the last, and whether rows are selected
+	 * by a look at their bytes */
+	uint64_t low, span;
+	bool selects;
 };
 
 /* Too many: the others are not known. */
@@ -257,47 +261,93 @@ static int add_calls_between(struct finder *f, uint8_t *piece, uint64_t start, u
 	return r;
 }
 
-/* call, and lea of a place by its distance */
-static bool has_distance(const uint8_t *code, size_t at)
+/* ---------------------------------------------------------------- calls of described code */
+
+/* Decoding takes many times as long as a look at the bytes, and few rows of a library lead into a
+ * gap. So only rows with bytes of an instruction that may lead there are decoded. Such bytes may
+ * also be in the middle of another instruction. */
+
+typedef uint8_t block __attribute__((vector_size(16)));
+
+/* Bytes of ones at the opcodes of call, lea, and mov of a constant to a register. */
+static void find_opcodes(const uint8_t *code, size_t n, uint64_t ret[2])
 {
-	return code[at - 1] == 0xe8 ||
-	       (at > 1 && code[at - 2] == 0x8d && (code[at - 1] & 0xc7) == 5);
+	block bytes = {0}, found;
+
+	if (n < sizeof(bytes))
+		memcpy(&bytes, code, n);
+	else
+		memcpy(&bytes, code, sizeof(bytes));
+	found = (block)((bytes == 0xe8) | (bytes == 0x8d) | (bytes == 0xc7) |
+			((bytes & 0xf8) == 0xb8));
+	memcpy(ret, &found, sizeof(found));
 }
 
-/* mov of a constant to a register */
-static bool has_constant(const uint8_t *code, size_t at)
+/* Whether an instruction at @at, with one of these opcodes, leads into a gap. */
+static bool leads(const struct finder *f, const uint8_t *code, size_t n, uint64_t vaddr, size_t at)
 {
-	return (code[at - 1] & 0xf8) == 0xb8 ||
-	       (at > 1 && code[at - 2] == 0xc7 && (code[at - 1] & 0xf8) == 0xc0);
+	const uint8_t opcode = code[at];
+	uint32_t word, to;
+
+	at += opcode == 0x8d || opcode == 0xc7 ? 2 : 1;
+	if (at + sizeof(word) > n)
+		return false;
+	if ((opcode == 0x8d && (code[at - 1] & 0xc7) != 5) ||
+	    (opcode == 0xc7 && (code[at - 1] & 0xf8) != 0xc0))
+		return false;
+	memcpy(&word, code + at, sizeof(word));
+	to = word - (uint32_t)f->low;
+	if (opcode == 0xe8 || opcode == 0x8d)
+		to += (uint32_t)(vaddr + at + sizeof(word));
+	return to < f->span && codegaps_has(f->gaps, f->low + to);
 }
 
-/* Whether instructions in these bytes may lead into a gap; they begin anywhere. Decoding takes many
- * times as long as this look, and few rows of a library lead into a gap. */
-static bool may_lead(const struct finder *f, const uint8_t *code, size_t n, uint64_t vaddr)
+/* The first of the bytes from @at on where an instruction may lead into a gap; @n without any. */
+static size_t next_lead(const struct finder *f, const uint8_t *code, size_t n, uint64_t vaddr,
+			size_t at)
 {
-	const uint64_t low = f->gaps->items[0].start;
-	const uint64_t span = f->gaps->items[f->gaps->n - 1].end - low;
+	if (!f->selects)
+		return at;
+	for (; at < n; at += sizeof(block)) {
+		uint64_t found[2];
 
-	if (elffile_machine(f->file) == EM_AARCH64 || span > UINT32_MAX)
-		return true;
-	for (size_t at = 1; at + sizeof(uint32_t) <= n; at++) {
-		uint32_t word, distance, address;
+		find_opcodes(code + at, n - at, found);
+		for (size_t i = 0; i < sizeof(block); i += sizeof(found[0])) {
+			uint64_t *word = &found[i / sizeof(found[0])];
 
-		memcpy(&word, code + at, sizeof(word));
-		address = word - (uint32_t)low;
-		distance = address + (uint32_t)(vaddr + at + sizeof(word));
-		if ((distance < span && has_distance(code, at) &&
-		     codegaps_has(f->gaps, low + distance)) ||
-		    (address < span && has_constant(code, at) &&
-		     codegaps_has(f->gaps, low + address)))
-			return true;
+			while (*word) {
+				int bit = __builtin_ctzll(*word);
+				size_t here = at + i + (size_t)bit / 8;
+
+				*word &= ~(0xffull << bit);
+				if (leads(f, code, n, vaddr, here))
+					return here;
+			}
+		}
 	}
-	return false;
+	return n;
 }
 
 static uint64_t row_vaddr(const struct finder *f, size_t i)
 {
 	return rows_at(f->known, i).vaddr;
+}
+
+/* Of the row at @at; *@at moves to its end if the row was decoded, else by a byte. */
+static int add_calls_of_row(struct finder *f, const uint8_t *piece, uint64_t start, size_t *at)
+{
+	const size_t row = rows_find(f->known, start + *at);
+	const size_t first = (size_t)(row_vaddr(f, row) - start);
+	const size_t end = (size_t)(row_vaddr(f, row + 1) - start);
+	size_t taken;
+
+	/* not with bytes of the next row */
+	if (f->selects && !leads(f, piece, end, start, *at)) {
+		++*at;
+		return 0;
+	}
+	*at = end;
+	return add_calls_of(f, piece + first, end - first, start + first, &taken);
 }
 
 /* Of rows [first, end), in one piece. Rows begin at instructions. */
@@ -313,14 +363,8 @@ static int add_calls_of_rows(struct finder *f, uint8_t *piece, size_t first, siz
 	if (!elffile_spend(f->file, CODE_COST * n))
 		return ELFFILE_ABANDONED;
 	r = elffile_read(f->file, off, piece, n);
-	for (size_t i = first; i < end && !r; i++) {
-		const uint64_t at = row_vaddr(f, i);
-		const size_t size = (size_t)(row_vaddr(f, i + 1) - at);
-		size_t taken;
-
-		if (may_lead(f, piece + (at - start), size, at))
-			r = add_calls_of(f, piece + (at - start), size, at, &taken);
-	}
+	for (size_t at = 0; !r && (at = next_lead(f, piece, n, start, at)) < n;)
+		r = add_calls_of_row(f, piece, start, &at);
 	return r;
 }
 
@@ -332,12 +376,14 @@ static int add_calls_of_range(struct finder *f, uint8_t *piece, size_t first, si
 	for (size_t next; first < end && !r; first = next) {
 		const uint64_t start = row_vaddr(f, first);
 
-		for (next = first + 1; next < end && row_vaddr(f, next + 1) - start < PIECE;)
-			next++;
-		if (row_vaddr(f, next) - start < PIECE)
+		next = rows_find(f->known, start + PIECE - 1);
+		next = next > end ? end : next;
+		if (next > first) {
 			r = add_calls_of_rows(f, piece, first, next);
-		else
+		} else {
+			next = first + 1;
 			r = add_calls_between(f, piece, start, row_vaddr(f, next));
+		}
 	}
 	return r;
 }
@@ -358,16 +404,12 @@ static int add_calls(struct finder *f)
 	piece = malloc(PIECE);
 	if (!piece)
 		return -ENOMEM;
-	for (size_t i = 0; i + 1 < n && !r; i++) {
-		size_t first = i;
-
-		if (!rows_at(f->known, i).rule)
-			continue;
-		while (i + 1 < n && rows_at(f->known, i + 1).rule)
-			i++;
-		if (i + 1 < n)
-			i++;
-		r = add_calls_of_range(f, piece, first, i);
+	f->low = f->gaps->items[0].start;
+	f->span = f->gaps->items[f->gaps->n - 1].end - f->low;
+	f->selects = elffile_machine(f->file) != EM_AARCH64 && f->span <= UINT32_MAX;
+	for (size_t i = 0, gap; i < n && !r; i = gap + 1) {
+		gap = rows_next_gap(f->known, i);
+		r = add_calls_of_range(f, piece, i, gap);
 	}
 	return r;
 }

@@ -23,21 +23,20 @@ static int add_gap(struct codegaps *gaps, uint64_t start, uint64_t end, size_t s
 static int add_gaps(struct codegaps *gaps, const struct rows *known, uint64_t at, uint64_t end,
 		    size_t segment)
 {
-	size_t n = rows_count(known), i = rows_find(known, at);
-	bool is_gap = i == (size_t)-1 || rows_at(known, i).rule == 0;
+	size_t n = rows_count(known), i = rows_find(known, at), next;
 	int r = 0;
 
-	for (i++; !r && at < end; i++) {
-		struct row next = {.vaddr = end};
+	for (; !r && at < end; i = next) {
+		/* before the first row is a gap, too */
+		bool is_gap = i == (size_t)-1 || i == n || !rows_at(known, i).rule;
+		uint64_t to = end;
 
-		if (i < n)
-			next = rows_at(known, i);
-		if (next.vaddr > end)
-			next.vaddr = end;
-		if (is_gap && next.vaddr > at)
-			r = add_gap(gaps, at, next.vaddr, segment);
-		at = next.vaddr;
-		is_gap = next.rule == 0;
+		next = is_gap ? i + 1 : rows_next_gap(known, i);
+		if (next < n && rows_at(known, next).vaddr < end)
+			to = rows_at(known, next).vaddr;
+		if (is_gap && to > at)
+			r = add_gap(gaps, at, to, segment);
+		at = to;
 	}
 	return r;
 }

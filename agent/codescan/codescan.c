@@ -82,7 +82,7 @@ struct codescan_way {
 	uint16_t state;
 };
 
-/* One executable segment. */
+/* An image, window by window: gaps near each other, with the code between them. */
 struct codescan {
 	const struct elffile *file;
 	struct rows *rows;
@@ -95,6 +95,7 @@ struct codescan {
 	uint8_t *flags;	    /* CODE_*, for each byte */
 	uint16_t *state_at; /* index + 1 */
 
+	/* of all windows */
 	struct codestate *states;
 	size_t n_states, states_cap;
 	uint16_t *slots; /* state's index + 1 by hash; CODESCAN_SLOTS entries */
@@ -423,12 +424,13 @@ static int follow(struct codescan *s, struct codescan_way way)
 		if (!r)
 			r = flow(s, &insn, &st, id, &on);
 		called = insn.flow == INSN_CALL;
-		if (!codestate_step(&st, &insn) && !st.outermost)
+		if ((insn.sp || insn.fp || insn.ra) && !codestate_step(&st, &insn) && !st.outermost)
 			odd_fp(s, &insn);
 		step_kept(s, &st, off, &insn);
 		off += insn.length;
 		s->bad |= st.outermost && (s->guessed || st.sp != entry.sp) && !was_outermost;
-		if (!r && on)
+		/* most instructions change nothing */
+		if (!r && on && memcmp(&st, &s->states[id], sizeof(st)) != 0)
 			r = intern(s, &st, &id);
 	}
 	return r;
@@ -646,8 +648,16 @@ static int scan_entries(struct codescan *s)
 	return r;
 }
 
+/* Whether most functions that store the caller's frame pointer set it to their own frame. Then the
+ * frame pointer finds the callers, also in code of interpreters and run-time compilers, whose
+ * pieces are not functions. */
+static bool keeps_frames(const struct codescan *s)
+{
+	return s->n_saves >= FRAMES_COUNT && s->n_frames > s->n_saves / 2;
+}
+
 /* Following finds functions without a return, and only then are their callers followed correctly.
- * So this repeats until there are no more. */
+ * So this repeats until there are no more, or until there is nothing to follow for. */
 static int find_noreturn(struct codescan *s)
 {
 	int r = 0;
@@ -658,6 +668,8 @@ static int find_noreturn(struct codescan *s)
 		s->n_frames = s->n_saves = 0;
 		s->n_scanned = 0;
 		r = scan_entries(s);
+		if (keeps_frames(s))
+			break;
 		for (size_t i = 0; i < s->n; i++)
 			s->flags[i] &= CODE_GAP | CODE_ENTRY | CODE_NORETURN | CODE_POINTED;
 		memset(s->state_at, 0, s->n * sizeof(*s->state_at));
@@ -705,15 +717,43 @@ static bool is_stub(const struct codescan *s, uint32_t off)
 	       insn.flow == INSN_INDIRECT && insn.by_word;
 }
 
+/* The next jump of a stub at or behind @off: its opcode and ModRM byte. */
+static uint32_t next_jump(const struct codescan *s, uint32_t off)
+{
+	static const uint8_t jump[] = {0xff, 0x25};
+
+	for (; off + sizeof(jump) <= s->n; off++) {
+		const uint8_t *at = memchr(s->code + off, jump[1], s->n - off);
+
+		if (!at)
+			break;
+		off = (uint32_t)(at - s->code);
+		if (off && at[-1] == jump[0])
+			return off - 1;
+	}
+	return UINT32_MAX;
+}
+
 static int scan_stubs(struct codescan *s)
 {
+	uint32_t off = (uint32_t)(-s->vaddr % STUB_ALIGN), jump;
 	bool good;
 	int r = 0;
 
-	for (uint32_t off = (uint32_t)(-s->vaddr % STUB_ALIGN); off < s->n && !r; off += STUB_ALIGN)
+	if (s->machine != CFI_X86_64)
+		return 0;
+	for (jump = next_jump(s, off); !r && jump != UINT32_MAX; off += STUB_ALIGN) {
+		while (jump < off)
+			jump = next_jump(s, jump + 2);
+		if (jump == UINT32_MAX)
+			break;
+		/* two instructions: not further away */
+		if (jump - off >= 2 * INSN_X86_MAX)
+			off += (jump - off - 2 * INSN_X86_MAX) / STUB_ALIGN * STUB_ALIGN;
 		if ((s->flags[off] & CODE_GAP) && !s->state_at[off] && codescan_go_on(s) &&
 		    is_stub(s, off))
 			r = codescan_function(s, off, false, &good);
+	}
 	return r;
 }
 
@@ -750,11 +790,18 @@ static void mark_gaps(struct codescan *s, const struct codegaps *gaps)
 	}
 }
 
-static void scan_deinit(struct codescan *s)
+static void window_end(struct codescan *s)
 {
 	free(s->code);
 	free(s->flags);
 	free(s->state_at);
+	s->code = s->flags = NULL;
+	s->state_at = NULL;
+}
+
+static void codescan_deinit(struct codescan *s)
+{
+	window_end(s);
 	free(s->states);
 	free(s->slots);
 	free(s->entries);
@@ -762,27 +809,14 @@ static void scan_deinit(struct codescan *s)
 	free(s->reached);
 }
 
-static int scan_init(struct codescan *s, uint64_t off, const struct codegaps *gaps)
+static int codescan_init(struct codescan *s)
 {
-	/* the scan clears these several times, besides the steps */
-	if (!elffile_spend(s->file, WINDOW_COST * s->n + CODESCAN_SLOTS))
+	if (!elffile_spend(s->file, CODESCAN_SLOTS))
 		return ELFFILE_ABANDONED;
-	s->code = malloc(s->n);
-	s->flags = calloc(s->n, 1);
-	s->state_at = calloc(s->n, sizeof(*s->state_at));
 	s->slots = calloc(CODESCAN_SLOTS, sizeof(*s->slots));
-	if (!s->code || !s->flags || !s->state_at || !s->slots)
-		return -ENOMEM;
-	mark_gaps(s, gaps);
-	return elffile_read(s->file, off, s->code, s->n);
-}
-
-/* Whether most functions that store the caller's frame pointer set it to their own frame. Then the
- * frame pointer finds the callers, also in code of interpreters and run-time compilers, whose
- * pieces are not functions. */
-static bool keeps_frames(const struct codescan *s)
-{
-	return s->n_saves >= FRAMES_COUNT && s->n_frames > s->n_saves / 2;
+	s->machine = elffile_machine(s->file) == EM_AARCH64 ? CFI_ARM64 : CFI_X86_64;
+	s->decode = s->machine == CFI_ARM64 ? insn_decode_arm64 : insn_decode_x86;
+	return s->slots ? 0 : -ENOMEM;
 }
 
 /* Gaps near each other, with the code between them. */
@@ -815,6 +849,25 @@ static bool next_window(const struct codegaps *gaps, size_t *i, struct window *r
 	return w.bytes != 0;
 }
 
+static int window_begin(struct codescan *s, const struct window *w, uint64_t off,
+			const struct codegaps *gaps)
+{
+	s->vaddr = w->start;
+	s->n = (size_t)(w->end - w->start);
+	s->n_entries = s->n_scanned = s->n_noreturn = s->n_frames = s->n_saves = 0;
+	s->writing = false;
+	/* the scan clears these several times, besides the steps */
+	if (!elffile_spend(s->file, WINDOW_COST * s->n))
+		return ELFFILE_ABANDONED;
+	s->code = malloc(s->n);
+	s->flags = calloc(s->n, 1);
+	s->state_at = calloc(s->n, sizeof(*s->state_at));
+	if (!s->code || !s->flags || !s->state_at)
+		return -ENOMEM;
+	mark_gaps(s, gaps);
+	return elffile_read(s->file, off, s->code, s->n);
+}
+
 static int scan_window(struct codescan *s, const struct window *w, const struct codegaps *gaps,
 		       const struct codeentries *entries)
 {
@@ -823,7 +876,7 @@ static int scan_window(struct codescan *s, const struct window *w, const struct 
 
 	if (!elffile_off_of_vaddr(s->file, w->start, &off))
 		return 0;
-	r = scan_init(s, off, gaps);
+	r = window_begin(s, w, off, gaps);
 	for (size_t i = codeentries_find(entries, w->start); !r && i < entries->n; i++) {
 		const struct codeentry *e = &entries->items[i];
 
@@ -848,6 +901,7 @@ static int scan_window(struct codescan *s, const struct window *w, const struct 
 int codescan_add(const struct elffile *file, const struct rows *known, struct rows *rows,
 		 struct codescan_stats *ret)
 {
+	_cleanup_(codescan_deinit) struct codescan s = {.file = file, .rows = rows, .stats = ret};
 	_cleanup_(codeentries_deinit) struct codeentries entries = {0};
 	_cleanup_(codegaps_deinit) struct codegaps gaps = {0};
 	struct window w;
@@ -857,19 +911,13 @@ int codescan_add(const struct elffile *file, const struct rows *known, struct ro
 	*ret = (struct codescan_stats){0};
 	if (!r)
 		r = codeentries_read(file, known, &gaps, &entries);
+	if (!r)
+		r = codescan_init(&s);
 	while (!r && next_window(&gaps, &i, &w)) {
-		_cleanup_(scan_deinit) struct codescan s = {.file = file,
-							    .rows = rows,
-							    .stats = ret,
-							    .vaddr = w.start,
-							    .n = w.end - w.start};
-
 		ret->bytes += w.bytes;
-		if (s.n > CODESCAN_BYTES_MAX)
-			continue;
-		s.machine = elffile_machine(file) == EM_AARCH64 ? CFI_ARM64 : CFI_X86_64;
-		s.decode = s.machine == CFI_ARM64 ? insn_decode_arm64 : insn_decode_x86;
-		r = scan_window(&s, &w, &gaps, &entries);
+		if (w.end - w.start <= CODESCAN_BYTES_MAX)
+			r = scan_window(&s, &w, &gaps, &entries);
+		window_end(&s);
 	}
 	return r;
 }

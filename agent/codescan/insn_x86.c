@@ -21,13 +21,18 @@
 
 enum { MAP_ONE, MAP_0F, MAP_0F38, MAP_0F3A };
 
-/* How an opcode goes on. */
-enum form {
-	FORM_NONE = 0, /* nothing */
-	FORM_M = 1,    /* ModRM */
-	FORM_I8 = 2,   /* 8 bits immediate */
-	FORM_I32 = 4,  /* 32 bits, 16 with the operand size prefix */
-	FORM_BAD = 8,
+/* How an opcode goes on, and what its instruction may do. */
+enum {
+	M = 1,	     /* ModRM */
+	I8 = 2,	     /* 8 bits immediate */
+	I32 = 4,     /* 32 bits, 16 with the operand size prefix */
+	BAD = 8,     /* invalid */
+	PREFIX = 16, /* a legacy prefix */
+	FLOW = 32,   /* changes the flow of control, or is padding */
+	STACK = 64,  /* push, pop, leave */
+	NEAR = 128,  /* lea, mov of a constant: perhaps an address */
+	REG = 256,   /* writes ModRM's reg, a general register */
+	RM = 512,    /* writes ModRM's rm, in some groups not with each operation */
 };
 
 struct x86 {
@@ -40,6 +45,7 @@ struct x86 {
 	uint8_t map;
 	bool vector; /* VEX or EVEX */
 	uint8_t opcode;
+	uint16_t what; /* of the opcode: the flags above */
 	/* with ModRM */
 	bool has_modrm;
 	uint8_t mod, reg, rm; /* registers with the bits of REX */
@@ -88,90 +94,97 @@ static bool take_signed(struct x86 *x, size_t n, int64_t *ret)
 
 /* ---------------------------------------------------------------- the opcode maps */
 
-static unsigned int form_one(uint8_t op)
-{
-	static const uint8_t upper[0x60] = {
-		/* a0 */ 8, 8, 8, 8, 0, 0, 0, 0, 2, 4, 0, 0, 0, 0, 0, 0,
-		/* b0 */ 2, 2, 2, 2, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4, 4, 4,
-		/* c0 */ 3, 3, 8, 0, 8, 8, 3, 5, 8, 0, 8, 8, 0, 2, 8, 8,
-		/* d0 */ 1, 1, 1, 1, 8, 8, 8, 0, 1, 1, 1, 1, 1, 1, 1, 1,
-		/* e0 */ 2, 2, 2, 2, 2, 2, 2, 2, 4, 4, 8, 2, 0, 0, 0, 0,
-		/* f0 */ 8, 0, 8, 8, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1,
-	};
-	static const uint8_t middle[0x40] = {
-		/* 60 */ 8, 8, 8, 1, 8, 8, 8, 8, 4, 5, 2, 3, 0, 0, 0, 0,
-		/* 70 */ 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
-		/* 80 */ 3, 5, 8, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-		/* 90 */ 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0,
-	};
+/* clang-format off */
+/* The six forms of arithmetic, then a prefix or an invalid byte, and an invalid one. */
+#define ARITHMETIC(at, to_reg, to_rm, prefix)                              \
+	[(at) ... (at) + 1] = M | (to_rm), [(at) + 2 ... (at) + 3] = M | (to_reg), \
+	[(at) + 4] = I8, [(at) + 5] = I32, [(at) + 6] = BAD | (prefix), [(at) + 7] = BAD
 
-	if (op < 0x40) /* the eight arithmetic ones, six forms each */
-		return (op & 7) < 4    ? FORM_M
-		       : (op & 7) == 4 ? FORM_I8
-		       : (op & 7) == 5 ? FORM_I32
-				       : FORM_BAD;
-	if (op < 0x50)
-		return FORM_BAD; /* REX, already consumed */
-	if (op < 0x60)
-		return FORM_NONE; /* push and pop */
-	return op < 0xa0 ? middle[op - 0x60] : upper[op - 0xa0];
-}
+static const uint16_t map_one[256] = {
+	ARITHMETIC(0x00, REG, RM, 0),
+	ARITHMETIC(0x08, REG, RM, 0),
+	ARITHMETIC(0x10, REG, RM, 0),
+	ARITHMETIC(0x18, REG, RM, 0),
+	ARITHMETIC(0x20, REG, RM, PREFIX),
+	ARITHMETIC(0x28, REG, RM, PREFIX),
+	ARITHMETIC(0x30, REG, RM, PREFIX),
+	ARITHMETIC(0x38, 0, 0, PREFIX), /* cmp */
+	[0x40 ... 0x4f] = BAD, /* REX, already consumed */
+	[0x50 ... 0x5f] = STACK,
+	[0x60 ... 0x62] = BAD, [0x63] = M | REG, [0x64 ... 0x67] = BAD | PREFIX,
+	[0x68] = I32 | STACK, [0x69] = M | I32 | REG, [0x6a] = I8 | STACK, [0x6b] = M | I8 | REG,
+	[0x70 ... 0x7f] = I8 | FLOW,
+	[0x80] = M | I8 | RM, [0x81] = M | I32 | RM, [0x82] = BAD, [0x83] = M | I8 | RM,
+	[0x84 ... 0x85] = M, [0x86] = M | RM, [0x87] = M | REG | RM,
+	[0x88 ... 0x89] = M | RM, [0x8a] = M, [0x8b] = M | REG, [0x8c] = M,
+	[0x8d] = M | REG | NEAR, [0x8e] = M, [0x8f] = M | RM | STACK,
+	[0x90] = FLOW, [0x9a] = BAD, [0x9c ... 0x9d] = STACK,
+	[0xa8] = I8, [0xa9] = I32,
+	[0xb0 ... 0xb7] = I8, [0xb8 ... 0xbf] = I32 | NEAR,
+	[0xc0 ... 0xc1] = M | I8 | RM, [0xc2 ... 0xc3] = FLOW, [0xc4 ... 0xc5] = BAD,
+	[0xc6] = M | I8 | RM, [0xc7] = M | I32 | RM | NEAR, [0xc8] = BAD, [0xc9] = STACK,
+	[0xca ... 0xcb] = BAD, [0xcc] = FLOW, [0xcd] = I8, [0xce ... 0xcf] = BAD,
+	[0xd0 ... 0xd3] = M | RM, [0xd4 ... 0xd6] = BAD, [0xd8 ... 0xdf] = M,
+	[0xe0 ... 0xe3] = I8 | FLOW, [0xe4 ... 0xe7] = I8, [0xe8 ... 0xe9] = I32 | FLOW,
+	[0xea] = BAD, [0xeb] = I8 | FLOW,
+	[0xf0] = BAD | PREFIX, [0xf2 ... 0xf3] = BAD | PREFIX, [0xf4] = FLOW,
+	[0xf6 ... 0xf7] = M | RM, [0xfe] = M | RM, [0xff] = M | RM | FLOW | STACK,
+};
 
-static unsigned int form_0f(uint8_t op)
-{
-	if (op >= 0x80 && op <= 0x8f)
-		return FORM_I32;
-	if ((op >= 0x70 && op <= 0x73) || op == 0xa4 || op == 0xac || op == 0xba || op == 0xc2 ||
-	    (op >= 0xc4 && op <= 0xc6))
-		return FORM_M | FORM_I8;
-	if ((op >= 0x05 && op <= 0x09) || op == 0x0b || (op >= 0x30 && op <= 0x37) || op == 0x77 ||
-	    op == 0xa0 || op == 0xa1 || op == 0xa2 || (op >= 0xa8 && op <= 0xaa) || op >= 0xc8)
-		return op >= 0xd0 ? FORM_M : FORM_NONE;
-	if (op == 0x04 || op == 0x0a || op == 0x0c || op == 0x0e || op == 0x0f ||
-	    (op >= 0x24 && op <= 0x27) || (op >= 0x36 && op <= 0x3f) || op == 0xa6 || op == 0xa7)
-		return FORM_BAD;
-	return FORM_M;
-}
+static const uint16_t map_0f[256] = {
+	[0x00 ... 0x03] = M, [0x04] = BAD, [0x0a] = BAD, [0x0b] = FLOW, [0x0c] = BAD, [0x0d] = M,
+	[0x0e ... 0x0f] = BAD,
+	[0x10 ... 0x1e] = M, [0x1f] = M | FLOW,
+	[0x20 ... 0x23] = M, [0x24 ... 0x27] = BAD, [0x28 ... 0x2b] = M, [0x2c ... 0x2d] = M | REG,
+	[0x2e ... 0x2f] = M,
+	[0x38 ... 0x3f] = BAD,
+	[0x40 ... 0x4f] = M | REG,
+	[0x50 ... 0x6f] = M,
+	[0x70 ... 0x73] = M | I8, [0x74 ... 0x76] = M, [0x78 ... 0x7d] = M, [0x7e] = M | RM,
+	[0x7f] = M,
+	[0x80 ... 0x8f] = I32 | FLOW,
+	[0x90 ... 0x9f] = M | RM,
+	[0xa0 ... 0xa1] = STACK, [0xa3] = M, [0xa4] = M | I8 | RM, [0xa5] = M | RM,
+	[0xa6 ... 0xa7] = BAD, [0xa8 ... 0xa9] = STACK, [0xab] = M | RM, [0xac] = M | I8 | RM,
+	[0xad] = M | RM, [0xae] = M, [0xaf] = M | REG,
+	[0xb0 ... 0xb1] = M | RM, [0xb2] = M, [0xb3] = M | RM, [0xb4 ... 0xb5] = M,
+	[0xb6 ... 0xb8] = M | REG, [0xb9] = M, [0xba] = M | I8, [0xbb] = M | RM,
+	[0xbc ... 0xbf] = M | REG,
+	[0xc0] = M | RM, [0xc1] = M | REG | RM, [0xc2] = M | I8, [0xc3] = M,
+	[0xc4 ... 0xc6] = M | I8, [0xc7] = M,
+	[0xd0 ... 0xff] = M,
+};
+/* clang-format on */
 
-static unsigned int form_of(const struct x86 *x)
+static unsigned int what_of(const struct x86 *x)
 {
 	switch (x->map) {
 	case MAP_ONE:
-		return form_one(x->opcode);
+		return map_one[x->opcode];
 	case MAP_0F:
-		return x->vector && x->opcode == 0x77 ? FORM_NONE : form_0f(x->opcode);
+		return map_0f[x->opcode];
 	case MAP_0F38:
-		return FORM_M;
+		return M;
 	default:
-		return FORM_M | FORM_I8;
+		return M | I8;
 	}
 }
 
 /* ---------------------------------------------------------------- decoding */
 
+/* Those that change nothing here: lock, segments, and addresses of 32 bits (not longer, not
+ * shorter).
+ */
 static bool read_legacy_prefixes(struct x86 *x)
 {
-	for (; x->at < x->n && x->at < 14; x->at++)
-		switch (x->bytes[x->at]) {
-		case 0x66:
-			x->short_operand = true;
-			break;
-		case 0xf2:
-		case 0xf3:
-			x->repeated = true;
-			break;
-		case 0xf0:
-		case 0x26:
-		case 0x2e:
-		case 0x36:
-		case 0x3e:
-		case 0x64:
-		case 0x65:
-		case 0x67: /* addresses of 32 bits: not longer, not shorter */
-			break;
-		default:
+	for (; x->at < x->n && x->at < 14; x->at++) {
+		uint8_t b = x->bytes[x->at];
+
+		if (!(map_one[b] & PREFIX))
 			return true;
-		}
+		x->short_operand |= b == 0x66;
+		x->repeated |= b == 0xf2 || b == 0xf3;
+	}
 	return false;
 }
 
@@ -261,7 +274,7 @@ static bool read_modrm(struct x86 *x)
 }
 
 /* Sizes that depend on more than the opcode. */
-static size_t immediate_size(const struct x86 *x, unsigned int form)
+static size_t immediate_size(const struct x86 *x)
 {
 	if (x->map == MAP_ONE) {
 		if (x->opcode >= 0xa0 && x->opcode <= 0xa3)
@@ -278,27 +291,23 @@ static size_t immediate_size(const struct x86 *x, unsigned int form)
 		if (x->opcode == 0xe8 || x->opcode == 0xe9)
 			return 4;
 	}
-	if (form & FORM_I8)
+	if (x->what & I8)
 		return 1;
-	if (!(form & FORM_I32))
+	if (!(x->what & I32))
 		return 0;
 	return x->short_operand && x->map == MAP_ONE ? 2 : 4;
 }
 
 static bool read(struct x86 *x)
 {
-	unsigned int form;
 	size_t size;
 
 	if (!read_opcode(x))
 		return false;
-	form = form_of(x);
-	if ((form & FORM_BAD) &&
-	    !(x->map == MAP_ONE && ((x->opcode >= 0xa0 && x->opcode <= 0xa3) || x->opcode == 0xc2)))
+	x->what = (uint16_t)what_of(x);
+	if ((x->what & BAD) || ((x->what & M) && !read_modrm(x)))
 		return false;
-	if ((form & FORM_M) && !read_modrm(x))
-		return false;
-	size = immediate_size(x, form);
+	size = immediate_size(x);
 	return !size || take_signed(x, size, &x->imm);
 }
 
@@ -314,65 +323,35 @@ static bool is_fp_place(const struct x86 *x)
 	return x->has_modrm && x->mod != 3 && x->has_base && x->base == RBP;
 }
 
-/* Whether the instruction writes ModRM's reg: only the general registers. */
+/* Whether the instruction writes ModRM's reg: only the general registers. Of vectors' only BMI,
+ * unused by assembly on the stack pointer and the frame pointer. */
 static bool writes_reg(const struct x86 *x)
 {
-	uint8_t op = x->opcode;
-
-	if (x->vector)
-		return false; /* but for BMI, unused by assembly on these two */
-	if (x->map == MAP_ONE)
-		return (op < 0x38 && (op & 7) >= 2 && (op & 7) <= 3) || op == 0x63 || op == 0x69 ||
-		       op == 0x6b || op == 0x87 || op == 0x8b || op == 0x8d;
-	if (x->map == MAP_0F)
-		return (op >= 0x40 && op <= 0x4f) || op == 0x2c || op == 0x2d || op == 0xaf ||
-		       op == 0xb6 || op == 0xb7 || op == 0xb8 || op == 0xbc || op == 0xbd ||
-		       op == 0xbe || op == 0xbf || op == 0xc1;
-	return false;
+	return !x->vector && (x->what & REG);
 }
 
 /* The same of a register in ModRM's rm. */
 static bool writes_rm(const struct x86 *x)
 {
-	uint8_t op = x->opcode;
+	const uint8_t operation = x->reg & 7;
 
-	if (!x->has_modrm || x->mod != 3 || x->vector)
+	if (x->mod != 3 || x->vector || !(x->what & RM))
 		return false;
-	if (x->map == MAP_0F)
-		return op == 0x7e || (op >= 0x90 && op <= 0x9f) || op == 0xa4 || op == 0xa5 ||
-		       op == 0xac || op == 0xad || op == 0xc0 || op == 0xc1 || op == 0xb0 ||
-		       op == 0xb1 || op == 0xb3 || op == 0xab || op == 0xbb;
 	if (x->map != MAP_ONE)
-		return false;
-	if (op < 0x38)
-		return (op & 7) < 2;
-	switch (op) {
+		return true;
+	switch (x->opcode) {
 	case 0x80:
 	case 0x81:
 	case 0x83:
-		return (x->reg & 7) != 7;
+		return operation != 7;
 	case 0xf6:
 	case 0xf7:
-		return (x->reg & 7) == 2 || (x->reg & 7) == 3;
+		return operation == 2 || operation == 3;
 	case 0xfe:
 	case 0xff:
-		return (x->reg & 7) < 2;
-	case 0x86:
-	case 0x87:
-	case 0x88:
-	case 0x89:
-	case 0x8f:
-	case 0xc0:
-	case 0xc1:
-	case 0xc6:
-	case 0xc7:
-	case 0xd0:
-	case 0xd1:
-	case 0xd2:
-	case 0xd3:
-		return true;
+		return operation < 2;
 	default:
-		return false;
+		return true;
 	}
 }
 
@@ -576,8 +555,10 @@ bool insn_x86_aligns(const uint8_t *bytes, size_t n, uint8_t *ret_reg)
 	struct x86 copy = {.bytes = bytes, .n = n};
 	struct x86 next;
 
-	/* nearly all code ends here */
-	if (n < 3 || (bytes[0] & 0xf8) != 0x48 || (bytes[1] != 0x89 && bytes[1] != 0x8b))
+	/* nearly all code ends here: a move whose source is not the stack pointer */
+	if (n < 3 || (bytes[0] & 0xf8) != 0x48 ||
+	    !((bytes[1] == 0x89 && (bytes[2] & 0xf8) == 0xe0) ||
+	      (bytes[1] == 0x8b && (bytes[2] & 0xc7) == 0xc4)))
 		return false;
 	if (!read(&copy) || !is_move(&copy) || move_from(&copy) != RSP || move_to(&copy) == RBP)
 		return false;
@@ -700,24 +681,43 @@ bool insn_x86_writes(const uint8_t *bytes, size_t n, uint8_t reg)
 	       (writes_rm(&x) && dwarf_numbers[x.rm] == reg);
 }
 
+/* Whether ModRM names the stack pointer or the frame pointer as a register. */
+static bool names_frame(const struct x86 *x)
+{
+	return x->has_modrm && ((x->reg & ~1) == RSP || (x->mod == 3 && (x->rm & ~1) == RSP));
+}
+
+/* The effect on the two registers. Most instructions name neither. */
+static void set_registers(const struct x86 *x, struct insn *ret)
+{
+	if ((x->what & STACK) && stack_insn(x, ret))
+		return;
+	if (x->map == MAP_ONE && x->opcode == 0xbd && !(x->rex & REX_B))
+		ret->fp = INSN_FP_OTHER;
+	if (!names_frame(x))
+		return;
+	if (is_zero_fp(x)) {
+		ret->fp = INSN_FP_ZERO;
+	} else if (!frame_insn(x, ret)) {
+		if (writes(x, RSP))
+			ret->sp = INSN_SP_LOST;
+		if (writes(x, RBP))
+			ret->fp = INSN_FP_OTHER;
+	}
+}
+
 bool insn_decode_x86(const uint8_t *bytes, size_t n, uint64_t vaddr, struct insn *ret)
 {
 	struct x86 x = {.bytes = bytes, .n = n < 15 ? n : 15};
-	struct insn insn = {0};
 
 	if (!read(&x))
 		return false;
-	insn.length = (uint8_t)x.at;
-	set_flow(&x, vaddr, &insn);
-	if (is_zero_fp(&x)) {
-		insn.fp = INSN_FP_ZERO;
-	} else if (!insn.flow && !stack_insn(&x, &insn) && !frame_insn(&x, &insn)) {
-		if (writes(&x, RSP))
-			insn.sp = INSN_SP_LOST;
-		if (writes(&x, RBP) || (x.map == MAP_ONE && x.opcode == 0xbd && !(x.rex & REX_B)))
-			insn.fp = INSN_FP_OTHER;
-	}
-	set_addresses(&x, vaddr, &insn);
-	*ret = insn;
+	*ret = (struct insn){.length = (uint8_t)x.at};
+	if (x.what & FLOW)
+		set_flow(&x, vaddr, ret);
+	if (!ret->flow)
+		set_registers(&x, ret);
+	if (x.what & NEAR)
+		set_addresses(&x, vaddr, ret);
 	return true;
 }

@@ -190,6 +190,12 @@ static void append(struct fold *fold, uint64_t hash, const struct frame *frames,
 	}
 }
 
+void fold_lose(struct fold *fold, uint64_t count, uint64_t value)
+{
+	fold->totals.n_refused += count;
+	fold->totals.refused_value += value;
+}
+
 int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *return_address,
 	     size_t n_frames, uint64_t count, uint64_t value)
 {
@@ -201,8 +207,7 @@ int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *retur
 	if (!*slot) {
 		r = make_room(fold, n_frames);
 		if (r) {
-			fold->totals.n_refused += count;
-			fold->totals.refused_value += value;
+			fold_lose(fold, count, value);
 			return r == VEC_FULL ? FOLD_FULL : r;
 		}
 		slot = find(fold, hash, frames, return_address,

@@ -72,6 +72,8 @@ void fold_free(struct fold *fold);
  * totals. Invalidates results of fold_get(). */
 int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *return_address,
 	     size_t n_frames, uint64_t count, uint64_t value);
+/* Samples without a stack (sample_is_lost()): change only the totals, as those without room. */
+void fold_lose(struct fold *fold, uint64_t count, uint64_t value);
 /* The samples added from now on are of threads and tasks with these names. Above the limit, a name
  * is SAMPLE_OTHER_THREAD. "": without a name. 0 or -ENOMEM. */
 int fold_names(struct fold *fold, const char *thread, const char *task);

@@ -516,6 +516,7 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 	of.thread = stack.thread;
 	of.task = stack.task;
 	of.is_truncated = stack.is_truncated;
+	of.is_lost = stack.is_lost;
 	if (r || series_add(series, &of, stack.frames, stack.return_address, stack.n, sample->count,
 			    value)) {
 		p->outcomes[CPU_SAMPLES_LOST] += sample->count;

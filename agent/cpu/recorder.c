@@ -55,6 +55,7 @@ struct recorder {
 	char container[CGROUP_ID_MAX]; /* "" for none */
 	int cost_fd;
 	bool begun;
+	bool seen; /* a sample of a target */
 	uint64_t swept_ns;
 	int add_result; /* of the last process or cgroup without an entry */
 	uint64_t n_samples;
@@ -103,6 +104,7 @@ static int add_stack(struct recorder *r, struct series_table *table, const char 
 		.thread = stack->thread,
 		.task = stack->task,
 		.is_truncated = stack->is_truncated,
+		.is_lost = stack->is_lost,
 	};
 	int err;
 
@@ -146,6 +148,7 @@ static void take(struct recorder *r, const struct sample *sample, bool off_cpu)
 					  &sample->pid, sample->comm);
 	if (r->container[0] && !discovery_in_container(entity, r->container))
 		return;
+	r->seen = true;
 	if (!r->begun) {
 		(void)cpu_sampler_resolve(r->sampler, sample, &stack); /* requests tables */
 		return;
@@ -160,7 +163,7 @@ static void take(struct recorder *r, const struct sample *sample, bool off_cpu)
 		return;
 	}
 	r->n_samples += sample->count;
-	if (sample->end < SAMPLE_END_MAX)
+	if (sample->end < SAMPLE_END_MAX && !sample_is_lost(sample))
 		r->n_ends[sample->end] += sample->count;
 }
 
@@ -316,6 +319,7 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 		.scope = o->scope,
 		/* stacks of a few processes are complete from the begin of the recording on */
 		.all_tables = o->scope == SETTINGS_SCOPE_PROCESSES,
+		.urgent_runtimes = true,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
 		.thread_names = o->thread_names,
@@ -386,6 +390,16 @@ void recorder_free(struct recorder *r)
 	symbolizer_free(r->symbolizer);
 	close_fdp(&r->cost_fd);
 	free(r);
+}
+
+size_t recorder_loading(const struct recorder *r)
+{
+	return cpu_sampler_loading(r->sampler);
+}
+
+bool recorder_seen(const struct recorder *r)
+{
+	return r->seen;
 }
 
 size_t recorder_missing(const struct recorder *r)

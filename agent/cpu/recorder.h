@@ -88,6 +88,10 @@ int recorder_add_container(struct recorder *r, const char *id);
 /* Number of tables, and of reads of language runtimes, that the stacks so far lack and that are
  * still to come. */
 size_t recorder_missing(const struct recorder *r);
+/* Number of walks of language runtimes that are being loaded, or will be. */
+size_t recorder_loading(const struct recorder *r);
+/* Whether a target had a sample. */
+bool recorder_seen(const struct recorder *r);
 /* Number of drains so far: with each, all earlier samples are known. */
 uint64_t recorder_drains(const struct recorder *r);
 /* Start counting samples. */

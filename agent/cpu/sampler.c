@@ -149,6 +149,7 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 	memcpy(ret->thread, sample->thread, sizeof(ret->thread));
 	memcpy(ret->task, sample->task, sizeof(ret->task));
 	ret->is_truncated = sample->end != SAMPLE_END_COMPLETE && sample->end != SAMPLE_END_NO_USER;
+	ret->is_lost = sample_is_lost(sample);
 	if (!s->caught_up)
 		catch_up(s);
 	if (sample->n_user)
@@ -802,7 +803,8 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		log_warn("before Linux 6.13 a real-time kernel gives no stack dumps, stacks of new "
 			 "processes may be cut");
 	if (!r)
-		r = runtime_loader_new(o->loop, oncpu_object(s->oncpu), &s->loader);
+		r = runtime_loader_new(o->loop, oncpu_object(s->oncpu), o->urgent_runtimes,
+				       &s->loader);
 	if (!r)
 		r = start_publisher(s, ret_why);
 	if (!r)
@@ -863,6 +865,11 @@ size_t cpu_sampler_pending(const struct cpu_sampler *s)
 {
 	return cpu_sampler_opening(s) + runtime_loader_pending(s->loader) +
 	       (s->publisher ? unwind_publisher_pending(s->publisher) : 0);
+}
+
+size_t cpu_sampler_loading(const struct cpu_sampler *s)
+{
+	return runtime_loader_pending(s->loader);
 }
 
 size_t cpu_sampler_reading(const struct cpu_sampler *s)

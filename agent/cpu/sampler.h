@@ -40,6 +40,7 @@ struct cpu_stack {
 	char thread[PID_COMM_MAX];    /* as in struct sample */
 	char task[SAMPLE_TASK_BYTES]; /* likewise */
 	bool is_truncated;	      /* outer frames are missing */
+	bool is_lost;		      /* sample_is_lost() */
 };
 
 void cpu_stack_deinit(struct cpu_stack *stack);
@@ -62,6 +63,7 @@ void cpu_stack_deinit(struct cpu_stack *stack);
  * @table_bytes: ceiling of kernel memory for unwind tables; 0 is CPU_SAMPLER_TABLE_BYTES
  * @all_tables:  as in unwind_publisher_opts
  * @runtimes:    @n_runtimes readers of language runtimes, as in runtimes_opts; NULL: podprof's own
+ * @urgent_runtimes: as @urgent of runtime_loader_new()
  * @thread_names, @task_names: as in oncpu_opts
  * @off_cpu:     share of sampled task switches, up to 1; 0: no off-CPU samples
  * @off_fn:      as @fn, for off-CPU stacks
@@ -86,6 +88,7 @@ struct cpu_sampler_opts {
 	bool all_tables;
 	const struct runtime *const *runtimes;
 	size_t n_runtimes;
+	bool urgent_runtimes;
 	bool thread_names;
 	bool task_names;
 	uint64_t interval_ns;
@@ -120,6 +123,9 @@ void cpu_sampler_child(struct cpu_sampler *s, const struct pid_id *child);
 /* Number of requested unwind tables not yet made, of files not yet opened, and of walks of runtimes
  * not yet loaded. */
 size_t cpu_sampler_pending(const struct cpu_sampler *s);
+/* Number of walks of language runtimes that are being loaded, or will be; of cpu_sampler_pending().
+ */
+size_t cpu_sampler_loading(const struct cpu_sampler *s);
 /* Number of tasks with the threads of language runtimes: processes and names to read. */
 size_t cpu_sampler_reading(const struct cpu_sampler *s);
 /* Number of files not yet opened. */

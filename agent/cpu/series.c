@@ -92,7 +92,13 @@ static int fold_in(struct series_table *t, const struct series_entry *e, const s
 		   uint64_t count, uint64_t value)
 {
 	const uint64_t n_other = fold_totals(e->series.fold).n_other;
-	int r = fold_names(e->series.fold, of->thread ? of->thread : "", of->task ? of->task : "");
+	int r;
+
+	if (of->is_lost) {
+		fold_lose(e->series.fold, count, value);
+		return 0;
+	}
+	r = fold_names(e->series.fold, of->thread ? of->thread : "", of->task ? of->task : "");
 
 	if (!r)
 		r = fold_add(e->series.fold, frames, return_address, n_frames, count, value);

@@ -67,10 +67,11 @@ struct series_of {
 	const char *thread;
 	const char *task;
 	bool is_truncated;
+	bool is_lost;
 };
 
-/* Add @count samples of a stack with the total @value (see fold_add()). 0, SERIES_FULL,
- * -ENOMEM. */
+/* Add @count samples of a stack with the total @value (see fold_add(); if @of->is_lost,
+ * fold_lose()). 0, SERIES_FULL, -ENOMEM. */
 int series_add(struct series_table *t, const struct series_of *of, const struct frame *frames,
 	       const uint8_t *return_address, size_t n_frames, uint64_t count, uint64_t value);
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "profile/bpfobj.h"
+#include "profile/bpfobj_why.h"
 
 struct findings;
 struct probe_results;

@@ -14,7 +14,8 @@
  *
  * The watchdog abandons an upload whose file system does not answer. The abandoned thread holds the
  * job and a reference to the target, and ends by itself; the table knows nothing of it any more.
- * Until its end no other file of the owner is read: one owner blocks one thread.
+ * Until its end no other file of the owner is read: one owner blocks one thread. The last thread,
+ * which cannot be abandoned, is for owners whose files were read that day and never blocked.
  */
 #include "export/uploads.h"
 
@@ -67,6 +68,12 @@ struct known {
 	char build_id[];
 };
 
+/* What the files of an owner did that day: a sum of these. */
+enum conduct {
+	CONDUCT_READ = 1, /* one was read */
+	CONDUCT_BLOCKED = 2,
+};
+
 /* The owner of an abandoned job, until the job's end. */
 struct blocked {
 	atomic_bool is_set;
@@ -106,6 +113,7 @@ struct job {
  * @waiting: places in the queue by owner
  * @sent:    bytes of the day by owner
  * @took:    nanoseconds of the thread in the day by owner
+ * @conduct: enum conduct of the day by owner
  * @resume_ns: no upload before
  */
 struct uploads {
@@ -132,6 +140,7 @@ struct uploads {
 	struct share_holder *waiting;
 	struct share_holder *sent;
 	struct share_holder *took;
+	struct share_holder *conduct;
 	uint64_t ends[UPLOAD_END_MAX];
 	uint64_t bytes;
 };
@@ -228,7 +237,7 @@ static bool known_wait(struct uploads *u, uint64_t owner, const char *build_id, 
 	return true;
 }
 
-/* What @owner has of the day's bytes, or of the thread's time. */
+/* What @owner has of the day's bytes, or of the thread's time, or its conduct. */
 static size_t day_of(struct share_holder *owners, uint64_t owner)
 {
 	const struct share_holder *holder = share_holder_find(owners, owner);
@@ -264,7 +273,15 @@ static void day_begin(struct uploads *u, uint64_t now_ns)
 	pthread_mutex_lock(&u->lock);
 	day_forget(&u->sent);
 	day_forget(&u->took);
+	day_forget(&u->conduct);
 	pthread_mutex_unlock(&u->lock);
+}
+
+/* The file of @owner did @what. */
+static void conduct_add(struct uploads *u, uint64_t owner, enum conduct what)
+{
+	if (!(day_of(u->conduct, owner) & what))
+		day_add(&u->conduct, owner, what);
 }
 
 static uint64_t retry_ns(unsigned int failures)
@@ -340,6 +357,15 @@ static bool target_is_blocked(const struct target *t, uint64_t owner)
 	return false;
 }
 
+/* All threads that may be abandoned are. */
+static bool target_is_full(const struct target *t)
+{
+	for (size_t i = 0; i < array_size(t->blocked); i++)
+		if (!atomic_load(&t->blocked[i].is_set))
+			return false;
+	return true;
+}
+
 static void job_free(struct job *job)
 {
 	if (!job)
@@ -410,6 +436,10 @@ static void job_ended(struct uploads *u, const struct job *job)
 	known_end(u, job->build_id, job->end);
 	day_add(&u->sent, job->owner, bytes);
 	day_add(&u->took, job->owner, nsec_monotonic() - job->begun_ns);
+	if (job->end == UPLOAD_DONE || job->end == UPLOAD_NO_NAMES)
+		conduct_add(u, job->owner, CONDUCT_READ);
+	else if (job->blocked)
+		conduct_add(u, job->owner, CONDUCT_BLOCKED);
 	u->day_bytes += bytes;
 	u->bytes += bytes;
 	pthread_mutex_unlock(&u->lock);
@@ -436,9 +466,10 @@ static void job_abandoned(void *ctx, struct work *work)
 		.begun_ns = job->begun_ns,
 		.end = UPLOAD_SLOW,
 		.bytes = atomic_load(&job->bytes),
+		.blocked = target_block(job->target, job->owner),
 	};
 
-	job->blocked = target_block(job->target, job->owner);
+	job->blocked = seen.blocked;
 	atomic_store(&job->abandoned, true);
 	job_ended(ctx, &seen);
 	(void)loop_arm(((struct uploads *)ctx)->timer, 0, 0);
@@ -454,6 +485,7 @@ static void job_drop(struct work *work)
 /* The waiting build id that is next; NULL if there is none. */
 static struct known *find_waiting(const struct uploads *u)
 {
+	const bool is_last = target_is_full(u->target);
 	struct known *k, *next, *found = NULL;
 	size_t own, least = 0;
 
@@ -461,6 +493,8 @@ static struct known *find_waiting(const struct uploads *u)
 		return NULL;
 	HASH_ITER(hh, u->known, k, next) {
 		if (k->state != KNOWN_WAITING || target_is_blocked(u->target, k->owner))
+			continue;
+		if (is_last && day_of(u->conduct, k->owner) != CONDUCT_READ)
 			continue;
 		own = day_of(u->took, k->owner);
 		if (!found || own < least) {
@@ -636,6 +670,7 @@ void uploads_free(struct uploads *u)
 	}
 	day_forget(&u->sent);
 	day_forget(&u->took);
+	day_forget(&u->conduct);
 	HASH_ITER(hh, u->waiting, holder, other) {
 		HASH_DEL(u->waiting, holder);
 		free(holder);

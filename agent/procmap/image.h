@@ -100,8 +100,8 @@ struct frame;
  *            with references, innermost first. The last is @function itself, without places. NULL:
  *            nothing is inlined
  * @checked_ns: of IMAGE_FILE, atomic: boot clock, when the file was last seen unchanged; 0: never
- * @no_runtimes, @has_runtimes: of IMAGE_FILE, on the loop: bits by enum frame_runtime. The runtime
- *            is not in the file, or is; in neither: not known
+ * @no_runtimes: of IMAGE_FILE, on the loop: bits by enum frame_runtime. The runtime is not in the
+ *            file; else it is, or is not known
  * @opening:  NULL, except for a file that is opened on another thread. Such an image has a path and
  *            no file, its frames' vaddr is the pc, and frame_settle() finds the image of the file
  *
@@ -128,7 +128,6 @@ struct image {
 	unsigned int n_slow;	/* atomic */
 	uint64_t checked_ns;
 	uint32_t no_runtimes;
-	uint32_t has_runtimes;
 	struct image_opening *opening;
 	int refs;
 };

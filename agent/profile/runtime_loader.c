@@ -38,6 +38,7 @@ struct runtime_load {
 struct runtime_loader {
 	struct loop *loop;
 	const struct bpfobj *obj;
+	bool urgent;
 	struct worker *worker;	    /* NULL: no runtime was wanted yet */
 	struct runtime_load *loads; /* by enum frame_runtime of the object, @n */
 	size_t n;
@@ -56,7 +57,9 @@ static void run(struct work *work)
 	struct load_job *job = (struct load_job *)work;
 
 	/* of this thread alone; a failure does no harm */
-	(void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, (id_t)getpid()) + LOAD_NICE);
+	if (!job->loader->urgent)
+		(void)setpriority(PRIO_PROCESS, 0,
+				  getpriority(PRIO_PROCESS, (id_t)getpid()) + LOAD_NICE);
 	job->result = bpfobj_load_runtime(job->loader->obj, job->runtime, &job->loaded);
 }
 
@@ -93,13 +96,15 @@ static void done(struct work *work)
 	free(job);
 }
 
-int runtime_loader_new(struct loop *loop, const struct bpfobj *obj, struct runtime_loader **ret)
+int runtime_loader_new(struct loop *loop, const struct bpfobj *obj, bool urgent,
+		       struct runtime_loader **ret)
 {
 	struct runtime_loader *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return -ENOMEM;
-	*l = (struct runtime_loader){.loop = loop, .obj = obj, .n = bpfobj_unwind(obj).n_runtimes};
+	*l = (struct runtime_loader){
+		.loop = loop, .obj = obj, .urgent = urgent, .n = bpfobj_unwind(obj).n_runtimes};
 	l->loads = calloc(l->n, sizeof(*l->loads));
 	if (!l->loads) {
 		free(l);
@@ -158,7 +163,7 @@ static uint32_t next_load(const struct runtime_loader *l, bool busy, uint64_t no
 		const struct runtime_load *load = &l->loads[i];
 
 		if (load->state != LOAD_WANTED ||
-		    (busy && now_ns - load->wanted_ns < RUNTIME_LOADER_WAIT_NS))
+		    (busy && !l->urgent && now_ns - load->wanted_ns < RUNTIME_LOADER_WAIT_NS))
 			continue;
 		if (first == l->n || load->wanted_ns < l->loads[first].wanted_ns)
 			first = i;

@@ -22,8 +22,10 @@ struct loop;
 struct metric_sink;
 struct runtime_loader;
 
-/* @obj: borrowed until runtime_loader_free(). 0 or -errno. */
-int runtime_loader_new(struct loop *loop, const struct bpfobj *obj, struct runtime_loader **ret);
+/* @obj: borrowed until runtime_loader_free(). @urgent: the caller waits for loads, so these have
+ * its priority and do not wait for tables. 0 or -errno. */
+int runtime_loader_new(struct loop *loop, const struct bpfobj *obj, bool urgent,
+		       struct runtime_loader **ret);
 /* Waits for a load under way. NULL: does nothing. */
 void runtime_loader_free(struct runtime_loader *l);
 

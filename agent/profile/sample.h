@@ -20,7 +20,8 @@
 #define SAMPLE_TASK_BYTES   (SAMPLE_TASK_WORDS * 8)
 
 /**
- * struct sample - one distinct stack of one process, with its count since the last drain
+ * struct sample - one distinct stack of one process, with its count since the last drain; or its
+ * samples without a stack, see sample_is_lost()
  * @pid:          identity of the process (thread group)
  * @cgroup_id:    the task's cgroup in the unified hierarchy
  * @cgroup_v1_id: the task's cgroup in the version 1 hierarchy of discovery; 0: none
@@ -79,8 +80,8 @@ enum sample_outcome {
 };
 
 /* Read a map entry of the on-CPU program: @key is a struct sample_key, @value a struct
- * sample_small, sample_large or sample_deep of @value_size bytes, both aligned to 8. @ret borrows
- * from @value. */
+ * sample_small, sample_large, sample_deep or sample_head of @value_size bytes, both aligned to 8.
+ * @ret borrows from @value. */
 int sample_decode(const void *key, const void *value, size_t value_size, struct sample *ret);
 /* Set the user half of @sample: @n_words words, borrowed, with @n_rows frames found by rows. 0 or
  * SAMPLE_ODD. */
@@ -106,6 +107,12 @@ static inline bool sample_lost_caller(const struct sample *sample)
 {
 	return sample->end == SAMPLE_END_NO_ROW || sample->end == SAMPLE_END_NO_MAPPING ||
 	       sample->end == SAMPLE_END_REGISTER;
+}
+
+/* The sample has no stack, because the kernel had no room for it. */
+static inline bool sample_is_lost(const struct sample *sample)
+{
+	return sample->flags & SAMPLE_FLAG_LOST;
 }
 
 /* The value of an on-CPU stack, if one sample has the value @period. */

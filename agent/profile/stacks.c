@@ -17,10 +17,10 @@
  * it waits for a CPU between any two samples. Copied batches wait in a queue. A full queue stops
  * the drain, and the kernel's maps hold what they can.
  *
- * What is lost by design is counted in the kernel: a stack that finds all maps full. Not counted,
- * because the kernel does not tell: an event during another BPF program on the same CPU (the kernel
- * then skips ours), and during the system call that empties our maps. Both are of the order of 1 in
- * 10,000.
+ * A stack that finds all maps full is lost by design. The kernel counts it, and adds its values to
+ * an entry of its process in a further map (SAMPLE_FLAG_LOST). Not counted, because the kernel does
+ * not tell: an event during another BPF program on the same CPU (the kernel then skips ours), and
+ * during the system call that empties our maps. Both are of the order of 1 in 10,000.
  */
 #include "profile/stacks.h"
 
@@ -52,6 +52,7 @@
 #define STACKS_SMALL_BATCH 256
 #define STACKS_LARGE_BATCH 64
 #define STACKS_DEEP_BATCH  32
+#define STACKS_LOST_BATCH  32
 /* Names of threads, likewise. */
 #define STACKS_NAMES_BATCH 256
 
@@ -335,8 +336,12 @@ static int copy_generation(const struct stacks *s, unsigned int generation, stru
 		     STACKS_LARGE_BATCH);
 	if (r < 0)
 		return r;
-	return copy_map(batch, s->maps.deep[generation], sizeof(struct sample_deep),
-			STACKS_DEEP_BATCH);
+	r = copy_map(batch, s->maps.deep[generation], sizeof(struct sample_deep),
+		     STACKS_DEEP_BATCH);
+	if (r < 0)
+		return r;
+	return copy_map(batch, s->maps.lost[generation], sizeof(struct sample_head),
+			STACKS_LOST_BATCH);
 }
 
 /* Empty the names in use, so that processes may use others. A program that runs meanwhile may

@@ -40,14 +40,24 @@ void hotspot_function_deinit(struct hotspot_function *f)
 /* The words of a check. */
 #define KEY_WORDS (3 + 2 * HOTSPOT_SYMBOL_WORDS)
 
-static uint32_t check_of(const uint64_t *words, size_t n)
+static uint64_t mix(uint64_t h, const uint64_t *words, size_t n)
 {
-	uint64_t h = 0;
-
 	for (size_t i = 0; i < n; i++) {
 		h = (h ^ words[i]) * CHECK_FACTOR;
 		h ^= h >> 29;
 	}
+	return h;
+}
+
+/* Of a method, the last words are the class's name, with a value of their own. */
+static uint32_t check_of(const uint64_t *words, size_t n)
+{
+	const size_t n_class = n == KEY_WORDS ? HOTSPOT_SYMBOL_WORDS : 0;
+	uint64_t h = mix(0, words, n - n_class);
+	const uint64_t value = mix(0, words + n - n_class, n_class);
+
+	if (n_class)
+		h = mix(h, &value, 1);
 	return (uint32_t)(h >> 32);
 }
 

@@ -111,7 +111,7 @@ static void code_deinit(void *code)
 
 static size_t code_size(const void *code)
 {
-	return ((const struct python_code *)code)->n_lines;
+	return ((const struct python_code *)code)->n_bytes;
 }
 
 static void place(const void *function, uint32_t at, struct runtime_place *ret)

@@ -27,7 +27,7 @@
 
 void python_code_deinit(struct python_code *code)
 {
-	free(code->lines);
+	free(code->name);
 	*code = (struct python_code){0};
 }
 
@@ -84,6 +84,7 @@ struct reading {
 	struct python_code_key key;
 	struct python_string name, file;
 	uint64_t n_lines;
+	uint8_t *lines; /* owned; NULL: not read */
 	uint8_t name_chars[NAME_BYTES], file_chars[FILE_BYTES];
 };
 
@@ -173,39 +174,35 @@ static size_t n_chars(const struct python_string *s, size_t max)
 	return s->n < max ? (size_t)s->n : max;
 }
 
-static void drop_lines(struct python_code *code)
+static void drop_lines(struct reading *r)
 {
-	free(code->lines);
-	code->lines = NULL;
-	code->n_lines = 0;
+	free(r->lines);
+	r->lines = NULL;
+	r->n_lines = 0;
 }
 
 /* The strings, and the table if there is room for it. */
-static int read_contents(struct reading *r, struct python_code *ret)
+static int read_contents(struct reading *r)
 {
 	const size_t n_name = n_chars(&r->name, RUNTIMES_NAME_MAX);
 	const size_t n_file = n_chars(&r->file, RUNTIMES_FILE_MAX);
 	const struct memory_range ranges[] = {
 		{r->key.qualname + r->name.offset, r->name_chars, n_name * r->name.width},
 		{r->key.file + r->file.offset, r->file_chars, n_file * r->file.width},
-		{r->key.lines + r->layout->bytes_data, ret->lines, ret->n_lines},
+		{r->key.lines + r->layout->bytes_data, r->lines, (size_t)r->n_lines},
 	};
 	const size_t n_strings = array_size(ranges) - 1;
-	int result = read_ranges(r->m, ranges, ret->lines ? array_size(ranges) : n_strings);
+	int result = read_ranges(r->m, ranges, r->lines ? array_size(ranges) : n_strings);
 
 	/* an excerpt lacks long tables */
-	if (result == PYTHON_UNREADABLE && ret->lines) {
-		drop_lines(ret);
+	if (result == PYTHON_UNREADABLE && r->lines) {
+		drop_lines(r);
 		result = read_ranges(r->m, ranges, n_strings);
 	}
-	if (result)
-		return result;
-	python_string_utf8(r->name_chars, n_name, r->name.width, ret->name, sizeof(ret->name));
-	python_string_utf8(r->file_chars, n_file, r->file.width, ret->file, sizeof(ret->file));
-	return 0;
+	return result;
 }
 
-static int read_all(struct reading *r, struct python_code *ret)
+static int read_all(struct reading *r)
 {
 	struct python_code_key again;
 	int result = read_key(r, &r->key);
@@ -215,12 +212,11 @@ static int read_all(struct reading *r, struct python_code *ret)
 	if (result)
 		return result;
 	if (r->n_lines <= PYTHON_LINES_BYTES_MAX) {
-		ret->n_lines = (size_t)r->n_lines;
-		ret->lines = malloc(ret->n_lines ? ret->n_lines : 1);
-		if (!ret->lines)
+		r->lines = malloc(r->n_lines ? r->n_lines : 1);
+		if (!r->lines)
 			return -ENOMEM;
 	}
-	result = read_contents(r, ret);
+	result = read_contents(r);
 	if (!result)
 		result = read_key(r, &again);
 	/* computed since */
@@ -231,19 +227,51 @@ static int read_all(struct reading *r, struct python_code *ret)
 	return result;
 }
 
+/* What was read, without the room that it did not need: a process has thousands of functions. */
+static int pack(const struct reading *r, struct python_code *ret)
+{
+	const size_t n_lines = r->lines ? (size_t)r->n_lines : 0;
+	char name[RUNTIMES_NAME_MAX], file[RUNTIMES_FILE_MAX];
+	size_t n_name, n_file;
+	char *bytes;
+
+	python_string_utf8(r->name_chars, n_chars(&r->name, RUNTIMES_NAME_MAX), r->name.width, name,
+			   sizeof(name));
+	python_string_utf8(r->file_chars, n_chars(&r->file, RUNTIMES_FILE_MAX), r->file.width, file,
+			   sizeof(file));
+	/* the code that runs below a constructor's __init__(), since 3.13 */
+	if (r->key.file == r->key.qualname && !(int32_t)r->key.first_line)
+		name[0] = 0;
+	n_name = strlen(name) + 1;
+	n_file = strlen(file) + 1;
+	bytes = malloc(n_name + n_file + n_lines);
+	if (!bytes)
+		return -ENOMEM;
+	memcpy(bytes, name, n_name);
+	memcpy(bytes + n_name, file, n_file);
+	if (n_lines)
+		memcpy(bytes + n_name + n_file, r->lines, n_lines);
+	*ret = (struct python_code){
+		.name = bytes,
+		.file = bytes + n_name,
+		.first_line = (int32_t)r->key.first_line,
+		.shape = r->layout->lines,
+		.lines = r->lines ? (const uint8_t *)bytes + n_name + n_file : NULL,
+		.n_lines = n_lines,
+		.n_bytes = n_name + n_file + n_lines,
+	};
+	return 0;
+}
+
 int python_code_read(struct memory *m, const struct python_layout *layout, uint64_t address,
 		     const uint32_t *check, struct python_code *ret)
 {
 	struct reading r = {.m = m, .layout = layout, .address = address, .check = check};
-	int result = read_all(&r, ret);
+	int result = read_all(&r);
 
-	ret->first_line = (int32_t)r.key.first_line;
-	ret->shape = layout->lines;
-	/* the code that runs below a constructor's __init__(), since 3.13 */
-	if (r.key.file == r.key.qualname && !ret->first_line)
-		ret->name[0] = 0;
-	if (result)
-		python_code_deinit(ret);
+	if (!result)
+		result = pack(&r, ret);
+	free(r.lines);
 	return result;
 }
 

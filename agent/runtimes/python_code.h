@@ -17,15 +17,16 @@ struct memory;
 /* Bytes of a line table: 2 to 4 for each line. Reached: the function has no lines. */
 #define PYTHON_LINES_BYTES_MAX (256u << 10)
 
-/* {0} is empty. */
+/* {0} is empty. The strings and the table lie in one piece of memory. */
 struct python_code {
-	char name[RUNTIMES_NAME_MAX]; /* UTF-8; qualified from 3.11 on. "": not a function, but
-				       * code of the interpreter's own */
-	char file[RUNTIMES_FILE_MAX];
+	char *name; /* owned; UTF-8; qualified from 3.11 on. "": not a function, but code of the
+		     * interpreter's own */
+	const char *file; /* behind @name */
 	int32_t first_line;
 	enum python_lines shape;
-	uint8_t *lines; /* owned; NULL: not known */
+	const uint8_t *lines; /* behind @file; NULL: not known */
 	size_t n_lines;
+	size_t n_bytes; /* of all three */
 };
 
 void python_code_deinit(struct python_code *code);

@@ -66,8 +66,8 @@ static const struct release releases[] = {
 #define NUMBER_BEHIND_LINE 24
 
 /* The number, or the strings, tell code objects apart that have the same address one after the
- * other: their strings and tables often have the same addresses, too. False if the number is
- * outside of what the walker reads. */
+ * other: their strings and tables often have the same addresses, too. False if a word is outside of
+ * what the walker reads: from the first line to the line table. */
 static bool take_number(struct python_layout *layout)
 {
 	const uint16_t word =
@@ -77,7 +77,11 @@ static bool take_number(struct python_layout *layout)
 		layout->process.code_name = word;
 	else
 		layout->process.has_strings = 1;
-	return layout->process.code_name < layout->process.code_lines;
+	return layout->process.code_first_line < PYTHON_CODE_FROM_LIMIT &&
+	       layout->process.code_first_line < layout->process.code_name &&
+	       layout->process.code_first_line < layout->process.code_filename &&
+	       layout->process.code_first_line < layout->process.code_qualname &&
+	       layout->process.code_name < layout->process.code_lines;
 }
 
 static const struct release *release_of(uint16_t version)

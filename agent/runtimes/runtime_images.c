@@ -93,7 +93,7 @@ const struct runtime_image *runtime_images_mapped(const struct runtime_images *m
 		const struct image *image = image_to_unwind(items[i].image);
 		const struct runtime_image *k;
 
-		if (!image || !(image->has_runtimes >> m->kind->runtime & 1))
+		if (!image || image->no_runtimes >> m->kind->runtime & 1)
 			continue;
 		k = find(m, &image->id);
 		if (k && image_bias(image, items[i].start, items[i].limit - items[i].start,

@@ -12,8 +12,6 @@
  * ones (base/share.h). Reached: a further process has native frames only;
  * `podprof_runtime_processes_refused_total`. */
 #define RUNTIME_PROCESSES_MAX 8192
-/* Bytes of functions of a runtime: names and line tables. Reached: all are read again. */
-#define RUNTIME_NAMES_BYTES   ((size_t)32 << 20)
 /* Processes that are known by excerpts alone, 3 KB each and 1 KB for each function. Reached: the
  * one that is known the longest is forgotten. */
 #define RUNTIME_COPIED_MAX    512
@@ -29,21 +27,6 @@ struct runtime_life {
 	size_t n_processes;
 	UT_hash_handle hh;
 };
-
-void runtime_processes_init(struct runtime_processes *m, const struct runtime_reader_kind *kind)
-{
-	*m = (struct runtime_processes){.kind = kind};
-	TAILQ_INIT(&m->unread);
-	TAILQ_INIT(&m->copied);
-}
-
-void runtime_processes_deinit(struct runtime_processes *m)
-{
-	struct runtime_process *p, *next;
-
-	HASH_ITER(hh, m->items, p, next)
-		runtime_process_drop(m, p);
-}
 
 /* One more of @max for an owner. NULL: above its share, or no memory. */
 static struct share_holder *hold(struct share_holder **holders, uint64_t owner, size_t max,
@@ -239,6 +222,27 @@ static size_t bytes_of(const struct runtime_processes *m, const struct runtime_f
 	       (f->value ? m->kind->function_bytes + m->kind->function_size(f->value) : 0);
 }
 
+/* False without memory; not for a function that is counted already. */
+static bool count(struct runtime_processes *m, const struct runtime_process *p,
+		  const struct runtime_function *f)
+{
+	const size_t n = bytes_of(m, f);
+
+	if (!runtime_budget_take(m->budget, p->owner->id, n))
+		return false;
+	m->name_bytes += n;
+	return true;
+}
+
+static void uncount(struct runtime_processes *m, const struct runtime_process *p,
+		    const struct runtime_function *f)
+{
+	const size_t n = bytes_of(m, f);
+
+	runtime_budget_give(m->budget, p->owner->id, n);
+	m->name_bytes -= n;
+}
+
 /* The function no longer waits. */
 static void settle(struct runtime_process *p, struct runtime_function *f)
 {
@@ -253,7 +257,7 @@ static void function_drop(struct runtime_processes *m, struct runtime_process *p
 			  struct runtime_function *f)
 {
 	HASH_DEL(p->functions, f);
-	m->name_bytes -= bytes_of(m, f);
+	uncount(m, p, f);
 	settle(p, f);
 	runtime_value_free(m->kind, f->value);
 	free(f);
@@ -298,12 +302,17 @@ struct runtime_function *runtime_function_new(struct runtime_processes *m,
 		return NULL;
 	f->key = key_of(m, frame);
 	f->is_wanted = true;
-	HASH_ADD(hh, p->functions, key, sizeof(f->key), f);
+	if (count(m, p, f)) {
+		HASH_ADD(hh, p->functions, key, sizeof(f->key), f);
+		if (hash_oom)
+			uncount(m, p, f);
+	} else {
+		hash_oom = true;
+	}
 	if (hash_oom) {
 		free(f);
 		return NULL;
 	}
-	m->name_bytes += bytes_of(m, f);
 	TAILQ_INSERT_TAIL(&p->wanted, f, in_wanted);
 	p->n_wanted++;
 	runtime_process_queue(m, p);
@@ -313,40 +322,58 @@ struct runtime_function *runtime_function_new(struct runtime_processes *m,
 void runtime_function_set(struct runtime_processes *m, struct runtime_process *p,
 			  struct runtime_function *f, void *value)
 {
+	size_t before;
+
 	settle(p, f);
 	if (!value && f->value)
 		return; /* an excerpt has it */
 	f->is_gone = !value;
 	if (!value)
 		return;
-	m->name_bytes -= bytes_of(m, f);
+	before = bytes_of(m, f);
 	runtime_value_free(m->kind, f->value);
 	f->value = value;
-	m->name_bytes += bytes_of(m, f);
+	(void)runtime_budget_take(m->budget, p->owner->id, bytes_of(m, f)); /* has an entry */
+	runtime_budget_give(m->budget, p->owner->id, before);
+	m->name_bytes += bytes_of(m, f) - before;
 }
 
-void runtime_functions_drop_gone(struct runtime_processes *m, struct runtime_process *p)
+void runtime_function_use(struct runtime_function *f)
+{
+	f->n_idle = 0;
+}
+
+void runtime_functions_sweep(struct runtime_processes *m, struct runtime_process *p)
 {
 	struct runtime_function *f, *next;
 
 	HASH_ITER(hh, p->functions, f, next)
 		if (f->is_gone)
 			function_drop(m, p, f);
+		else if (f->n_idle < RUNTIME_FUNCTION_IDLE)
+			f->n_idle++;
 }
 
-void runtime_functions_bound(struct runtime_processes *m)
+/* Drops the functions of a process that no thread reads. */
+static void evict(struct runtime_processes *m, struct runtime_process *p, bool all)
 {
-	struct runtime_process *p, *next;
+	struct runtime_function *f, *next;
 
-	if (m->name_bytes <= RUNTIME_NAMES_BYTES)
-		return;
-	HASH_ITER(hh, m->items, p, next) {
-		struct runtime_function *f, *next_function;
+	HASH_ITER(hh, p->functions, f, next)
+		if (!f->is_wanted && (all || f->n_idle >= RUNTIME_FUNCTION_IDLE)) {
+			function_drop(m, p, f);
+			m->n_evicted++;
+		}
+}
 
-		HASH_ITER(hh, p->functions, f, next_function)
-			if (!f->is_wanted)
-				function_drop(m, p, f);
-	}
+static void give(void *ctx, size_t least, bool all)
+{
+	struct runtime_processes *m = ctx;
+	struct runtime_process *p;
+
+	for (p = m->items; p; p = p->hh.next)
+		if (p->functions && runtime_budget_of(m->budget, p->owner->id) >= least)
+			evict(m, p, all);
 }
 
 void runtime_process_drop(struct runtime_processes *m, struct runtime_process *p)
@@ -363,4 +390,24 @@ void runtime_process_drop(struct runtime_processes *m, struct runtime_process *p
 	HASH_DEL(m->items, p);
 	free(p->target);
 	free(p);
+}
+
+void runtime_processes_init(struct runtime_processes *m, const struct runtime_reader_kind *kind,
+			    struct runtime_budget *budget)
+{
+	*m = (struct runtime_processes){
+		.kind = kind, .budget = budget, .in_budget = {.give = give, .ctx = m}};
+	TAILQ_INIT(&m->unread);
+	TAILQ_INIT(&m->copied);
+	runtime_budget_join(budget, &m->in_budget);
+}
+
+void runtime_processes_deinit(struct runtime_processes *m)
+{
+	struct runtime_process *p, *next;
+
+	HASH_ITER(hh, m->items, p, next)
+		runtime_process_drop(m, p);
+	if (m->budget)
+		runtime_budget_leave(m->budget, &m->in_budget);
 }

@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "discovery/pid.h"
+#include "runtimes/runtime_budget.h"
 
 struct address_space_who;
 struct frame_record;
@@ -31,12 +32,16 @@ struct runtime_function_key {
 	uint64_t words[2];
 };
 
+/* Sweeps without a sample after which a function is not in use. */
+#define RUNTIME_FUNCTION_IDLE 2
+
 /* A function; without a value if the function is gone. */
 struct runtime_function {
 	struct runtime_function_key key;
 	void *value;	/* owned; NULL: not read, or gone */
 	bool is_wanted; /* not read yet: in the process's @wanted */
 	bool is_gone;
+	uint8_t n_idle; /* sweeps since the last sample, up to RUNTIME_FUNCTION_IDLE */
 	TAILQ_ENTRY(runtime_function) in_wanted;
 	UT_hash_handle hh;
 };
@@ -82,11 +87,16 @@ struct runtime_processes {
 	struct share_holder *owners;  /* of @items */
 	struct share_holder *walkers; /* of @n_records */
 	size_t n_records;
-	size_t name_bytes; /* of all functions */
+	struct runtime_budget *budget;
+	struct runtime_budget_member in_budget;
+	size_t name_bytes;  /* of all functions */
+	uint64_t n_evicted; /* functions that gave way to others */
 	uint64_t n_refused;
 };
 
-void runtime_processes_init(struct runtime_processes *m, const struct runtime_reader_kind *kind);
+/* @budget is borrowed. */
+void runtime_processes_init(struct runtime_processes *m, const struct runtime_reader_kind *kind,
+			    struct runtime_budget *budget);
 void runtime_processes_deinit(struct runtime_processes *m);
 
 struct runtime_process_key runtime_process_key_of(const struct address_space_who *who);
@@ -133,10 +143,10 @@ struct runtime_function *runtime_function_new(struct runtime_processes *m,
  * NULL. */
 void runtime_function_set(struct runtime_processes *m, struct runtime_process *p,
 			  struct runtime_function *f, void *value);
-/* Drops the functions of the process that are gone. */
-void runtime_functions_drop_gone(struct runtime_processes *m, struct runtime_process *p);
-/* Drops all functions but the wanted ones, if their bytes are above the ceiling. */
-void runtime_functions_bound(struct runtime_processes *m);
+/* A sample has the function. */
+void runtime_function_use(struct runtime_function *f);
+/* Once a window: drops the functions of the process that are gone, and ages the others. */
+void runtime_functions_sweep(struct runtime_processes *m, struct runtime_process *p);
 
 /* Frees what runtime_reader_kind.read() has made; NULL is fine. */
 void runtime_value_free(const struct runtime_reader_kind *kind, void *value);

@@ -35,6 +35,7 @@
 #include "base/worker.h"
 #include "procmap/address_space.h"
 #include "runtimes/excerpt.h"
+#include "runtimes/runtime_budget.h"
 #include "runtimes/runtime_files.h"
 #include "runtimes/runtime_hung.h"
 #include "runtimes/runtime_images.h"
@@ -126,9 +127,6 @@ static void take_image(struct runtime_reader *r, struct runtime_job *job, const 
 	if (!job->probed)
 		return;
 	runtime_images_add(&r->images, &job->found, take_ptr(job->probed), target);
-	for (size_t i = 0; i < job->n_files; i++)
-		if (memcmp(&job->files[i]->id, &job->found, sizeof(job->found)) == 0)
-			job->files[i]->has_runtimes |= 1u << r->kind->runtime;
 }
 
 /* Whether the process has the runtime without a part of it. */
@@ -337,7 +335,7 @@ static void names_done(struct work *work)
 
 	if (!work->cancelled && !r->ends && p) {
 		p->is_naming = false;
-		runtime_functions_bound(&r->processes);
+		runtime_budget_bound(r->host.budget);
 		for (size_t i = 0; i < job->n_read; i++)
 			take_function(r, p, &job->functions[i], job->outcome);
 		read_names(r, p);
@@ -397,13 +395,15 @@ bool runtime_reader_wants(void *reader, const struct address_space_who *who,
 	const struct runtime_process_key key = runtime_process_key_of(who);
 	struct runtime_reader *r = reader;
 	struct runtime_process *p = runtime_process_find(&r->processes, &key);
-	const struct runtime_function *f;
+	struct runtime_function *f;
 
 	if (!p || !p->target || p->is_hung || runtime_hung_refuses(r->hung, p->owner->id))
 		return false;
 	f = runtime_function_find(&r->processes, p, frame);
-	if (f)
+	if (f) {
+		runtime_function_use(f);
 		return f->is_wanted;
+	}
 	return p->n_wanted < READER_WANTED_MAX && runtime_function_new(&r->processes, p, frame);
 }
 
@@ -503,7 +503,7 @@ const void *runtime_reader_excerpt(void *reader, const struct address_space_who 
 	p = copied_process(r, who, space, bytes, n);
 	if (!p || p->is_hung || p->outcome)
 		return NULL;
-	runtime_functions_bound(&r->processes);
+	runtime_budget_bound(r->host.budget);
 	excerpt_init(&e, bytes, n, r->kind->excerpt_memory);
 	n_wanted = p->n_wanted;
 	while (r->kind->excerpt_next(p->target, bytes, n, &at, words))
@@ -566,7 +566,7 @@ static void process_sweep(struct runtime_reader *r, struct runtime_process *p)
 			p->is_over = true;
 		return;
 	}
-	runtime_functions_drop_gone(&r->processes, p);
+	runtime_functions_sweep(&r->processes, p);
 }
 
 /* A read of /proc for each process is too long for one turn of the loop. If a process leaves just
@@ -666,13 +666,16 @@ void runtime_reader_collect(void *reader, enum runtime_family family, struct met
 	const struct runtime_reader *r = reader;
 	const struct metric_label label = {"runtime", r->kind->name};
 
+	const uint64_t values[RUNTIME_FAMILY_MAX] = {
+		[RUNTIME_FAMILY_REFUSED] = r->processes.n_refused,
+		[RUNTIME_FAMILY_BYTES] = r->processes.name_bytes,
+		[RUNTIME_FAMILY_EVICTED] = r->processes.n_evicted,
+	};
+
 	if (family == RUNTIME_FAMILY_PROCESSES)
 		collect_processes(r, sink);
 	else
-		metric_u64(sink,
-			   family == RUNTIME_FAMILY_REFUSED ? r->processes.n_refused
-							    : r->processes.name_bytes,
-			   &label, 1);
+		metric_u64(sink, values[family], &label, 1);
 }
 
 static int make_next(void *ctx, unsigned int n_blocked)
@@ -745,7 +748,7 @@ int runtime_reader_new(const struct runtime_reader_kind *kind, const struct runt
 		return -ENOMEM;
 	r->kind = kind;
 	r->host = *host;
-	runtime_processes_init(&r->processes, kind);
+	runtime_processes_init(&r->processes, kind, host->budget);
 	r->images.kind = kind;
 	result = runtime_hung_new(host->proc, &r->hung);
 	if (!result)

@@ -17,9 +17,14 @@
 #include "base/hash.h"
 #include "base/metric.h"
 #include "base/utf8.h"
+#include "base/share.h"
 #include "procmap/address_space.h"
+#include "runtimes/runtime_budget.h"
 
-/* Frames with a name that are remembered, 150 bytes each: 5 MB. Reached: all are forgotten, and
+/* Bytes of malloc() for a function and its image, with six pieces. */
+#define FUNCTION_PIECES 96
+
+/* Frames with a name that are remembered, 144 bytes each: 4.5 MiB. Reached: all are forgotten, and
  * named again. */
 #define RUNTIMES_FRAMES_MAX 32768
 
@@ -49,7 +54,9 @@ static const char *const reason_names[FRAME_REASON_MAX] = {
 };
 
 struct function {
-	struct image *image; /* owns a reference */
+	struct image *image;	     /* owns a reference */
+	struct share_holder *holder; /* of the owner whose frame made it */
+	size_t n_bytes;
 	UT_hash_handle hh;
 	size_t n;
 	char key[];
@@ -74,7 +81,10 @@ struct known {
 struct runtimes {
 	struct runtimes_opts opts;
 	void **readers; /* by runtime */
+	struct runtime_budget budget;
 	struct function *functions;
+	struct share_holder *holders; /* of bytes of @functions, by owner */
+	size_t n_function_bytes;
 	struct known *known;
 	uint64_t outcomes[RUNTIMES_OUTCOME_MAX];
 };
@@ -92,36 +102,80 @@ _Static_assert(1 + RUNTIMES_PLACES_MAX * sizeof(struct frame) <=
 		       64 + RUNTIMES_NAME_MAX + RUNTIMES_FILE_MAX,
 	       "both keys fit");
 
+/* Functions or known frames came or went. */
+static void count_common(struct runtimes *rs)
+{
+	rs->budget.n_common =
+		rs->n_function_bytes + HASH_COUNT(rs->known) * (sizeof(struct known) + 16);
+}
+
+static size_t bytes_of(const struct function_key *key, const struct image *image)
+{
+	size_t n = sizeof(struct function) + key->n + sizeof(*image) + strlen(image->path) +
+		   FUNCTION_PIECES;
+
+	if (image->places)
+		return n + image->n_places * sizeof(*image->places);
+	return n + strlen(image->function.name) + strlen(image->function.file);
+}
+
+/* The last quarter has room for owners with few functions, whatever the others do. */
+static bool has_room(const struct runtimes *rs, const struct share_holder *holder, size_t n)
+{
+	const size_t max = RUNTIMES_FUNCTIONS_BYTES_MAX, total = rs->n_function_bytes;
+
+	return total + n <= max && (total <= max / 4 * 3 || share_allows(max, total, holder->held));
+}
+
 static void function_drop(struct runtimes *rs, struct function *f)
 {
 	HASH_DEL(rs->functions, f);
+	rs->n_function_bytes -= f->n_bytes;
+	f->holder->held -= f->n_bytes;
+	share_holder_put(&rs->holders, f->holder);
 	image_unref(f->image);
 	free(f);
+	count_common(rs);
 }
 
-/* Keeps @image, and takes its reference. 0, RUNTIMES_FULL, -ENOMEM. */
-static int function_add(struct runtimes *rs, const struct function_key *key, struct image *image)
+/* Of @holder, which has no more bytes on failure. 0, RUNTIMES_FULL, -ENOMEM. */
+static int function_hold(struct runtimes *rs, const struct function_key *key, struct image *image,
+			 struct share_holder *holder)
 {
-	struct function *f = NULL;
+	const size_t n = bytes_of(key, image);
 	bool hash_oom = false;
+	struct function *f;
 
-	if (image->kind == IMAGE_RUNTIME && HASH_COUNT(rs->functions) >= RUNTIMES_FUNCTIONS_MAX) {
-		image_unref(image);
+	if (image->kind == IMAGE_RUNTIME && !has_room(rs, holder, n))
 		return RUNTIMES_FULL;
-	}
 	f = calloc(1, sizeof(*f) + key->n);
-	if (f) {
-		f->image = image;
-		f->n = key->n;
-		memcpy(f->key, key->bytes, key->n);
-		HASH_ADD_KEYPTR(hh, rs->functions, f->key, f->n, f);
-	}
-	if (!f || hash_oom) {
-		image_unref(image);
+	if (!f)
+		return -ENOMEM;
+	f->n = key->n;
+	memcpy(f->key, key->bytes, key->n);
+	HASH_ADD_KEYPTR(hh, rs->functions, f->key, f->n, f);
+	if (hash_oom) {
 		free(f);
 		return -ENOMEM;
 	}
+	f->image = image_ref(image);
+	f->holder = holder;
+	f->n_bytes = n;
+	holder->held += n;
+	rs->n_function_bytes += n;
+	count_common(rs);
 	return 0;
+}
+
+/* Keeps @image, with a reference of its own. 0, RUNTIMES_FULL, -ENOMEM. */
+static int function_add(struct runtimes *rs, uint64_t owner, const struct function_key *key,
+			struct image *image)
+{
+	struct share_holder *holder = share_holder_get(&rs->holders, owner);
+	int r = holder ? function_hold(rs, key, image, holder) : -ENOMEM;
+
+	share_holder_put(&rs->holders, holder);
+	return r;
 }
 
 /* A new reference to the image of the key; NULL: there is none. */
@@ -134,7 +188,7 @@ static struct image *function_find(const struct runtimes *rs, const struct funct
 }
 
 /* A reference to the image of a function. 0, RUNTIMES_FULL, -ENOMEM. */
-static int function_get(struct runtimes *rs, enum image_kind kind, const char *path,
+static int function_get(struct runtimes *rs, uint64_t owner, enum image_kind kind, const char *path,
 			const struct image_function *function, struct image **ret)
 {
 	char name[RUNTIMES_NAME_MAX], file[RUNTIMES_FILE_MAX];
@@ -153,7 +207,7 @@ static int function_get(struct runtimes *rs, enum image_kind kind, const char *p
 	if (!image) {
 		if (image_new_function(kind, path, &clean, &image))
 			return -ENOMEM;
-		r = function_add(rs, &key, image_ref(image));
+		r = function_add(rs, owner, &key, image);
 		if (r) {
 			image_unref(image);
 			return r;
@@ -166,7 +220,7 @@ static int function_get(struct runtimes *rs, enum image_kind kind, const char *p
 /* A reference to the image of functions that are inlined, @n frames as in image_new_inlined(). The
  * image has references to the images of the frames, so their addresses are a key as long as the
  * image lives. */
-static int inlined_get(struct runtimes *rs, const struct frame *places, size_t n,
+static int inlined_get(struct runtimes *rs, uint64_t owner, const struct frame *places, size_t n,
 		       struct image **ret)
 {
 	struct function_key key = {.n = 1 + n * sizeof(*places), .bytes = "i"};
@@ -178,7 +232,7 @@ static int inlined_get(struct runtimes *rs, const struct frame *places, size_t n
 	if (!image) {
 		if (image_new_inlined(places, n, &image))
 			return -ENOMEM;
-		r = function_add(rs, &key, image_ref(image));
+		r = function_add(rs, owner, &key, image);
 		if (r) {
 			image_unref(image);
 			return r;
@@ -195,6 +249,7 @@ static void known_drop(struct runtimes *rs, struct known *k)
 	HASH_DEL(rs->known, k);
 	image_unref(k->frame.image);
 	free(k);
+	count_common(rs);
 }
 
 /* Drops the frames that were not used since the last time, or all. */
@@ -250,6 +305,7 @@ static int known_add(struct runtimes *rs, const struct known_key *key, const str
 		free(k);
 		return -ENOMEM;
 	}
+	count_common(rs);
 	return 0;
 }
 
@@ -352,8 +408,8 @@ void runtimes_wait(const struct runtimes *rs, uint64_t timeout_ns)
 }
 
 /* A frame without a name: the reason is shown. */
-static int resolve_unnamed(struct runtimes *rs, uint32_t number, enum outcome outcome,
-			   const char *why, struct frame *ret)
+static int resolve_unnamed(struct runtimes *rs, uint64_t owner, uint32_t number,
+			   enum outcome outcome, const char *why, struct frame *ret)
 {
 	const struct runtime *rt = runtime_of(rs, number);
 	char runtime[40], path[48], name[96];
@@ -367,12 +423,12 @@ static int resolve_unnamed(struct runtimes *rs, uint32_t number, enum outcome ou
 	snprintf(name, sizeof(name), "[%s: %s]", runtime, why);
 	rs->outcomes[outcome]++;
 	*ret = (struct frame){0};
-	return function_get(rs, IMAGE_BROKEN, path, &function, &ret->image);
+	return function_get(rs, owner, IMAGE_BROKEN, path, &function, &ret->image);
 }
 
 /* The frame of @place with the functions inlined there. 0, RUNTIMES_FULL, -ENOMEM. */
-static int place_get(struct runtimes *rs, const char *path, const struct runtime_place *place,
-		     struct frame *ret)
+static int place_get(struct runtimes *rs, uint64_t owner, const char *path,
+		     const struct runtime_place *place, struct frame *ret)
 {
 	struct frame places[RUNTIMES_PLACES_MAX];
 	struct image *image = NULL;
@@ -382,14 +438,14 @@ static int place_get(struct runtimes *rs, const char *path, const struct runtime
 	for (size_t i = 0; !r && i <= place->n_inlined; i++) {
 		const struct runtime_place *p = i < place->n_inlined ? &place->inlined[i] : place;
 
-		r = function_get(rs, IMAGE_RUNTIME, path, &p->function, &places[i].image);
+		r = function_get(rs, owner, IMAGE_RUNTIME, path, &p->function, &places[i].image);
 		places[i].vaddr = p->line;
 		n += !r;
 	}
 	if (!r && n == 1)
 		image = image_ref(places[0].image);
 	else if (!r)
-		r = inlined_get(rs, places, n, &image);
+		r = inlined_get(rs, owner, places, n, &image);
 	for (size_t i = 0; i < n; i++)
 		image_unref(places[i].image);
 	if (!r)
@@ -418,12 +474,12 @@ static int resolve_named(struct runtimes *rs, const struct address_space_who *wh
 	if (r == -ENOMEM)
 		return r;
 	if (r)
-		return resolve_unnamed(rs, frame->runtime, RUNTIMES_GONE, "gone", ret);
+		return resolve_unnamed(rs, who->owner, frame->runtime, RUNTIMES_GONE, "gone", ret);
 	snprintf(path, sizeof(path), "[%.40s]", rt->name);
-	r = place_get(rs, path, &place, &named);
+	r = place_get(rs, who->owner, path, &place, &named);
 	if (r == RUNTIMES_FULL)
-		return resolve_unnamed(rs, frame->runtime, RUNTIMES_FULL, "too many functions",
-				       ret);
+		return resolve_unnamed(rs, who->owner, frame->runtime, RUNTIMES_FULL,
+				       "too many functions", ret);
 	if (!r)
 		r = known_add(rs, &key, &named);
 	if (r)
@@ -437,10 +493,11 @@ int runtimes_resolve(struct runtimes *rs, const struct address_space_who *who,
 		     const struct frame_record *frame, struct frame *ret)
 {
 	if (frame->kind == FRAME_BROKEN)
-		return resolve_unnamed(rs, frame->runtime, RUNTIMES_BROKEN,
+		return resolve_unnamed(rs, who->owner, frame->runtime, RUNTIMES_BROKEN,
 				       reason_names[frame->reason], ret);
 	if (!runtime_of(rs, frame->runtime))
-		return resolve_unnamed(rs, frame->runtime, RUNTIMES_NO_READER, "no reader", ret);
+		return resolve_unnamed(rs, who->owner, frame->runtime, RUNTIMES_NO_READER,
+				       "no reader", ret);
 	return resolve_named(rs, who, frame, ret);
 }
 
@@ -453,6 +510,7 @@ int runtimes_new(const struct runtimes_opts *opts, struct runtimes **ret)
 	if (!rs)
 		return -ENOMEM;
 	rs->opts = *opts;
+	rs->opts.host.budget = &rs->budget;
 	if (!rs->opts.table) {
 		rs->opts.table = all_runtimes;
 		rs->opts.n = array_size(all_runtimes);
@@ -462,7 +520,7 @@ int runtimes_new(const struct runtimes_opts *opts, struct runtimes **ret)
 		return -ENOMEM;
 	for (size_t i = 0; i < rs->opts.n; i++) {
 		const struct runtime *rt = rs->opts.table[i];
-		int r = rt && rt->new ? rt->new (&opts->host, &rs->readers[i]) : 0;
+		int r = rt && rt->new ? rt->new (&rs->opts.host, &rs->readers[i]) : 0;
 
 		if (r)
 			return r;
@@ -483,6 +541,7 @@ void runtimes_free(struct runtimes *rs)
 	for (size_t i = 0; rs->readers && i < rs->opts.n; i++)
 		if (rs->readers[i])
 			rs->opts.table[i]->free(rs->readers[i]);
+	runtime_budget_deinit(&rs->budget);
 	free(rs->readers);
 	free(rs);
 }
@@ -506,12 +565,21 @@ void runtimes_collect(void *runtimes, struct metric_sink *sink)
 		[RUNTIME_FAMILY_BYTES] = {"podprof_runtime_bytes", METRIC_GAUGE,
 					  "Memory of names and lines of language runtimes.",
 					  "bytes"},
+		[RUNTIME_FAMILY_EVICTED] =
+			{"podprof_runtime_evictions", METRIC_COUNTER,
+			 "Functions of language runtimes dropped at the ceiling of their memory.",
+			 NULL},
 	};
+	static const struct metric_family_desc common = {
+		"podprof_runtime_profile_bytes", METRIC_GAUGE,
+		"Memory of functions of language runtimes in profiles.", "bytes"};
 	const struct runtimes *rs = runtimes;
 
 	metric_by_name(sink, &frames, "outcome", rs->outcomes, outcome_names, RUNTIMES_OUTCOME_MAX);
 	metric_family(sink, &functions);
 	metric_u64(sink, HASH_COUNT(rs->functions), NULL, 0);
+	metric_family(sink, &common);
+	metric_u64(sink, rs->budget.n_common, NULL, 0);
 	for (enum runtime_family family = 0; family < RUNTIME_FAMILY_MAX; family++) {
 		metric_family(sink, &families[family]);
 		for (size_t i = 0; i < rs->opts.n; i++)

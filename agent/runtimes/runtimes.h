@@ -20,16 +20,17 @@ struct address_space_who;
 struct loop;
 struct metric_sink;
 struct root;
+struct runtime_budget;
 struct runtimes;
 
-/* Functions of all processes in memory, and places with inlined functions, 400 bytes each: 20 MB.
- * Reached: a new function is "[python: too many functions]";
- * `podprof_runtime_frames_total{outcome="full"}`. */
-#define RUNTIMES_FUNCTIONS_MAX 50000
+/* Bytes of the functions of all processes in profiles, and of places with inlined functions, 700
+ * bytes each. An owner may take the last quarter by its share alone (base/share.h). Reached: a new
+ * function is "[python: too many functions]"; `podprof_runtime_frames_total{outcome="full"}`. */
+#define RUNTIMES_FUNCTIONS_BYTES_MAX ((size_t)20 << 20)
 /* Bytes of a function's name. Reached: cut. */
-#define RUNTIMES_NAME_MAX      256
+#define RUNTIMES_NAME_MAX	     256
 /* Bytes of the name of a function's file. Reached: cut. */
-#define RUNTIMES_FILE_MAX      512
+#define RUNTIMES_FILE_MAX	     512
 
 /* Functions that are inlined into one another at one place. HotSpot inlines 15 levels (9 before
  * 14), and more by annotations. Reached: the reader leaves out the middle. */
@@ -54,6 +55,7 @@ enum runtime_outcome {
 /**
  * struct runtime_host - the callbacks and the loop for readers; outlives the readers
  * @loop:  for threads; NULL in tests without them
+ * @budget: of the names of all runtimes; runtimes_new() sets it
  * @task_names: the walker also wants the tasks of runtimes that have them
  * @found: called on the loop: a process has the runtime (enum frame_runtime), and record() has the
  *         value for the process
@@ -62,6 +64,7 @@ enum runtime_outcome {
 struct runtime_host {
 	const struct root *proc;
 	struct loop *loop;
+	struct runtime_budget *budget;
 	bool task_names;
 	void (*found)(void *ctx, uint32_t runtime, const struct address_space_who *who);
 	void (*named)(void *ctx, uint64_t pid);
@@ -73,6 +76,7 @@ enum runtime_family {
 	RUNTIME_FAMILY_PROCESSES,
 	RUNTIME_FAMILY_REFUSED,
 	RUNTIME_FAMILY_BYTES,
+	RUNTIME_FAMILY_EVICTED,
 	RUNTIME_FAMILY_MAX,
 };
 

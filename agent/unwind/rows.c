@@ -664,6 +664,14 @@ struct row rows_at(const struct rows *rows, size_t i)
 			    .rule = entry_rule(entry)};
 }
 
+size_t rows_next_gap(const struct rows *rows, size_t i)
+{
+	/* the last row is one */
+	while (entry_rule(rows->entries.items[i]) != GAP)
+		i++;
+	return i;
+}
+
 size_t rows_find(const struct rows *rows, uint64_t vaddr)
 {
 	const struct entries *e = &rows->entries;

@@ -129,6 +129,8 @@ int rows_finish(struct rows *rows);
  * at all if nothing was added. */
 size_t rows_count(const struct rows *rows);
 struct row rows_at(const struct rows *rows, size_t i);
+/* The first gap from row @i on. */
+size_t rows_next_gap(const struct rows *rows, size_t i);
 /* The row at @vaddr; (size_t)-1 below the first. */
 size_t rows_find(const struct rows *rows, uint64_t vaddr);
 

@@ -2,6 +2,7 @@
 #include "unwindtable/compile.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/work_budget.h"
@@ -35,20 +36,40 @@ static int add_described(const struct elffile *file, struct ehframe_stats *stats
 	return r ? r : rows_finish(rows);
 }
 
-/* Copies the known rows, to stand before the rows from scanning code. */
-static int copy_rows(const struct rows *known, struct rows *rows)
+/* Copies rows [@i, @end), without a gap, as one range. @numbers: of the rules in @rows plus 1; 0
+ * for a rule that is not there yet. */
+static int copy_range(const struct rows *known, size_t i, size_t end, uint32_t *numbers,
+		      struct rows *rows)
 {
 	int r = 0;
 
-	for (size_t i = 0; i + 1 < rows_count(known) && !r; i++) {
-		struct row row = rows_at(known, i);
+	if (rows_begin(rows, ROWS_EH_FRAME, rows_at(known, i).vaddr, rows_at(known, end).vaddr))
+		return 0;
+	for (; i < end && !r; i++) {
+		const struct row row = rows_at(known, i);
+		uint32_t *number = &numbers[row.rule];
 
-		if (row.rule == 0 ||
-		    rows_begin(rows, ROWS_EH_FRAME, row.vaddr, rows_at(known, i + 1).vaddr))
-			continue;
-		r = rows_add(rows, row.vaddr, rows_rule(known, row.rule));
+		if (!*number) {
+			r = rows_intern(rows, rows_rule(known, row.rule), number);
+			*number += 1;
+		}
 		if (!r)
-			r = rows_end(rows);
+			r = rows_add_interned(rows, row.vaddr, *number - 1);
+	}
+	return r ? r : rows_end(rows);
+}
+
+/* Copies the known rows, to stand before the rows from scanning code. */
+static int copy_rows(const struct rows *known, struct rows *rows)
+{
+	_cleanup_(freep) uint32_t *numbers = calloc(rows_n_rules(known), sizeof(*numbers));
+	const size_t n = rows_count(known);
+	int r = numbers ? 0 : -ENOMEM;
+
+	for (size_t i = 0, end; i < n && !r; i = end + 1) {
+		end = rows_next_gap(known, i);
+		if (end > i)
+			r = copy_range(known, i, end, numbers, rows);
 	}
 	return r == ROWS_FULL ? -ENOSPC : r;
 }

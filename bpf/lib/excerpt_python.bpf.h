@@ -194,7 +194,7 @@ static __always_inline int excerpt_frame(struct stack_dump_record *c, const stru
 		 (frame[PYTHON_ENTRY] >> (p->frame_entry & 7) * 8 & 0xff) >= PYTHON_OWNER_LOOP;
 	frame[PYTHON_CODE] &= ~(p->code_tagged * 3ull);
 	if (!is_own && (!python_plausible(frame[PYTHON_CODE]) ||
-			python_check(walk, p, frame[PYTHON_CODE], &check)))
+			python_check(walk, p, frame[PYTHON_CODE], 0, &check)))
 		return -1;
 	WALK_FENCE();
 	part = excerpt_room(c, sizeof(*part) + PYTHON_FRAME_WORDS * 8);

@@ -42,6 +42,8 @@ enum {
 	HOTSPOT_SEGMENT,
 	HOTSPOT_CODE, /* the blob's code; of an interpreted frame the ConstMethod */
 	HOTSPOT_WORD,
+	HOTSPOT_CLASS, /* the constant pool of the class read last; often the caller's, too */
+	HOTSPOT_CLASS_VALUE,
 	HOTSPOT_MAP = HOTSPOT_CODE, /* the segment of the first byte read of the map */
 	/* of an interpreted frame */
 	HOTSPOT_POOL = HOTSPOT_BASE,
@@ -315,6 +317,37 @@ WALK_INLINE __u64 hotspot_in_copy(__u64 code)
 	return plan_zero((code & 0xff3fff) ^ 0x24048f);
 }
 
+/*
+ * 1 at an instruction by which code may leave behind the end of its frame: the jump of a method
+ * that an exception leaves, and a return that waits for a safepoint,
+ *
+ *	mov $n,%r10; mov %r10,m(%r15); jmp n
+ *
+ * Jumps within the code are the same.
+ */
+WALK_INLINE __u64 hotspot_may_leave(__u64 code)
+{
+	return plan_zero((code & 0xff) ^ 0xe9) | plan_zero((code & 0xffff) ^ 0xba49) |
+	       plan_zero((code & 0xffffff) ^ 0x97894d);
+}
+
+/* Whether there is no frame of @words words any more: no address of code is in the place of its
+ * return address, and a return address is on top of the stack. */
+WALK_INLINE int hotspot_has_left(const struct walk_ctx *c, __u64 words)
+{
+	const struct hotspot_process *p = hotspot_process_of(c);
+	struct walk *w = c->w;
+
+	if (!p || window_word(c->space, c->win, &w->place, w->sp + words * 8 - 8, &w->ra) ||
+	    hotspot_in_code(p, w->ra))
+		return 0;
+	WALK_FENCE();
+	if (window_word(c->space, c->win, &w->place, w->sp, &w->ra) || !hotspot_in_code(p, w->ra))
+		return 0;
+	WALK_FENCE();
+	return hotspot_is_return(c, p) != 0;
+}
+
 /* The words that code has pushed below its frame of @words words. */
 WALK_INLINE __u64 hotspot_pushed(const struct walk_ctx *c, __u64 words)
 {
@@ -338,8 +371,8 @@ WALK_INLINE __u64 hotspot_pushed(const struct walk_ctx *c, __u64 words)
 WALK_INLINE __u32 hotspot_sized(const struct walk_ctx *c, __u64 words, __u64 complete)
 {
 	__u64 *code = plan_words(c);
+	__u64 bytes = 0, may_leave = 0;
 	struct walk *w = c->w;
-	__u64 bytes = 0;
 
 	if (plan_interrupted(w)) {
 		if (w->pc < complete) {
@@ -347,9 +380,13 @@ WALK_INLINE __u32 hotspot_sized(const struct walk_ctx *c, __u64 words, __u64 com
 		} else if (!window_read(c->space, code, 16, w->pc)) {
 			bytes = hotspot_in_epilogue(code[0], code[1]);
 			words += hotspot_in_copy(code[0]);
+			may_leave = hotspot_may_leave(code[0]);
 		}
 		WALK_FENCE();
 	}
+	if (may_leave && hotspot_has_left(c, words))
+		bytes = 8;
+	WALK_FENCE();
 	if (!bytes) {
 		words += hotspot_pushed(c, words);
 		WALK_FENCE();
@@ -475,8 +512,9 @@ WALK_INLINE int hotspot_follow(const struct walk_ctx *c)
 	return 0;
 }
 
-/* Mixes the symbol that the pointer at HOTSPOT_AT leads to. Not 0 if unreadable. */
-WALK_INLINE int hotspot_symbol(const struct walk_ctx *c, const struct hotspot_process *p)
+/* Mixes the symbol that the pointer at HOTSPOT_AT leads to into the word @hash of
+ * w->aside.of_runtime. Not 0 if unreadable. */
+WALK_INLINE int hotspot_symbol(const struct walk_ctx *c, const struct hotspot_process *p, int hash)
 {
 	__u64 *mine = c->w->aside.of_runtime, *words = plan_words(c), end;
 
@@ -485,11 +523,28 @@ WALK_INLINE int hotspot_symbol(const struct walk_ctx *c, const struct hotspot_pr
 		return -1;
 	WALK_FENCE();
 	end = p->symbol_text + (words[0] >> (p->symbol_n & 7) * 8 & 0xffff);
-	mine[HOTSPOT_HASH] = walk_hash(mine[HOTSPOT_HASH], words[0] & p->symbol_kept);
+	mine[hash] = walk_hash(mine[hash], words[0] & p->symbol_kept);
 	for (__u64 i = 1; i < HOTSPOT_SYMBOL_WORDS; i++)
-		mine[HOTSPOT_HASH] =
-			walk_hash(mine[HOTSPOT_HASH], words[i] & -((i * 8 - end) >> 63));
+		mine[hash] = walk_hash(mine[hash], words[i] & -((i * 8 - end) >> 63));
 	WALK_FENCE();
+	return 0;
+}
+
+/* The value of the class's name into HOTSPOT_CLASS_VALUE. Not 0 if unreadable. */
+WALK_INLINE int hotspot_class(const struct walk_ctx *c, const struct hotspot_process *p)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	if (mine[HOTSPOT_CLASS] == mine[HOTSPOT_POOL])
+		return 0;
+	mine[HOTSPOT_CLASS] = mine[HOTSPOT_CLASS_VALUE] = 0;
+	mine[HOTSPOT_AT] = mine[HOTSPOT_POOL] + p->pool_holder;
+	if (hotspot_follow(c))
+		return -1;
+	mine[HOTSPOT_AT] += p->class_name;
+	if (hotspot_symbol(c, p, HOTSPOT_CLASS_VALUE))
+		return -1;
+	mine[HOTSPOT_CLASS] = mine[HOTSPOT_POOL];
 	return 0;
 }
 
@@ -500,13 +555,11 @@ WALK_INLINE int hotspot_names(const struct walk_ctx *c, const struct hotspot_pro
 	__u64 *mine = c->w->aside.of_runtime;
 
 	mine[HOTSPOT_AT] = mine[HOTSPOT_POOL] + p->pool_entries + mine[HOTSPOT_AT] * 8;
-	if (hotspot_symbol(c, p))
+	if (hotspot_symbol(c, p, HOTSPOT_HASH) || hotspot_class(c, p))
 		return -1;
-	mine[HOTSPOT_AT] = mine[HOTSPOT_POOL] + p->pool_holder;
-	if (hotspot_follow(c))
-		return -1;
-	mine[HOTSPOT_AT] += p->class_name;
-	return hotspot_symbol(c, p);
+	WALK_FENCE();
+	mine[HOTSPOT_HASH] = walk_hash(mine[HOTSPOT_HASH], mine[HOTSPOT_CLASS_VALUE]);
+	return 0;
 }
 
 /* The frame of @method, at the bytecode @bcp. */

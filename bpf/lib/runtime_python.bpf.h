@@ -126,6 +126,13 @@ WALK_INLINE int python_in_native(const struct walk *w, __u64 address)
 	return address >= w->aside.sp && address < w->aside.cfa;
 }
 
+/* The first byte read of a code object: the words of the check take two cache lines, the whole
+ * object up to them three or four. */
+WALK_INLINE __u64 python_code_from(const struct python_process *p)
+{
+	return p->code_first_line & (PYTHON_CODE_FROM_LIMIT - 8);
+}
+
 #ifdef PYTHON_COPIED
 
 WALK_INLINE int python_begin_thread(const struct walk_ctx *c, const struct python_process *p)
@@ -156,10 +163,11 @@ WALK_INLINE int python_frame(const struct walk_ctx *c, const struct python_proce
 
 /* @code is of the frame at PYTHON_AT. */
 WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_process *p, __u64 code,
-			     __u64 *ret)
+			     __u64 from, __u64 *ret)
 {
 	const __u64 *frame = python_copied_frame(c, c->w->aside.of_runtime[PYTHON_AT]);
 
+	(void)from;
 	(void)p;
 	if (!frame || frame[PYTHON_CODE] != code)
 		return -1;
@@ -346,15 +354,15 @@ WALK_INLINE int python_strings(const struct walk_ctx *c, const struct python_pro
 	return 0;
 }
 
-/* The check of the code object at @code. Not 0 if unreadable. */
+/* The check of the code object at @code, read from its byte @from on. Not 0 if unreadable. */
 WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_process *p, __u64 code,
-			     __u64 *ret)
+			     __u64 from, __u64 *ret)
 {
 	const __u64 last = p->code_copies ? p->code_copies : p->code_lines;
-	const __u64 n = (last & (PYTHON_CODE_BYTES - 8)) + 8;
+	const __u64 n = ((last - from) & (PYTHON_CODE_BYTES - 8)) + 8;
 	__u64 hash = 0;
 
-	if (window_read(c->space, walk_room(c)->object, n, code))
+	if (window_read(c->space, walk_room(c)->object + from / 8, n, code + from))
 		return -1;
 	hash = walk_hash(hash, python_code_word(c, p->code_filename));
 	hash = walk_hash(hash, python_code_word(c, p->code_name));
@@ -450,7 +458,7 @@ WALK_INLINE __u32 python_store(const struct walk_ctx *c, const struct python_pro
 	frame[PYTHON_CODE] &= ~(p->code_tagged * 3ull);
 	if (!python_plausible(frame[PYTHON_CODE]))
 		return python_broken(c, FRAME_REASON_ODD);
-	if (python_check(c, p, frame[PYTHON_CODE], &check)) {
+	if (python_check(c, p, frame[PYTHON_CODE], python_code_from(p), &check)) {
 		mine[PYTHON_AT] = frame[PYTHON_CODE];
 		return python_broken(c, FRAME_REASON_UNREADABLE);
 	}

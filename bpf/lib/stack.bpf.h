@@ -56,6 +56,13 @@ struct stacks_deep {
 	__type(value, struct sample_deep);
 };
 
+struct stacks_lost {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SAMPLE_LOST_MAX);
+	__type(key, struct sample_key);
+	__type(value, struct sample_head);
+};
+
 struct stack_stats {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -535,9 +542,21 @@ static __always_inline int stack_add_to(void *map, struct task_struct *task, str
 	return 0;
 }
 
+/* No room for the stack: its count and total are added to those of its process. */
+static __always_inline void stack_lose(void *lost, struct task_struct *task, struct stack *s)
+{
+	s->value.head.n_kernel = 0;
+	s->value.head.n_user = 0;
+	s->value.head.n_rows = 0;
+	s->key.stack_hash = 0;
+	s->key.end = SAMPLE_END_NO_USER;
+	s->key.flags = SAMPLE_FLAG_LOST;
+	stack_add_to(lost, task, s);
+}
+
 /* Add s->value.head's count and total to the entry of this stack in the generation's maps. If the
  * size class is full, the stack goes into the next larger one. Returns enum sample_stat. */
-static __always_inline __u32 stack_add(void *small, void *large, void *deep,
+static __always_inline __u32 stack_add(void *small, void *large, void *deep, void *lost,
 				       struct task_struct *task, struct stack *s)
 {
 	__u32 n = stack_n_words(s);
@@ -551,6 +570,7 @@ static __always_inline __u32 stack_add(void *small, void *large, void *deep,
 		r = stack_add_to(deep, task, s);
 	if (!r)
 		return s->key.end;
+	stack_lose(lost, task, s);
 	return r == -E2BIG ? SAMPLE_STAT_LOST_FULL : SAMPLE_STAT_LOST_BUSY;
 }
 

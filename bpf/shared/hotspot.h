@@ -15,10 +15,11 @@
  *   The place is the distance of the pc, as looked up, from the blob.
  * - elsewhere: interpreted code. The first word is the address of the method. The check mixes the
  *   address of the method's ConstMethod, its constant pool, the eight aligned bytes with the
- *   indices of name and signature, and the symbols of the method's name and of its class's. Of a
- *   symbol, HOTSPOT_SYMBOL_WORDS words are mixed: the first without the count of references, then
- *   each word that has a part of the text, then zeros. The first has the number of characters and
- *   a random number, new for each symbol. The place is the bytecode index.
+ *   indices of name and signature, the symbol of the method's name, and the value of the class's
+ *   name: the words of its symbol mixed from 0. Of a symbol, HOTSPOT_SYMBOL_WORDS words are mixed:
+ * the first without the count of references, then each word that has a part of the text, then
+ * zeros. The first has the number of characters and a random number, new for each symbol. The place
+ * is the bytecode index.
  *
  * The check is the upper half of the result.
  */

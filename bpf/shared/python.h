@@ -44,6 +44,8 @@
 #define PYTHON_FRAME_BYTES	128
 #define PYTHON_FRAME_BYTES_3_11 80
 #define PYTHON_CODE_BYTES	256
+/* The first line, with which a read of a code object begins, is below. A power of two. */
+#define PYTHON_CODE_FROM_LIMIT	128
 
 /* Where strings of 3.6 to 3.11 have the length, the hash, the state (python_string.c), and the
  * characters: of ASCII, and of others. */
@@ -114,7 +116,7 @@ struct python_process {
 	__u16 code_name;	 /* pointer to the string; from 3.12 on the word with co_version */
 	__u16 code_qualname;	 /* pointer to the string; to 3.10 code_name again */
 	__u16 code_lines;	 /* pointer to the line table; the last of the five words */
-	__u16 code_first_line;	 /* int; a multiple of 4 */
+	__u16 code_first_line;	 /* int; a multiple of 4; the first of the five words */
 	__u16 code_instructions; /* the first instruction; 3.11 and later */
 	__u16 frame_copy;	 /* int: the copy of the instructions that the frame runs; a
 				  * multiple of 4, in the word of frame_entry */

@@ -85,6 +85,11 @@ struct sample_stats {
 #define SAMPLE_FLAG_OTHER_THREAD 64  /* ... or would, but for SAMPLE_NAMES_MAX */
 #define SAMPLE_FLAG_TASK	 128 /* then follows the name of the thread's task */
 #define SAMPLE_FLAG_OTHER_TASK	 256 /* ... or would, but for SAMPLE_NAMES_MAX */
+#define SAMPLE_FLAG_LOST	 512 /* no stack: of a process's samples that found no room */
+
+/* Processes with samples that found no room, between two drains. Reached: their further samples are
+ * in no profile, `podprof_samples_total{outcome="lost_full"}` and `{outcome="lost_busy"}`. */
+#define SAMPLE_LOST_MAX 256
 
 /* Words of a thread's name: TASK_COMM_LEN bytes, zeros behind the name. */
 #define SAMPLE_THREAD_WORDS 2

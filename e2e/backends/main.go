@@ -6,12 +6,13 @@
 //	backends -out FILE [-listen 127.0.0.1:0] [-address-file FILE] [-fail-first N]
 //
 // The type is the one of podprof's pprof ("cpu", "alloc_space"; "offcpu_delay", "mutex_delay" where the name alone is
-// ambiguous), so the totals of all backends can be compared. Four more commands are for tests with faults:
+// ambiguous), so the totals of all backends can be compared. More commands are for tests with faults and with whole servers:
 //
 //	backends proxy -dir DIR NAME=URL...            a proxy with faults before each server (proxy.go)
 //	backends read -out FILE [-lost] KIND=PATH...   the same lines from what other servers stored (read.go)
 //	backends compare [-lost FILE] [-forgotten FILE] [-types] FILE...   lost and duplicate profiles of each backend (compare.go)
-//	backends query -server URL ... FILE...         the sums that a whole Pyroscope answers (query.go)
+//	backends query -server URL ... FILE...         the sums that a whole Pyroscope or Parca answers (query.go)
+//	backends keep -server URL -dir DIR ...         a proxy that keeps the answers to a scraper (keep.go)
 package main
 
 import (
@@ -52,6 +53,7 @@ type entry struct {
 	Total         int64            `json:"total"`
 	TimeNanos     int64            `json:"time_nanos"`
 	DurationNanos int64            `json:"duration_nanos"`
+	Period        int64            `json:"period,omitempty"`
 	Functions     map[string]int64 `json:"functions"`         // values of the innermost functions
 	Request       string           `json:"request,omitempty"` // a proxy's name of the request
 }
@@ -459,7 +461,7 @@ func serve() {
 }
 
 func main() {
-	commands := map[string]func(args []string){"proxy": proxyMain, "read": readMain, "compare": compareMain, "query": queryMain}
+	commands := map[string]func(args []string){"proxy": proxyMain, "read": readMain, "compare": compareMain, "query": queryMain, "keep": keepMain}
 	if len(os.Args) > 1 {
 		if command, ok := commands[os.Args[1]]; ok {
 			command(os.Args[2:])

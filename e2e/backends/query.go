@@ -16,15 +16,17 @@ import (
 	"time"
 )
 
-// query asks Pyroscope's own interface for the sum of each type and container, and compares each sum with that of the
-// entries in FILE:
+// query asks the interface of a whole Pyroscope or Parca for the sum of each type and container, and compares each sum with
+// that of the entries in FILE:
 //
 //	backends query -server URL -tenant NAME -way pyroscope|otlp [-without CONTAINER] FILE...
+//	backends query -server URL -way parca FILE...
+//	backends query -server URL -way scrape DIR    the answers that "keep" has kept (keep.go)
 //
 // Containers that Pyroscope refuses (-without) have no sum. Exit status 1: a sum or a type is missing, differs, or is
 // not in FILE.
 
-// Pyroscope's names of the types over each way; "" for a type that does not go this way.
+// The server's names of the types over each way; "" for a type that does not go this way.
 var queriedTypes = map[string]map[string]string{
 	"cpu":               {"pyroscope": "process_cpu:cpu:nanoseconds:cpu:nanoseconds", "otlp": "process_cpu:cpu:nanoseconds:cpu:nanoseconds"},
 	"samples":           {"pyroscope": "process_cpu:samples:count:cpu:nanoseconds"},
@@ -40,16 +42,31 @@ var queriedTypes = map[string]map[string]string{
 	"block_delay":       {"pyroscope": "block:delay:nanoseconds:contentions:count", "otlp": "block:delay:nanoseconds:block:count"},
 }
 
+// parcaType is Parca's name of a type in podprof's profiles: Pyroscope's, and whether the values are those of a time.
+func parcaType(kind string) string {
+	name := queriedTypes[kind]["pyroscope"]
+	if name == "" || strings.HasPrefix(kind, "inuse_") {
+		return name
+	}
+	return name + ":delta"
+}
+
+// server is a whole server with an interface for queries.
+type server interface {
+	types() ([]string, error)                   // the names of all types
+	sums(name string) (map[string]int64, error) // of a type by container
+}
+
 // Label of the container over each way.
 var containerLabels = map[string]string{"pyroscope": "container", "otlp": "container.name"}
 
-type querier struct {
+type pyroscopeServer struct {
 	server, tenant, way string
 	begin, end          int64 // ms
 }
 
 // ask sends a JSON message of the Connect protocol.
-func (q querier) ask(method string, request, answer any) error {
+func (q pyroscopeServer) ask(method string, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return err
@@ -75,8 +92,7 @@ func (q querier) ask(method string, request, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// types are the names of all types that the tenant has.
-func (q querier) types() ([]string, error) {
+func (q pyroscopeServer) types() ([]string, error) {
 	var answer struct {
 		ProfileTypes []struct {
 			ID string `json:"ID"`
@@ -90,8 +106,7 @@ func (q querier) types() ([]string, error) {
 	return names, err
 }
 
-// sums are the sums of a type by container.
-func (q querier) sums(name string) (map[string]int64, error) {
+func (q pyroscopeServer) sums(name string) (map[string]int64, error) {
 	var answer struct {
 		Series []struct {
 			Labels []struct{ Name, Value string }
@@ -121,14 +136,17 @@ func (q querier) sums(name string) (map[string]int64, error) {
 func wanted(entries []entry, way, without string) map[string]map[string]int64 {
 	sums := map[string]map[string]int64{}
 	for _, e := range entries {
-		name := queriedTypes[e.Type][way]
+		name, total := queriedTypes[e.Type][way], e.Total
+		if way == "parca" {
+			name, total = parcaType(e.Type), parcaValue(e.Type, e.Total, e.Period)
+		}
 		if name == "" || e.Total == 0 || e.Entity == without {
 			continue
 		}
 		if sums[name] == nil {
 			sums[name] = map[string]int64{}
 		}
-		sums[name][e.Entity] += e.Total
+		sums[name][e.Entity] += total
 	}
 	return sums
 }
@@ -152,7 +170,7 @@ func compareSums(name string, got, want map[string]int64) int {
 }
 
 // compareAll prints a line for each type, and returns the number of differences.
-func (q querier) compareAll(want map[string]map[string]int64) (int, error) {
+func compareAll(q server, way string, want map[string]map[string]int64) (int, error) {
 	names, err := q.types()
 	differ := 0
 	for _, name := range names {
@@ -175,7 +193,7 @@ func (q querier) compareAll(want map[string]map[string]int64) (int, error) {
 		for _, sum := range got {
 			total.Add(total, big.NewInt(sum))
 		}
-		lines = append(lines, fmt.Sprintf("%-9s %-45s %3d series, %s", q.way, name, len(got), total))
+		lines = append(lines, fmt.Sprintf("%-9s %-56s %3d series, %s", way, name, len(got), total))
 	}
 	slices.Sort(lines)
 	fmt.Println(strings.Join(lines, "\n"))
@@ -184,26 +202,35 @@ func (q querier) compareAll(want map[string]map[string]int64) (int, error) {
 
 func queryMain(args []string) {
 	flags := flag.NewFlagSet("query", flag.ExitOnError)
-	server := flags.String("server", "", "Pyroscope's address")
+	address := flags.String("server", "", "the server's address")
 	tenant := flags.String("tenant", "", "its tenant")
-	way := flags.String("way", "pyroscope", "pyroscope or otlp")
+	way := flags.String("way", "pyroscope", "pyroscope, otlp, parca or scrape")
 	without := flags.String("without", "", "the container that Pyroscope refuses")
 	flags.Parse(args)
-	var entries []entry
-	for _, path := range flags.Args() {
-		more, err := readEntries(path)
-		if err != nil {
-			log.Fatal(err)
+	var want map[string]map[string]int64
+	if *way == "scrape" {
+		want = keptSums(flags.Arg(0))
+	} else {
+		var entries []entry
+		for _, path := range flags.Args() {
+			more, err := readEntries(path)
+			if err != nil {
+				log.Fatal(err)
+			}
+			entries = append(entries, more...)
 		}
-		entries = append(entries, more...)
+		want = wanted(entries, *way, *without)
 	}
-	want := wanted(entries, *way, *without)
 	if len(want) == 0 {
 		log.Fatal("nothing was sent")
 	}
 	now := time.Now()
-	q := querier{*server, *tenant, *way, now.Add(-time.Hour).UnixMilli(), now.Add(time.Minute).UnixMilli()}
-	differ, err := q.compareAll(want)
+	begin, end := now.Add(-time.Hour), now.Add(time.Minute)
+	var q server = pyroscopeServer{*address, *tenant, *way, begin.UnixMilli(), end.UnixMilli()}
+	if *way == "parca" || *way == "scrape" {
+		q = parcaServer{*address, *way == "parca", begin, end}
+	}
+	differ, err := compareAll(q, *way, want)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func profileEntries(backend, kind string, l labels, path string) ([]entry, error
 	for i, t := range p.SampleType {
 		e := entry{
 			Backend: backend, Entity: l.Labels["container"], Type: typeOf(kind, t.Type), Request: l.Request,
-			TimeNanos: p.TimeNanos, DurationNanos: p.DurationNanos,
+			TimeNanos: p.TimeNanos, DurationNanos: p.DurationNanos, Period: p.Period,
 		}
 		if e, err = sampled(e, p, i, true); err != nil {
 			return nil, err

@@ -196,6 +196,11 @@ def starts_of(path):
     return ranges
 
 
+def starts_of_files(server):
+    return {name: starts_of(path) for name, path in server.files().items()
+            if os.path.isfile(path) and open(path, "rb").read(4) == b"\x7fELF"}
+
+
 # ---------------------------------------------------------------- what the collector wrote
 
 
@@ -262,6 +267,7 @@ class Frame:
 class Counts:
     def __init__(self):
         self.all = self.samples = self.complete = self.functions = self.with_language = self.innermost = 0
+        self.frames = 0  # inlined functions of the language count, native ones do not
         self.whole = self.whole_native = 0
         self.language = self.language_named = self.native = self.native_named = 0
         self.times = set()
@@ -276,6 +282,7 @@ class Counts:
         self.whole += n * whole
         self.whole_native += n * (whole and all(f.is_named() for f in native))
         self.functions += n * sum(len(f.names) or 1 for f in language)
+        self.frames += n * sum((len(f.names) or 1) if f.is_language() else 1 for f in stack)
         self.with_language += n * bool(language)
         self.innermost += n * (bool(language) and language[0].is_named())
         self.language += n * len(language)
@@ -440,8 +447,7 @@ def measure(server, profilers, to, options):
     try:
         server.start(to)
         time.sleep(options.server_warm_up)
-        starts = {name: starts_of(path) for name, path in server.files().items()
-                  if os.path.isfile(path) and open(path, "rb").read(4) == b"\x7fELF"}
+        starts = starts_of_files(server)
         with load(options.load):
             for i in range(options.rounds):
                 for name, command in profilers.items():

@@ -119,13 +119,18 @@ def map_bytes(but=frozenset()):
     return sum(m.get("bytes_memlock", 0) for i, m in bpf_shown("map").items() if i not in but)
 
 
-def bpf_of(pid):
-    """Time of its BPF programs, ns, and their runs; by the programs that it has open and those that
-    its links keep."""
+def program_ids(pid):
+    """Its BPF programs: those that it has open, and those that its links keep."""
     programs = set()
     for path in (path for p in family(pid) for path in glob.glob(f"/proc/{p}/fdinfo/*")):
         with contextlib.suppress(OSError), open(path) as f:
             programs |= {int(i) for i in re.findall(r"^prog_id:\t(\d+)$", f.read(), re.M)}
+    return programs
+
+
+def bpf_of(pid):
+    """Time of its BPF programs, ns, and their runs."""
+    programs = program_ids(pid)
     ours = [p for i, p in bpf_shown("prog").items() if i in programs]
     return sum(p.get("run_time_ns", 0) for p in ours), sum(p.get("run_cnt", 0) for p in ours)
 

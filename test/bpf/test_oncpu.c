@@ -45,8 +45,10 @@ struct bench {
 	struct oncpu *oc;
 	pid_t child;	   /* 0: none */
 	uint64_t child_id; /* the child's pid in the sampled namespace */
-	uint64_t all;	   /* samples of everybody */
-	uint64_t mine;	   /* of the child, and so on */
+	uint64_t all;	   /* samples of everybody, with a stack */
+	uint64_t lost;	   /* without one */
+	uint64_t lost_total;
+	uint64_t mine; /* of the child, and so on */
 	uint64_t with_kernel;
 	uint64_t nested; /* inner, middle, outer in this order */
 	uint64_t below;	 /* middle, outer, below the C library's frames */
@@ -68,6 +70,12 @@ static void take(void *ctx, const struct sample *s)
 {
 	struct bench *b = ctx;
 
+	if (sample_is_lost(s)) {
+		assert_int_equal(s->n_user + s->n_kernel, 0);
+		b->lost += s->count;
+		b->lost_total += s->total;
+		return;
+	}
 	b->all += s->count;
 	if (s->pid.pid != b->child_id)
 		return;
@@ -334,7 +342,8 @@ static void overflow(struct bench *b)
 		burn_with(b, NSEC_PER_SEC / 10, no_tick);
 }
 
-/* Nothing drains the maps: samples without room are counted as lost. */
+/* Nothing drains the maps: samples without room are counted as lost, and delivered without stack.
+ */
 static void test_full(void **state)
 {
 	struct bench *b = *state;
@@ -349,6 +358,8 @@ static void test_full(void **state)
 	print_message("%ju samples, %ju more lost\n", (uintmax_t)b->all,
 		      (uintmax_t)stat_of(b, SAMPLE_STAT_LOST_FULL));
 	assert_true(stat_of(b, SAMPLE_STAT_LOST_FULL) > 0);
+	assert_int_equal(b->lost, stat_of(b, SAMPLE_STAT_LOST_FULL));
+	assert_int_equal(b->lost_total, b->lost * SAMPLE_ONE);
 	assert_int_equal(stat_of(b, SAMPLE_STAT_LOST_BUSY), 0);
 	assert_true(b->all > 0);
 	assert_int_equal(b->all, delivered(b));

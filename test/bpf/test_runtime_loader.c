@@ -19,7 +19,7 @@ struct bench {
 
 static struct bench bench;
 
-static int setup(void **state)
+static int setup_with(void **state, bool urgent)
 {
 	/* no process is selected: no sample wants a walk */
 	const struct cpu_sampler_opts opts = {.rate_hz = 97, .scope = SETTINGS_SCOPE_PROCESSES};
@@ -31,8 +31,19 @@ static int setup(void **state)
 	assert_int_equal(sampling_open(&bench.on), 0);
 	sampling_start(&bench.on, opts);
 	oncpu = cpu_sampler_oncpu(bench.on.sampler);
-	assert_int_equal(runtime_loader_new(bench.on.loop, oncpu_object(oncpu), &bench.loader), 0);
+	assert_int_equal(
+		runtime_loader_new(bench.on.loop, oncpu_object(oncpu), urgent, &bench.loader), 0);
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_with(state, false);
+}
+
+static int setup_urgent(void **state)
+{
+	return setup_with(state, true);
 }
 
 static int teardown(void **state)
@@ -94,6 +105,17 @@ static void test_always_busy(void **state)
 	loop_until(b->on.loop, is_loaded, b);
 }
 
+/* A caller that waits for the load does not wait for other work first. */
+static void test_urgent(void **state)
+{
+	struct bench *b = *state;
+
+	runtime_loader_want(b->loader, FRAME_RUNTIME_PYTHON, 1);
+	runtime_loader_tick(b->loader, true, 1);
+	assert_int_equal(threads_named("bpf-load"), 1);
+	loop_until(b->on.loop, is_loaded, b);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -101,6 +123,7 @@ int main(void)
 		TEST(test_idle),
 		TEST(test_busy),
 		TEST(test_always_busy),
+		cmocka_unit_test_setup_teardown(test_urgent, setup_urgent, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@
 #define SMALL	 392
 #define LARGE	 196
 #define DEEP	 32
+#define LOST	 8
 /* Room for more than the ceiling of fetched bytes holds in two drains. */
 #define MANY	 16384
 
@@ -29,6 +30,7 @@ struct bench {
 	struct stacks *stacks;
 	uint32_t n_injected;
 	uint64_t n_taken;
+	uint64_t n_lost;
 	uint64_t sum; /* of the tgids of the taken samples */
 	uint64_t since_ns;
 };
@@ -63,6 +65,7 @@ static void start(struct bench *b, uint32_t small, uint64_t interval_ns)
 		b->maps.large[i] =
 			new_map(BPF_MAP_TYPE_HASH, key, sizeof(struct sample_large), LARGE);
 		b->maps.deep[i] = new_map(BPF_MAP_TYPE_HASH, key, sizeof(struct sample_deep), DEEP);
+		b->maps.lost[i] = new_map(BPF_MAP_TYPE_HASH, key, sizeof(struct sample_head), LOST);
 	}
 	assert_int_equal(stacks_new("test", &b->maps, &sizes, interval_ns, &b->stacks), 0);
 }
@@ -78,6 +81,7 @@ static int teardown(void **state)
 			close(b->maps.small[i]);
 			close(b->maps.large[i]);
 			close(b->maps.deep[i]);
+			close(b->maps.lost[i]);
 		}
 	}
 	free(b);
@@ -100,10 +104,28 @@ static void inject(struct bench *b, uint32_t n)
 	}
 }
 
+/* Store samples of a process without stacks. */
+static void inject_lost(struct bench *b, uint64_t count)
+{
+	const struct sample_head value = {.count = count, .total = count * SAMPLE_ONE};
+	const struct sample_key key = {
+		.tgid = 77, .end = SAMPLE_END_NO_USER, .flags = SAMPLE_FLAG_LOST};
+
+	assert_int_equal(
+		bpf_map_update_elem(b->maps.lost[b->generation & 1], &key, &value, BPF_NOEXIST), 0);
+}
+
 static void take(void *ctx, const struct sample *sample)
 {
 	struct bench *b = ctx;
 
+	if (sample_is_lost(sample)) {
+		assert_int_equal(sample->pid.pid, 77);
+		assert_int_equal(sample->n_user + sample->n_kernel, 0);
+		assert_int_equal(sample->total, sample->count * SAMPLE_ONE);
+		b->n_lost += sample->count;
+		return;
+	}
 	b->n_taken += sample->count;
 	b->sum += sample->pid.pid;
 	assert_true(stacks_since_ns(b->stacks) >= b->since_ns);
@@ -152,6 +174,23 @@ static void test_late(void **state)
 	take_all(b);
 	assert_all_taken(b);
 	assert_false(stacks_next(b->stacks));
+}
+
+/* Samples that found no room come with the others, by process. */
+static void test_lost(void **state)
+{
+	struct bench *b = *state;
+
+	start(b, SMALL, NSEC_PER_SEC);
+	inject(b, 10);
+	inject_lost(b, 5);
+	assert_true(fetch(b));
+	inject_lost(b, 6);
+	take_all(b);
+	assert_int_equal(b->n_lost, 5);
+	assert_int_equal(stacks_finish(b->stacks, take, b), 0);
+	assert_int_equal(b->n_lost, 5 + 6);
+	assert_all_taken(b);
 }
 
 /* The last samples, of both generations, follow the fetched samples. */
@@ -359,6 +398,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rest, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ceiling, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interval, setup, teardown),

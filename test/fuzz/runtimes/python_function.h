@@ -16,12 +16,12 @@ static inline void read_function(struct memory *m, const struct python_layout *l
 	struct python_code code = {0};
 
 	if (!python_code_read(m, layout, address, check, &code)) {
-		if (strlen(code.name) >= sizeof(code.name) ||
-		    strlen(code.file) >= sizeof(code.file) ||
+		if (strlen(code.name) >= RUNTIMES_NAME_MAX ||
+		    strlen(code.file) >= RUNTIMES_FILE_MAX ||
 		    code.n_lines > PYTHON_LINES_BYTES_MAX || (code.n_lines && !code.lines))
 			abort();
 		(void)python_code_line(&code, 10);
-	} else if (code.lines) {
+	} else if (code.name) {
 		abort();
 	}
 	python_code_deinit(&code);

@@ -353,6 +353,8 @@ struct raw_row {
  */
 #define RAW_BYTES_MAX (64u << 20)
 
+#define CHUNKED "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
 static const struct raw_row raw_rows[] = {
 	{"garbage", "\001\002 no HTTP here\r\n\r\n", NULL, 0, 0, false, false},
 	{"garbage without end", "", "\001\002\003", 0, 0, false, false},
@@ -361,19 +363,15 @@ static const struct raw_row raw_rows[] = {
 	{"interim replies without end", "", "HTTP/1.1 102 Processing\r\nX: y\r\n\r\n", 0, 0, false,
 	 false},
 	{"a body without end", "HTTP/1.1 200 OK\r\n\r\n", "xxxxxxxx", 0, 200, false, false},
-	{"chunks without end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-	 "8\r\nxxxxxxxx\r\n", 0, 200, false, false},
-	{"a wrong chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", NULL, 0, 0,
-	 false, false},
+	{"chunks without end", CHUNKED, "8\r\nxxxxxxxx\r\n", 0, 200, false, false},
+	{"a wrong chunk", CHUNKED "zz\r\n", NULL, 0, 0, false, false},
 	{"a negative length", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", NULL, 0, 0, false,
 	 false},
 	{"a reply that drips", "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", "x", 10000, 0,
 	 true, false},
 	{"headers that drip", "HTTP/1.1 200 OK\r\nX: ", "x", 10000, 0, true, false},
-	{"a chunk extension without end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8;",
-	 "xxxxxxxx", 0, 0, false, false},
-	{"trailers without end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
-	 "X-Trailer: value\r\n", 0, 0, false, false},
+	{"a chunk extension without end", CHUNKED "8;", "xxxxxxxx", 0, 0, false, false},
+	{"trailers without end", CHUNKED "0\r\n", "X-Trailer: value\r\n", 0, 0, false, false},
 	{"HTTP in place of TLS", "HTTP/1.1 200 OK\r\n\r\n", NULL, 0, 0, false, true},
 	{"garbage in place of TLS, without end", "", "\026\003\003\002", 0, 0, false, true},
 	{"a TLS handshake that drips", "\026\003\003\100", "\002", 10000, 0, true, true},
@@ -424,31 +422,84 @@ static int listen_any(char url[64])
 	return fd;
 }
 
+/* Returns what the client saw, and the bytes sent to @ret_sent. */
+static struct result raw_call(struct fixture *f, const struct raw_row *row, http_body_fn on_body,
+			      size_t *ret_sent)
+{
+	struct raw_server server = {.row = row};
+	struct result result;
+	pthread_t thread;
+	char url[64], secure[80];
+
+	row_begin(row->name);
+	server.fd = listen_any(url);
+	if (row->is_tls)
+		snprintf(secure, sizeof(secure), "https%s", url + strlen("http"));
+	assert_int_equal(pthread_create(&thread, NULL, raw_serve, &server), 0);
+	result = call(f, &(struct http_request){.url = row->is_tls ? secure : url,
+						.on_body = on_body,
+						.total_ns = row->timed_out ? 500 * NSEC_PER_MSEC
+									   : 300 * NSEC_PER_SEC});
+	pthread_join(thread, NULL);
+	close(server.fd);
+	assert_int_equal(result.status, row->status);
+	assert_int_equal(result.timed_out, row->timed_out);
+	*ret_sent = server.sent;
+	return result;
+}
+
 static void test_raw(void **state)
 {
 	struct fixture *f = *state;
+	size_t sent;
 
 	for (size_t i = 0; i < array_size(raw_rows); i++) {
-		struct raw_server server = {.row = &raw_rows[i]};
-		struct result result;
-		pthread_t thread;
-		char url[64], secure[80];
+		assert_in_range(raw_call(f, &raw_rows[i], NULL, &sent).body_len, 0, HTTP_REPLY_MAX);
+		assert_in_range(sent, 0, RAW_BYTES_MAX - 1);
+	}
+}
 
-		row_begin(raw_rows[i].name);
-		server.fd = listen_any(url);
-		if (raw_rows[i].is_tls)
-			snprintf(secure, sizeof(secure), "https%s", url + strlen("http"));
-		assert_int_equal(pthread_create(&thread, NULL, raw_serve, &server), 0);
-		result = call(f, &(struct http_request){.url = raw_rows[i].is_tls ? secure : url,
-							.total_ns = raw_rows[i].timed_out
-									    ? 500 * NSEC_PER_MSEC
-									    : 300 * NSEC_PER_SEC});
-		assert_int_equal(result.status, raw_rows[i].status);
-		assert_int_equal(result.timed_out, raw_rows[i].timed_out);
-		assert_in_range(result.body_len, 0, HTTP_REPLY_MAX);
-		pthread_join(thread, NULL);
-		assert_in_range(server.sent, 0, RAW_BYTES_MAX - 1);
-		close(server.fd);
+/* The same for a body that is read as it arrives; @is_read: all that the server sends. */
+static const struct raw_stream_row {
+	struct raw_row raw;
+	bool is_read;
+} raw_stream_rows[] = {
+	{{"a chunk extension without end", CHUNKED "8;", "xxxxxxxx", 0, 0, false, false}, false},
+	{{"trailers without end", CHUNKED "1\r\nx\r\n0\r\n", "X-Trailer: value\r\n", 0, 0, false,
+	  false},
+	 false},
+	{{"extensions longer than the chunks", CHUNKED, "1;xxxxxxx\r\nx\r\n", 0, 0, false, false},
+	 false},
+	{{"an error with a chunk extension without end",
+	  "HTTP/1.1 404 Gone\r\nTransfer-Encoding: chunked\r\n\r\n8;", "xxxxxxxx", 0, 0, false,
+	  false},
+	 false},
+	{{"small chunks", CHUNKED, "8\r\nxxxxxxxx\r\n", 0, 0, false, false}, true},
+	{{"extensions and ends as long as the chunks", CHUNKED, "8;xx\r\nxxxxxxxx\r\n", 0, 0, false,
+	  false},
+	 true},
+};
+
+static int take(void *ctx, const char *bytes, size_t n)
+{
+	struct result *result = ctx;
+
+	assert_int_equal(bytes[n - 1], 'x');
+	result->streamed += n;
+	return result->stop_at && result->streamed >= result->stop_at ? 42 : 0;
+}
+
+static void test_raw_stream(void **state)
+{
+	struct fixture *f = *state;
+	size_t sent;
+
+	for (size_t i = 0; i < array_size(raw_stream_rows); i++) {
+		raw_call(f, &raw_stream_rows[i].raw, take, &sent);
+		if (raw_stream_rows[i].is_read)
+			assert_true(sent >= RAW_BYTES_MAX);
+		else
+			assert_in_range(sent, 0, RAW_BYTES_MAX - 1);
 	}
 }
 
@@ -464,15 +515,6 @@ static void test_refused(void **state)
 	assert_int_equal(result.status, 0);
 	assert_false(result.timed_out);
 	assert_non_null(strstr(result.error, "onnect"));
-}
-
-static int take(void *ctx, const char *bytes, size_t n)
-{
-	struct result *result = ctx;
-
-	assert_int_equal(bytes[n - 1], 'x');
-	result->streamed += n;
-	return result->stop_at && result->streamed >= result->stop_at ? 42 : 0;
 }
 
 struct stream_row {
@@ -828,6 +870,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_retry_after_date, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_timeout, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_raw, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_raw_stream, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stream, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stream_turns, setup, teardown),

@@ -14,24 +14,29 @@
 #define METHODS	 0x620000000000ull
 #define NATIVE	 0x400000ull
 
-#define SHIFT	      7
-#define HEADER	      16
+#define SHIFT		7
+#define HEADER		16
 /* Blobs, by their first segment. */
-#define BLOB(segment) (HEAP + ((segment) << SHIFT) + HEADER)
-#define COMPILED      BLOB(0ull)
-#define CALLER	      BLOB(4ull)
-#define STUB	      BLOB(8ull)
-#define LONG	      BLOB(16ull) /* far too many hops from its end */
-#define FREE	      BLOB(12ull)
-#define INTERPRETER   BLOB(2048ull)
-#define CODE	      64ull /* from the blob */
-#define NAME	      0x123456789ull
-#define METHOD	      (METHODS + 0x100)
-#define CONST	      (METHODS + 0x200)
-#define CONSTANTS     (METHODS + 0x300)
-#define HOLDER	      (METHODS + 0x400)
-#define NAME_SYMBOL   (METHODS + 0x500)
-#define CLASS_SYMBOL  (METHODS + (REGION_WORDS * 8) - 16) /* no further memory behind */
+#define BLOB(segment)	(HEAP + ((segment) << SHIFT) + HEADER)
+#define COMPILED	BLOB(0ull)
+#define CALLER		BLOB(4ull)
+#define STUB		BLOB(8ull)
+#define LONG		BLOB(16ull) /* far too many hops from its end */
+#define FREE		BLOB(12ull)
+#define INTERPRETER	BLOB(2048ull)
+#define CODE		64ull /* from the blob */
+#define NAME		0x123456789ull
+#define METHOD		(METHODS + 0x100)
+#define CONST		(METHODS + 0x200)
+#define CONSTANTS	(METHODS + 0x300)
+#define HOLDER		(METHODS + 0x400)
+#define NAME_SYMBOL	(METHODS + 0x500)
+/* a method of another class, with the same names of methods */
+#define OTHER_METHOD	(METHODS + 0x600)
+#define OTHER_CONST	(METHODS + 0x680)
+#define OTHER_CONSTANTS (METHODS + 0x700)
+#define OTHER_HOLDER	(METHODS + 0x780)
+#define CLASS_SYMBOL	(METHODS + (REGION_WORDS * 8) - 16) /* no further memory behind */
 
 /* The compiled blobs' code, from CODE on: prologue, body, copy of a word, epilogue. */
 static const uint8_t code[] = {
@@ -200,6 +205,12 @@ static void build(void)
 	put_word(CONSTANTS + 24, HOLDER);
 	put_word(CONSTANTS + 32 + 3 * 8, NAME_SYMBOL | 1);
 	put_word(HOLDER + 16, CLASS_SYMBOL);
+	put_word(OTHER_METHOD + 8, OTHER_CONST);
+	put_word(OTHER_CONST + 8, OTHER_CONSTANTS);
+	put_word(OTHER_CONST + 24, 0x0001000200030004ull);
+	put_word(OTHER_CONSTANTS + 24, OTHER_HOLDER);
+	put_word(OTHER_CONSTANTS + 32 + 3 * 8, NAME_SYMBOL);
+	put_word(OTHER_HOLDER + 16, NAME_SYMBOL); /* the class's name */
 	for (uint64_t i = 0; i < HOTSPOT_SYMBOL_WORDS; i++) {
 		put_word(NAME_SYMBOL + i * 8, name_symbol[i]);
 		put_word(CLASS_SYMBOL + i * 8, i < 2 ? class_symbol[i] : 0);
@@ -216,22 +227,23 @@ static uint32_t mix(uint64_t a, uint64_t b, uint64_t c)
 }
 
 /* Without the counts of references, and the words behind the characters. */
-static uint32_t mix_method(void)
+static uint64_t mix_symbol(uint64_t h, const uint64_t *words, size_t n)
 {
-	const uint64_t words[] = {CONST, CONSTANTS, 0x0001000200030004ull};
-	uint64_t h = 0;
-
-	for (size_t i = 0; i < array_size(words); i++)
-		h = walk_hash(h, words[i]);
 	for (size_t i = 0; i < HOTSPOT_SYMBOL_WORDS; i++)
-		h = walk_hash(h, i < 6 ? name_symbol[i] - (i ? 0 : 5) : 0);
-	for (size_t i = 0; i < HOTSPOT_SYMBOL_WORDS; i++)
-		h = walk_hash(h, i < 2 ? class_symbol[i] - (i ? 0 : 5) : 0);
-	return (uint32_t)(h >> 32);
+		h = walk_hash(h, i < n ? words[i] - (i ? 0 : 5) : 0);
+	return h;
 }
 
-/* A letter for each frame: C(ompiled), c(aller), S(tub), I(nterpreted), n(ative); u and o for
- * broken ones. */
+static uint32_t mix_method(uint64_t const_method, uint64_t constants, uint64_t class)
+{
+	uint64_t h = walk_hash(walk_hash(0, const_method), constants);
+
+	h = mix_symbol(walk_hash(h, 0x0001000200030004ull), name_symbol, 6);
+	return (uint32_t)(walk_hash(h, class) >> 32);
+}
+
+/* A letter for each frame: C(ompiled), c(aller), S(tub), I(nterpreted), J: of another class,
+ * n(ative); u and o for broken ones. */
 static void spell(const struct walked *w, char *ret)
 {
 	struct frame_record f;
@@ -243,11 +255,12 @@ static void spell(const struct walked *w, char *ret)
 		if (f.kind == FRAME_BROKEN)
 			letter = f.reason == FRAME_REASON_UNREADABLE ? 'u' : 'o';
 		else if (f.kind == FRAME_RUNTIME)
-			letter = f.words[0] == COMPILED ? 'C'
-				 : f.words[0] == CALLER ? 'c'
-				 : f.words[0] == STUB	? 'S'
-				 : f.words[0] == METHOD ? 'I'
-							: '?';
+			letter = f.words[0] == COMPILED	      ? 'C'
+				 : f.words[0] == CALLER	      ? 'c'
+				 : f.words[0] == STUB	      ? 'S'
+				 : f.words[0] == METHOD	      ? 'I'
+				 : f.words[0] == OTHER_METHOD ? 'J'
+							      : '?';
 		if (letter == 'C')
 			assert_int_equal(f.words[1] >> 32, mix(NAME, METHOD, 1));
 		if (letter == 'c') {
@@ -256,8 +269,14 @@ static void spell(const struct walked *w, char *ret)
 			assert_int_equal((uint32_t)f.words[1], CODE + 12);
 		}
 		if (letter == 'I') {
-			assert_int_equal(f.words[1] >> 32, mix_method());
+			assert_int_equal(
+				f.words[1] >> 32,
+				mix_method(CONST, CONSTANTS, mix_symbol(0, class_symbol, 2)));
 		}
+		if (letter == 'J')
+			assert_int_equal(f.words[1] >> 32,
+					 mix_method(OTHER_CONST, OTHER_CONSTANTS,
+						    mix_symbol(0, name_symbol, 6)));
 		*ret++ = letter;
 	}
 	*ret = 0;
@@ -499,6 +518,18 @@ static void test_interpreted(void **state)
 	assert_string_equal(got, "IIcn");
 	assert_int_equal((uint32_t)w.frames[1], 7);
 	assert_int_equal(w.walk.end, SAMPLE_END_COMPLETE);
+
+	/* a caller of another class does not get the first one's name */
+	put_word(STACK + 0x100 - 24, OTHER_METHOD);
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "IJcn");
+	put_word(STACK + 0x80 - 24, OTHER_METHOD);
+	put_word(STACK + 0x100 - 24, METHOD);
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "JIcn");
+	put_word(STACK + 0x80 - 24, METHOD);
 
 	/* the same, in a further method that has no frame yet */
 	put_word(STACK, BODY + 1);

@@ -316,6 +316,7 @@ static void write_stack(const struct stepped *s, char *ret, size_t size)
 static void wrong(struct stepped *s, const char *why)
 {
 	char text[DEPTH * NAME_BYTES];
+	uint8_t code[16];
 
 	if (s->wrong_at == s->n_steps)
 		return;
@@ -323,7 +324,12 @@ static void wrong(struct stepped *s, const char *why)
 	if (s->n_wrong++ >= 5)
 		return;
 	write_stack(s, text, sizeof(text));
-	print_message("step %zu, behind stack %zu: %s: \"%s\"\n", s->n_steps, s->at, why, text);
+	print_message("step %zu, behind stack %zu: %s: \"%s\", at", s->n_steps, s->at, why, text);
+	if (!memory_read(&s->memory.memory, callers_word(&s->callers, &s->now, 0), code,
+			 sizeof(code)))
+		for (size_t i = 0; i < sizeof(code); i++)
+			print_message(" %02x", code[i]);
+	print_message("\n");
 	for (size_t i = 0; i < s->stack.n && i < 40; i++)
 		print_message(" %jx", (uintmax_t)s->stack.pcs[i]);
 	print_message("\n");
@@ -705,15 +711,10 @@ struct mode {
 	size_t wrong; /* steps, at most */
 };
 
-/* Compiled code leaves a method that throws by a jump behind its frame's end, which looks like any
- * other jump: one step for each time, and there are two at most. A return that waits for a
- * safepoint leaves in the same way, with three steps. */
-#define JUMP_OUT 8
-
 static const struct mode java_modes[] = {
 	{"interpreted", {"-Xint", "-XX:+UseSerialGC"}, 0},
-	{"C1", {"-XX:TieredStopAtLevel=1", "-XX:-Inline", "-Xcomp", "-XX:+UseSerialGC"}, JUMP_OUT},
-	{"C2", {"-XX:-TieredCompilation", "-XX:-Inline", "-Xcomp", "-XX:+UseSerialGC"}, JUMP_OUT},
+	{"C1", {"-XX:TieredStopAtLevel=1", "-XX:-Inline", "-Xcomp", "-XX:+UseSerialGC"}, 0},
+	{"C2", {"-XX:-TieredCompilation", "-XX:-Inline", "-Xcomp", "-XX:+UseSerialGC"}, 0},
 };
 
 static void test_hotspot(void **state)

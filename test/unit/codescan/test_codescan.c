@@ -238,45 +238,80 @@ static void test_code(void **state)
 	check(arm64_rows, array_size(arm64_rows), EM_AARCH64);
 }
 
-/* Described code leads to three functions at places that no guess tries. */
-static void test_calls_of_described(void **state)
-{
-	static const struct code_row row = {
-		"call, lea, mov",
-		BYTES("\xe8\x34\x00\x00\x00\x48\x8d\x3d\x32\x00\x00\x00\xb8\x45\x00\x01\x00"
-		      "\xc3" NOPS8 NOPS8 NOPS8 NOPS8 "\xcc\xcc\xcc\xcc\xcc\xcc\xcc"
-		      "\x53\x5b\xc3\xcc\xcc\x53\x5b\xc3\xcc\xcc\xcc\xcc\x53\x5b\xc3"),
-		NULL,
-	};
-	struct unwind_rule rule = {.cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_X86_SP, .ra_off = -8};
-	static const uint64_t starts[] = {0, 5, 0xc}; /* a row each */
-	_cleanup_(rows_freep) struct rows *known = NULL, *rows = NULL;
-	_cleanup_(elffile_freep) struct elffile *file = NULL;
-	_cleanup_(freep) void *bytes = NULL;
-	struct codescan_stats stats;
-	uint64_t start, end;
-	char text[2048];
-	size_t n;
+/* Described code leads to three functions at places that no guess tries: 39, 3e and 45. A guess
+ * finds the second one's return at 40. */
+#define HIDDEN                                                             \
+	NOPS8 NOPS8 NOPS8 NOPS8 "\xcc\xcc\xcc\xcc\xcc\xcc\xcc"             \
+				"\x53\x5b\xc3\xcc\xcc\x53\x5b\xc3\xcc\xcc" \
+				"\xcc\xcc\x53\x5b\xc3"
+#define DESCRIBED_ROWS 3
 
-	(void)state;
-	bytes = build(&row, EM_X86_64, &n);
-	assert_non_null(bytes);
-	assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
-	assert_int_equal(ehframe_text(file, &start, &end), 0);
-	assert_int_equal(rows_new(start, end, &known), 0);
+static const struct calls_row {
+	struct code_row code;
+	uint64_t starts[DESCRIBED_ROWS]; /* of the described rows */
+} calls_rows[] = {
+	{{"call, lea, mov",
+	  BYTES("\xe8\x34\x00\x00\x00\x48\x8d\x3d\x32\x00\x00\x00\xb8\x45\x00\x01\x00"
+		"\xc3" HIDDEN),
+	  "39 " ENTRY ";3a " SP(16) ";3b " ENTRY ";3f " SP(16) ";40 " ENTRY ";46 " SP(
+		  16) ";47 " ENTRY ";48 gap;"},
+	 {0, 5, 0xc}},
+	{{"in one row, behind a constant",
+	  BYTES("\xb8\x01\x00\x00\x00\xe8\x2f\x00\x00\x00\xc3\x90\x90\x90\x90\x90\x90"
+		"\x90" HIDDEN),
+	  "39 " ENTRY ";3a " SP(16) ";3b " ENTRY ";41 gap;"},
+	 {0}},
+	{{"in the second sixteen bytes",
+	  BYTES("\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90"
+		"\xe8\x23\x00\x00\x00\x90\x90\x90" NOPS8 NOPS8 NOPS8
+		"\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc\x53\x5b\xc3"),
+	  "39 " ENTRY ";3a " SP(16) ";3b " ENTRY ";3c gap;"},
+	 {0}},
+	{{"the distance in the next row",
+	  BYTES("\x90\x90\x90\x90\x90\xe8\x2f\x00\x00\x00\xc3\x90\x90\x90\x90\x90\x90"
+		"\x90" HIDDEN),
+	  "40 " ENTRY ";41 gap;"},
+	 {0, 6}},
+};
+
+static void add_described(const struct calls_row *row, struct rows *known)
+{
+	struct unwind_rule rule = {.cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_X86_SP, .ra_off = -8};
+
 	assert_int_equal(rows_begin(known, ROWS_EH_FRAME, EHIMAGE_TEXT, EHIMAGE_TEXT + 0x20), 0);
-	for (size_t i = 0; i < array_size(starts); i++) {
+	for (size_t i = 0; i < DESCRIBED_ROWS && (!i || row->starts[i]); i++) {
 		rule.cfa_off += 8;
-		assert_int_equal(rows_add(known, EHIMAGE_TEXT + starts[i], &rule), 0);
+		assert_int_equal(rows_add(known, EHIMAGE_TEXT + row->starts[i], &rule), 0);
 	}
 	assert_int_equal(rows_end(known), 0);
 	assert_int_equal(rows_finish(known), 0);
-	assert_int_equal(rows_new(start, end, &rows), 0);
-	assert_int_equal(codescan_add(file, known, rows, &stats), 0);
-	assert_int_equal(rows_finish(rows), 0);
-	print_rows(CFI_X86_64, rows, text, sizeof(text));
-	assert_string_equal(text, "39 " ENTRY ";3a " SP(16) ";3b " ENTRY ";3f " SP(
-					  16) ";40 " ENTRY ";46 " SP(16) ";47 " ENTRY ";48 gap;");
+}
+
+static void test_calls_of_described(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(calls_rows); i++) {
+		_cleanup_(rows_freep) struct rows *known = NULL, *rows = NULL;
+		_cleanup_(elffile_freep) struct elffile *file = NULL;
+		_cleanup_(freep) void *bytes = NULL;
+		struct codescan_stats stats;
+		uint64_t start, end;
+		char text[2048];
+		size_t n;
+
+		row_begin(calls_rows[i].code.name);
+		bytes = build(&calls_rows[i].code, EM_X86_64, &n);
+		assert_non_null(bytes);
+		assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
+		assert_int_equal(ehframe_text(file, &start, &end), 0);
+		assert_int_equal(rows_new(start, end, &known), 0);
+		add_described(&calls_rows[i], known);
+		assert_int_equal(rows_new(start, end, &rows), 0);
+		assert_int_equal(codescan_add(file, known, rows, &stats), 0);
+		assert_int_equal(rows_finish(rows), 0);
+		print_rows(CFI_X86_64, rows, text, sizeof(text));
+		assert_string_equal(text, calls_rows[i].code.expected);
+	}
 }
 
 static int scan_once(void *ctx)

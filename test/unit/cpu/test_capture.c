@@ -114,6 +114,32 @@ static void span(void **state)
 	deinit(&f);
 }
 
+/* Samples without a stack are in the result, as values without room. */
+static void lost(void **state)
+{
+	const struct cpu_stack stack = {.is_lost = true};
+	struct capture *c = begin(NULL, false, NSEC_PER_SEC);
+	struct capture_result result;
+	struct fixture f;
+
+	(void)state;
+	init(&f);
+	assert_int_equal(capture_drained(c, false, NOW), CAPTURE_RUNNING);
+	add(c, false, f.a, 1, 2);
+	capture_add(c, false, f.a, &stack, 3, 30);
+	assert_int_equal(capture_drained(c, false, NOW + NSEC_PER_SEC), CAPTURE_ENDED);
+	assert_int_equal(capture_finish(c, &result), 0);
+	assert_int_equal(result.n, 2 + 3);
+	assert_int_equal(result.value, 10 * (2 + 3));
+	assert_int_equal(result.n_lost, 0);
+	assert_int_equal(fold_n(result.parts->fold), 1);
+	assert_int_equal(fold_totals(result.parts->fold).n_refused, 3);
+	assert_int_equal(fold_totals(result.parts->fold).refused_value, 30);
+	capture_settle(c);
+	capture_free(c);
+	deinit(&f);
+}
+
 /* Without a drain the span ends when its owner says so. */
 static void no_drain(void **state)
 {
@@ -237,8 +263,8 @@ static void no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(span), cmocka_unit_test(no_drain),  cmocka_unit_test(entities),
-		cmocka_unit_test(full), cmocka_unit_test(no_memory),
+		cmocka_unit_test(span),	    cmocka_unit_test(no_drain), cmocka_unit_test(lost),
+		cmocka_unit_test(entities), cmocka_unit_test(full),	cmocka_unit_test(no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,6 +96,21 @@ static void test_references(void **state)
 	assert_int_equal(image_b.refs, 1);
 }
 
+/* Samples without a stack are in the totals only. */
+static void test_lost(void **state)
+{
+	_cleanup_(fold_freep) struct fold *fold = NULL;
+
+	(void)state;
+	assert_int_equal(fold_new(&fold), 0);
+	fold_lose(fold, 3, 30);
+	fold_lose(fold, 4, 40);
+	assert_int_equal(fold_n(fold), 0);
+	assert_int_equal(fold_totals(fold).n_refused, 7);
+	assert_int_equal(fold_totals(fold).refused_value, 70);
+	assert_int_equal(fold_totals(fold).n_truncated, 0);
+}
+
 static void add_numbered(struct fold *fold, uint64_t i, int want)
 {
 	const struct frame frames[] = {{&image_a, i}, {&image_a, i * 0x10000}};
@@ -337,6 +352,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_equal_stacks_are_one),
 		cmocka_unit_test(test_references),
+		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_ceiling),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_threads_ceiling),

@@ -17,6 +17,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "base/watchdog.h"
 #include "elf/elffile.h"
 #include "export/uploads.h"
 
@@ -353,6 +354,51 @@ static void test_blocked_owner(void **state)
 	end(f);
 }
 
+static bool all_block(void *ctx)
+{
+	const struct fixture *f = ctx;
+
+	return stalldir_n_held(f->disk) == WATCHDOG_THREADS_MAX;
+}
+
+/* Owners that block all threads but one leave this one to an owner whose file was read before. */
+static void test_last_thread(void **state)
+{
+	char size[64];
+	const struct sink_answer wanted = {.status = 200, .body = WANTED};
+	const struct sink_answer script[] = {
+		UPLOADED(size), wanted, wanted, wanted, wanted, {.status = 200, .body = UNWANTED}};
+	struct fixture *f = *state;
+
+	make_file(f, 0);
+	snprintf(size, sizeof(size), "{\"size\":\"%ju\"}", (uintmax_t)size_of("cat"));
+	start(f, script, array_size(script), 2 * NSEC_PER_SEC);
+	offer_of(f, 1, "cat");
+	wait_for(f, 1);
+	assert_int_equal(f->ends[UPLOAD_DONE], 1);
+	stalldir_stall(f->disk, "read");
+	for (unsigned int i = 0; i < WATCHDOG_THREADS_MAX; i++)
+		offer_number(f, 10 + i, i, f->fd);
+	loop_until(f->loop, all_block, f);
+	f->n_ended = 1 + WATCHDOG_THREADS_MAX;
+	loop_until(f->loop, have_ended_some, f);
+	/* of a new owner, of one that blocks, and of the one whose file was read */
+	offer_number(f, 20, 50, f->fd);
+	offer_number(f, 10, 99, f->fd);
+	offer_of(f, 1, "cow");
+	f->n_ended++;
+	loop_until(f->loop, have_ended_some, f);
+	assert_int_equal(f->ends[UPLOAD_SLOW], WATCHDOG_THREADS_MAX);
+	assert_int_equal(f->ends[UPLOAD_UNWANTED], 1);
+	assert_int_equal(sink_n_requests(f->sink), 4 + WATCHDOG_THREADS_MAX + 1);
+	assert_false(uploads_is_idle(f->uploads));
+	/* a thread returns: the new owner's file is next, and then that of the one that blocked */
+	stalldir_answer(f->disk, 0);
+	wait_for(f, f->n_ended + 2);
+	assert_int_equal(f->ends[UPLOAD_UNWANTED], 3);
+	end(f);
+}
+
 /* A file system that answers each read, but late: the thread is free again after read_ns. */
 static void test_slow_reads(void **state)
 {
@@ -452,6 +498,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_slow, make_disk, free_disk),
 		cmocka_unit_test_setup_teardown(test_blocked_owner, make_disk, free_disk),
+		cmocka_unit_test_setup_teardown(test_last_thread, make_disk, free_disk),
 		cmocka_unit_test_setup_teardown(test_slow_reads, make_disk, free_disk),
 		cmocka_unit_test_setup_teardown(test_order_of_time, make_disk, free_disk),
 		cmocka_unit_test(test_once),

@@ -17,6 +17,7 @@ struct decode_row {
 #define SMALL sizeof(struct sample_small)
 #define LARGE sizeof(struct sample_large)
 #define DEEP  sizeof(struct sample_deep)
+#define HEAD  sizeof(struct sample_head)
 
 static const struct decode_row decode_rows[] = {
 	{"usual", SMALL, 3, 42, SAMPLE_END_COMPLETE, 2, 5, SAMPLE_OK},
@@ -35,6 +36,8 @@ static const struct decode_row decode_rows[] = {
 	{"no process", SMALL, 1, 0, SAMPLE_END_COMPLETE, 0, 1, SAMPLE_ODD},
 	{"last end", SMALL, 1, 42, SAMPLE_END_MAX - 1, 0, 1, SAMPLE_OK},
 	{"no such end", SMALL, 1, 42, SAMPLE_END_MAX, 0, 1, SAMPLE_ODD},
+	{"without a stack", HEAD, 1, 42, SAMPLE_END_NO_USER, 0, 0, SAMPLE_OK},
+	{"no room for a frame", HEAD, 1, 42, SAMPLE_END_COMPLETE, 0, 1, SAMPLE_ODD},
 	{"largest process", SMALL, UINT64_MAX, UINT32_MAX, 0, 1, 0, SAMPLE_OK},
 };
 

@@ -117,7 +117,7 @@ static uint64_t check_of_method(const struct subject *s)
 	uint64_t h = mix(mix(mix(0, CONST), POOL), word_at(s, CONST + 24));
 
 	h = mix_symbol(h, s, word_at(s, POOL + POOL_ENTRIES + 8 * NAME_INDEX));
-	return mix_symbol(h, s, word_at(s, class + 8)) >> 32 << 32;
+	return mix(h, mix_symbol(0, s, word_at(s, class + 8))) >> 32 << 32;
 }
 
 static void read_frame(struct subject *s, uint64_t first, uint64_t second,

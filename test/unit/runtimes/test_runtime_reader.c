@@ -14,6 +14,7 @@
 #include "base/root.h"
 #include "discovery/pid.h"
 #include "procmap/address_space.h"
+#include "runtimes/runtime_budget.h"
 #include "runtimes/runtime_files.h"
 #include "runtimes/runtime_reader.h"
 #include "support/metrics.h"
@@ -21,9 +22,11 @@
 #include "support/threads.h"
 #include "support/until.h"
 
-#define STUCK	  16
-#define ANSWERING 32
-#define HUNG	  6 /* processes with a function at STUCK */
+#define STUCK	    16
+#define ANSWERING   32
+#define HUNG	    6 /* processes with a function at STUCK */
+#define LARGE	    (1ull << 40)
+#define LARGE_BYTES (64 << 10)
 
 /* What the file system answers: nothing, until the test closes its end. */
 static int stuck[2];
@@ -33,7 +36,9 @@ struct fixture {
 	struct loop *loop;
 	struct address_space_cache *spaces;
 	struct pid_id self;
+	struct runtime_budget budget;
 	void *reader;
+	void *other; /* of another runtime */
 	uint64_t n_found;
 	uint64_t start_ns; /* of the process to wait for */
 	uint64_t function;
@@ -97,7 +102,7 @@ static int read_function(struct memory *m, const void *target, const uint64_t wo
 	(void)target;
 	if (words[0] == STUCK)
 		assert_int_equal(read(stuck[0], &byte, 1), 0);
-	memset(ret, 1, 1);
+	memset(ret, words[0] >= LARGE ? 2 : 1, 1);
 	return 0;
 }
 
@@ -106,10 +111,9 @@ static void deinit(void *function)
 	(void)function;
 }
 
-static size_t no_size(const void *function)
+static size_t size_of(const void *function)
 {
-	(void)function;
-	return 0;
+	return *(const char *)function == 2 ? LARGE_BYTES : 0;
 }
 
 static void place(const void *function, uint32_t at, struct runtime_place *ret)
@@ -134,7 +138,7 @@ static const struct runtime_reader_kind kind = {
 	.function_bytes = 1,
 	.read = read_function,
 	.function_deinit = deinit,
-	.function_size = no_size,
+	.function_size = size_of,
 	.place = place,
 };
 
@@ -166,9 +170,14 @@ static int setup(void **state)
 	assert_int_equal(loop_new(&f->loop), 0);
 	assert_int_equal(address_space_cache_new(&f->proc, &f->spaces), 0);
 	assert_int_equal(pid_read(&f->proc, getpid(), &f->self), 0);
-	host = (struct runtime_host){
-		.proc = &f->proc, .loop = f->loop, .found = on_found, .named = on_named, .ctx = f};
+	host = (struct runtime_host){.proc = &f->proc,
+				     .loop = f->loop,
+				     .budget = &f->budget,
+				     .found = on_found,
+				     .named = on_named,
+				     .ctx = f};
 	assert_int_equal(runtime_reader_new(&kind, &host, &f->reader), 0);
+	assert_int_equal(runtime_reader_new(&kind, &host, &f->other), 0);
 	*state = f;
 	return 0;
 }
@@ -186,6 +195,11 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	runtime_reader_free(f->reader);
+	runtime_reader_free(f->other);
+	assert_int_equal(f->budget.n_bytes, 0);
+	assert_null(f->budget.owners);
+	assert_null(f->budget.members);
+	runtime_budget_deinit(&f->budget);
 	address_space_cache_free(f->spaces);
 	loop_free(f->loop);
 	root_deinit(&f->proc);
@@ -369,11 +383,167 @@ static void test_hung_end(void **state)
 	block(*state);
 }
 
+/* ---------------------------------------------------------------- memory of names */
+
+/* Functions [@from, @from + @n) of a process of a reader, a sample in each. */
+struct group {
+	struct fixture *f;
+	void *reader;
+	uint64_t start_ns;
+	uint64_t from;
+	size_t n;
+};
+
+static bool is_wanted(const struct group *g, uint64_t i)
+{
+	const struct frame_record frame = {.kind = FRAME_RUNTIME, .words = {g->from + i, 0}};
+	const struct address_space_who who = who_of(g->f, g->start_ns, 1);
+
+	return runtime_reader_wants(g->reader, &who, &frame);
+}
+
+static size_t n_named(const struct group *g)
+{
+	const struct address_space_who who = who_of(g->f, g->start_ns, 1);
+	struct runtime_place place;
+	size_t n = 0;
+
+	for (uint64_t i = 0; i < g->n; i++) {
+		const struct frame_record frame = {.kind = FRAME_RUNTIME,
+						   .words = {g->from + i, 0}};
+
+		n += !runtime_reader_frame_name(g->reader, &who, &frame, &place);
+	}
+	return n;
+}
+
+static bool are_read(void *ctx)
+{
+	const struct group *g = ctx;
+
+	return !runtime_reader_pending(g->reader);
+}
+
+/* A sample of each function, until all are read. */
+static void sample(struct group *g)
+{
+	for (uint64_t i = 0; i < g->n; i++)
+		(void)is_wanted(g, i);
+	runtime_reader_flush(g->reader);
+	loop_until(g->f->loop, are_read, g);
+}
+
+static struct group group(struct fixture *f, void *reader, uint64_t owner, uint64_t from, size_t n)
+{
+	const struct address_space_who who = who_of(f, owner, 1);
+	struct group g = {f, reader, owner, from, n};
+
+	if (!runtime_reader_record(reader, &who)) {
+		assert_false(runtime_reader_runs(reader, &who, ownspace(f->spaces, owner)));
+		loop_until(f->loop, are_read, &g);
+	}
+	return g;
+}
+
+static void collect_evictions(void *reader, struct metric_sink *sink)
+{
+	static const struct metric_family_desc desc = {"evictions", METRIC_COUNTER, "", NULL};
+
+	metric_family(sink, &desc);
+	runtime_reader_collect(reader, RUNTIME_FAMILY_EVICTED, sink);
+}
+
+/* A program that makes functions all the time, four times more than there is room for, loses its
+ * own functions. Its neighbours, of the same runtime and of another, keep theirs. */
+static void test_budget(void **state)
+{
+	struct fixture *f = *state;
+	struct group near = group(f, f->reader, 2, 1000, 500);
+	struct group far = group(f, f->other, 3, 1000, 500);
+	struct group large = group(f, f->other, 4, LARGE, 40); /* 2.5 MiB */
+	struct group flood = group(f, f->reader, 1, LARGE, 64);
+
+	sample(&near);
+	sample(&far);
+	sample(&large);
+	for (size_t i = 0; i < 32; i++, flood.from += flood.n) {
+		sample(&flood);
+		assert_true(f->budget.n_bytes <=
+			    RUNTIME_BUDGET_BYTES_MAX + flood.n * (LARGE_BYTES + 4096));
+		assert_int_equal(n_named(&flood), flood.n); /* its last */
+		assert_int_equal(n_named(&near), near.n);
+		assert_int_equal(n_named(&far), far.n);
+		assert_int_equal(n_named(&large), large.n);
+	}
+	assert_true(f->budget.n_bytes > RUNTIME_BUDGET_BYTES_MAX / 2);
+	assert_true(metrics_get(collect_evictions, f->reader, "evictions", "test") > 1000);
+	assert_int_equal(metrics_get(collect_evictions, f->other, "evictions", "test"), 0);
+}
+
+static void sweep(struct fixture *f)
+{
+	runtime_reader_sweep(f->reader);
+	loop_until(f->loop, are_over, &(struct turns){50});
+}
+
+/* Functions that are in no sample any more go first. */
+static void test_budget_idle(void **state)
+{
+	struct fixture *f = *state;
+	struct group old = group(f, f->reader, 1, LARGE, 200);
+	struct group used = group(f, f->reader, 1, LARGE + 1000, 200);
+	struct group new = group(f, f->reader, 1, LARGE + 2000, 150);
+	struct group last = group(f, f->reader, 1, LARGE + 3000, 1);
+
+	sample(&old);
+	sample(&used);
+	for (size_t i = 0; i < 2; i++) {
+		sample(&used);
+		sweep(f);
+	}
+	sample(&used);
+	sample(&new); /* above the ceiling now */
+	assert_int_equal(n_named(&old), old.n);
+	sample(&last);
+	assert_int_equal(n_named(&old), 0);
+	assert_int_equal(n_named(&used), used.n);
+	assert_int_equal(n_named(&new), new.n);
+	assert_int_equal(n_named(&last), 1);
+
+	/* read again with the next sample */
+	sample(&old);
+	assert_int_equal(n_named(&old), old.n);
+}
+
+/* Memory that is common to all counts, too. */
+static void test_budget_common(void **state)
+{
+	struct fixture *f = *state;
+	struct group first = group(f, f->reader, 1, LARGE, 200); /* 12.5 MiB */
+	struct group second = group(f, f->other, 2, LARGE, 1);
+
+	sample(&first);
+	f->budget.n_common = (size_t)18 << 20;
+	sample(&second);
+	assert_int_equal(n_named(&first), first.n);
+	f->budget.n_common = (size_t)20 << 20;
+	second.from++;
+	sample(&second);
+	assert_int_equal(n_named(&first), 0);
+	assert_int_equal(n_named(&second), 1);
+	f->budget.n_common = (size_t)40 << 20; /* nothing helps, and the search ends */
+	sample(&first);
+	assert_int_equal(n_named(&first), first.n);
+	assert_int_equal(n_named(&second), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {TEST(test_exec), TEST(test_hung_owner),
-					   TEST(test_hung_probe), TEST(test_hung_end)};
+	const struct CMUnitTest tests[] = {TEST(test_exec),	    TEST(test_hung_owner),
+					   TEST(test_hung_probe),   TEST(test_hung_end),
+					   TEST(test_budget),	    TEST(test_budget_idle),
+					   TEST(test_budget_common)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

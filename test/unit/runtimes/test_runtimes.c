@@ -336,29 +336,58 @@ static void test_long_names(void **state)
 	image_unref(got.image);
 }
 
+/* New functions of an owner, until one has no room. Returns the number of the others. */
+static uint64_t fill(struct runtimes *rs, uint64_t owner, uint64_t from)
+{
+	for (uint64_t i = 0;; i++) {
+		struct address_space_who filling = who;
+		struct frame_record record = function(from + i);
+		struct frame got = {0};
+		enum image_kind kind;
+
+		filling.owner = owner;
+		assert_int_equal(runtimes_resolve(rs, &filling, &record, &got), 0);
+		kind = got.image->kind;
+		if (kind == IMAGE_BROKEN)
+			assert_string_equal(got.image->function.name, "[ant: too many functions]");
+		image_unref(got.image);
+		if (kind == IMAGE_BROKEN)
+			return i;
+	}
+}
+
+/* The owner that fills all that it may leaves room for its neighbours, each less than the one
+ * before. */
 static void test_ceiling(void **state)
 {
 	_cleanup_(runtimes_freep) struct runtimes *rs = make();
+	uint64_t n, before;
 	struct frame got;
 
 	(void)state;
-	for (uint64_t i = 0; i < RUNTIMES_FUNCTIONS_MAX; i++) {
-		got = resolve(rs, function(1000 + i));
-		assert_int_equal(got.image->kind, IMAGE_RUNTIME);
-		image_unref(got.image);
-	}
-	got = resolve(rs, function(0));
-	assert_int_equal(got.image->kind, IMAGE_BROKEN);
-	assert_string_equal(got.image->function.name, "[ant: too many functions]");
+	n = fill(rs, 1, 1000);
+	assert_true(n > RUNTIMES_FUNCTIONS_BYTES_MAX / 1000);
+	assert_true(metrics_get(runtimes_collect, rs, "podprof_runtime_profile_bytes", "") <
+		    RUNTIMES_FUNCTIONS_BYTES_MAX + (5 << 20));
 	assert_int_equal(metrics_get(runtimes_collect, rs, "podprof_runtime_frames", "full"), 1);
-	image_unref(got.image);
-	/* known functions keep their names, and there is room again after a sweep
-	 */
+	before = n;
+	for (uint64_t owner = 2; owner < 8; owner++) {
+		uint64_t own = fill(rs, owner, 1000000 * owner);
+
+		assert_true(own > 300 && own < before);
+		before = own;
+	}
+	assert_int_equal(fill(rs, 1, 999000), 0);
+	assert_true(metrics_get(runtimes_collect, rs, "podprof_runtime_profile_bytes", "") <
+		    RUNTIMES_FUNCTIONS_BYTES_MAX + (5 << 20));
+
+	/* known functions keep their names, and there is room again after a sweep */
 	got = resolve(rs, function(1000));
 	assert_string_equal(got.image->function.name, "f1000");
 	image_unref(got.image);
 	runtimes_sweep(rs);
 	runtimes_sweep(rs);
+	assert_int_equal(metrics_get(runtimes_collect, rs, "podprof_runtime_profile_bytes", ""), 0);
 	got = resolve(rs, function(0));
 	assert_string_equal(got.image->function.name, "handle");
 	image_unref(got.image);

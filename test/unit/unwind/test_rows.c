@@ -75,6 +75,21 @@ static void print_rows(const struct rows *rows, char *ret, size_t size)
 	}
 }
 
+static void check_next_gap(const struct rows *rows)
+{
+	size_t gap = rows_count(rows);
+
+	while (gap-- > 0) {
+		size_t i = gap;
+
+		assert_int_equal(rows_at(rows, gap).rule, 0);
+		for (; i > 0 && rows_at(rows, i - 1).rule; i--)
+			assert_int_equal(rows_next_gap(rows, i), gap);
+		assert_int_equal(rows_next_gap(rows, i), gap);
+		gap = i;
+	}
+}
+
 struct order_row {
 	const char *name;
 	struct range ranges[5];
@@ -174,6 +189,7 @@ static void test_order(void **state)
 		assert_int_equal(rows_finish(rows), 0);
 		print_rows(rows, text, sizeof(text));
 		assert_string_equal(text, order_rows[i].expected);
+		check_next_gap(rows);
 	}
 }
 

@@ -33,6 +33,8 @@ static const struct synthetic_row synthetic_rows[] = {
 	{"of the other architecture", EM_X86_64, BYTES(vdso_arm64), 100, false},
 	{"across two pieces", EM_X86_64, BYTES(glibc_x86), (32 << 10) - 4, true},
 	{"the last byte in the next piece", EM_X86_64, BYTES(glibc_x86), (32 << 10) - 8, true},
+	{"the last place in the piece", EM_X86_64, BYTES(glibc_x86), (32 << 10) - 26, true},
+	{"the first place in the next piece", EM_X86_64, BYTES(glibc_x86), (32 << 10) - 25, true},
 	{"all in the next piece", EM_X86_64, BYTES(glibc_x86), 32 << 10, true},
 	{"the last bytes of all", EM_X86_64, BYTES(glibc_x86), (40 << 10) - 9, true},
 	{"cut", EM_X86_64, BYTES(glibc_x86), (40 << 10) - 8, false},
@@ -44,7 +46,8 @@ static void *build(const struct synthetic_row *row, size_t *ret_n)
 	static uint8_t text[40 << 10];
 	struct ehimage image = {.machine = row->machine, .text = text, .n_text = sizeof(text)};
 
-	memset(text, 0, sizeof(text));
+	/* the search looks for this byte first */
+	memset(text, row->bytes[row->n - 1], sizeof(text));
 	memcpy(text + row->at, row->bytes,
 	       row->n < sizeof(text) - row->at ? row->n : sizeof(text) - row->at);
 	return ehimage_build(&image, ret_n);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "profile/bpfobj.h"
+#include "profile/bpfobj_why.h"
 
 struct why_row {
 	const char *name;
