@@ -67,7 +67,7 @@ struct insn {
  * invalid. */
 typedef bool insn_decode_fn(const uint8_t *bytes, size_t n, uint64_t vaddr, struct insn *ret);
 
-/* Bytes of x86-64's longest instruction. */
+/* Bytes of x86-64's longest instruction. Reached: -. */
 #define INSN_X86_MAX 15
 
 /*

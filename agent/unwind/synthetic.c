@@ -31,7 +31,7 @@
  * program, others have less. */
 #define ENTRY_BYTES 64
 
-/* Bytes of the longest pattern. */
+/* Bytes of the longest pattern. Reached: -. */
 #define PATTERN_MAX 26
 
 /* Bytes of the function that is recognised by its beginning. */
