@@ -78,7 +78,7 @@ static __always_inline __u32 oncpu_add(struct stack *s, struct stack_room *room)
 SEC("perf_event")
 int oncpu_sample(struct regs_event *ctx)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct task_struct *task = task_current();
 	__u32 zero = 0, stat;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
 
@@ -123,7 +123,7 @@ static __always_inline struct stack_dump_record *oncpu_dump_record(void)
 static __always_inline __u32 oncpu_dump_fill(struct regs_event *ctx, struct stack_dump_record *c,
 					     struct stack *s, struct window *win)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct task_struct *task = task_current();
 
 	if (!oncpu_regs(ctx, task, s))
 		return STACK_DUMP_UNREADABLE;

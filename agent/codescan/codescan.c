@@ -748,8 +748,8 @@ static int scan_stubs(struct codescan *s)
 		if (jump == UINT32_MAX)
 			break;
 		/* two instructions: not further away */
-		if (jump - off >= 2 * INSN_X86_MAX)
-			off += (jump - off - 2 * INSN_X86_MAX) / STUB_ALIGN * STUB_ALIGN;
+		if (jump - off >= 2 * INSN_X86_BYTES)
+			off += (jump - off - 2 * INSN_X86_BYTES) / STUB_ALIGN * STUB_ALIGN;
 		if ((s->flags[off] & CODE_GAP) && !s->state_at[off] && codescan_go_on(s) &&
 		    is_stub(s, off))
 			r = codescan_function(s, off, false, &good);

@@ -67,8 +67,8 @@ struct insn {
  * invalid. */
 typedef bool insn_decode_fn(const uint8_t *bytes, size_t n, uint64_t vaddr, struct insn *ret);
 
-/* Bytes of x86-64's longest instruction. Reached: -. */
-#define INSN_X86_MAX 15
+/* Bytes of x86-64's longest instruction. */
+#define INSN_X86_BYTES 15
 
 /*
  * x86-64's alignment of the stack by code without a frame pointer: a register keeps the stack

@@ -31,8 +31,8 @@
  * program, others have less. */
 #define ENTRY_BYTES 64
 
-/* Bytes of the longest pattern. Reached: -. */
-#define PATTERN_MAX 26
+/* Bytes of the longest pattern. */
+#define PATTERN_BYTES 26
 
 /* Bytes of the function that is recognised by its beginning. */
 #define MPN_BYTES 512u
@@ -49,7 +49,7 @@ struct pattern {
 	uint16_t machine;
 	uint8_t n;
 	uint8_t rare; /* the place of a byte that is rare in code */
-	uint8_t bytes[PATTERN_MAX];
+	uint8_t bytes[PATTERN_BYTES];
 };
 
 static const struct pattern patterns[] = {
@@ -61,9 +61,10 @@ static const struct pattern patterns[] = {
 	{add_trampoline, EM_AARCH64, 8, 1, {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4}},
 	/* push %rbx; push %rbp; lea (%rdx),%rbx; neg %rbx; mov (%rsi),%rax; mov (%rdi),%r10;
 	 * lea -16(%rdi,%rdx,8),%rdi; lea (%rsi,%rdx,8),%rsi */
-	{add_mpn, EM_X86_64, PATTERN_MAX, 22, {0x53, 0x55, 0x48, 0x8d, 0x1a, 0x48, 0xf7, 0xdb, 0x48,
-					       0x8b, 0x06, 0x4c, 0x8b, 0x17, 0x48, 0x8d, 0x7c, 0xd7,
-					       0xf0, 0x48, 0x8d, 0x34, 0xd6, 0x48, 0xf7, 0xe1}},
+	{add_mpn, EM_X86_64, PATTERN_BYTES, 22, {0x53, 0x55, 0x48, 0x8d, 0x1a, 0x48, 0xf7,
+						 0xdb, 0x48, 0x8b, 0x06, 0x4c, 0x8b, 0x17,
+						 0x48, 0x8d, 0x7c, 0xd7, 0xf0, 0x48, 0x8d,
+						 0x34, 0xd6, 0x48, 0xf7, 0xe1}},
 	/* mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi */
 	{add_start_context,
 	 EM_X86_64,
@@ -199,7 +200,7 @@ static int search_segment(const struct elffile *file, const struct elffile_segme
 	while (!r && off < segment->filesz) {
 		uint64_t left = segment->filesz - off;
 		size_t n = left < PIECE ? (size_t)left : PIECE;
-		size_t n_begin = n == left ? n : n - PATTERN_MAX + 1;
+		size_t n_begin = n == left ? n : n - PATTERN_BYTES + 1;
 
 		r = elffile_read(file, segment->off + off, buf, n);
 		for (size_t i = 0; i < array_size(patterns) && !r; i++)

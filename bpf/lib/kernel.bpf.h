@@ -44,7 +44,7 @@ enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1 };
 
 /* Only to test whether the running kernel has the helper; the values are the kernel's. */
-enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
+enum bpf_func_id { BPF_FUNC_get_current_task_btf = 158, BPF_FUNC_task_pt_regs = 175 };
 
 /* include/uapi/asm-generic/errno-base.h */
 #define E2BIG  7

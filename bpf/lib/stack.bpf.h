@@ -220,10 +220,10 @@ static __always_inline void stack_cgroups(struct task_struct *task, struct stack
 /* Set the identity of the process. 0 in key.tgid: not in the agent's /proc. */
 static __always_inline void stack_begin(struct task_struct *task, struct stack *s)
 {
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	struct task_struct *leader = TASK_READ(task, group_leader);
 
-	s->key.tgid = task_tgid_in(leader, cfg.pidns_inum);
-	s->key.start_boottime_ns = BPF_CORE_READ(leader, start_boottime);
+	s->key.tgid = task_tgid(leader, cfg.pidns_inum);
+	s->key.start_boottime_ns = TASK_READ(leader, start_boottime);
 	s->key.exec_id = task_exec_id(leader);
 	s->value.head.n_kernel = 0;
 	s->walk.n = 0;

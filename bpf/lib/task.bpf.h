@@ -13,18 +13,44 @@
  * in the first level or, in kind and similar nodes, in the second. */
 #define TASK_PIDNS_LEVELS 8
 
+/* Whether task_current() has a type for the verifier: since 5.11 (3ca1032ab7ab). */
+#define TASK_TYPED bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
+
+static __always_inline struct task_struct *task_current(void)
+{
+	if (TASK_TYPED)
+		return bpf_get_current_task_btf();
+	return (struct task_struct *)bpf_get_current_task();
+}
+
+/*
+ * A member of @p, which is task_current(), an argument of a tp_btf program, or a pointer read from
+ * these by TASK_READ(). A typed pointer is read without a helper's call. The processor then waits
+ * for several cache lines at once: calls of helpers have too many instructions in between.
+ */
+#define TASK_READ(p, member)                                 \
+	({                                                   \
+		typeof((p)->member) value_;                  \
+                                                             \
+		if (TASK_TYPED)                              \
+			value_ = (p)->member;                \
+		else                                         \
+			value_ = BPF_CORE_READ((p), member); \
+		value_;                                      \
+	})
+
 static __always_inline int task_is_kernel(struct task_struct *task)
 {
-	return (BPF_CORE_READ(task, flags) & PF_KTHREAD) || !BPF_CORE_READ(task, mm);
+	return (TASK_READ(task, flags) & PF_KTHREAD) || !TASK_READ(task, mm);
 }
 
 /* Number of execs of @leader's process since its birth, without the number inherited from the
  * parent. After the first exec, a process made with CLONE_PARENT continues its maker's count. */
 static __always_inline __u64 task_exec_id(struct task_struct *leader)
 {
-	if (BPF_CORE_READ(leader, flags) & PF_FORKNOEXEC)
+	if (TASK_READ(leader, flags) & PF_FORKNOEXEC)
 		return 0;
-	return BPF_CORE_READ(leader, self_exec_id) - BPF_CORE_READ(leader, parent_exec_id);
+	return TASK_READ(leader, self_exec_id) - TASK_READ(leader, parent_exec_id);
 }
 
 /* The longest distance between the start of a program's stack and its call of execve(). */
@@ -68,7 +94,8 @@ static __always_inline int task_waits(struct task_struct *task)
 	return state != TASK_RUNNING && !(state & TASK_DEAD);
 }
 
-/* The number of @leader's process in the pid namespace @inum, 0 if it has none there. */
+/* The number of @leader's process in the pid namespace @inum, 0 if it has none there. Reads by
+ * helpers: @leader has no type in a raw_tp program. */
 static __always_inline __u32 task_tgid_in(struct task_struct *leader, __u32 inum)
 {
 	struct pid *pid;
@@ -92,6 +119,14 @@ static __always_inline __u32 task_tgid_in(struct task_struct *leader, __u32 inum
 		upid += bpf_core_type_size(struct upid);
 	}
 	return 0;
+}
+
+/* The same for a @leader that TASK_READ() can read. */
+static __always_inline __u32 task_tgid(struct task_struct *leader, __u32 inum)
+{
+	if (inum == SETTINGS_PIDNS_INIT)
+		return (__u32)TASK_READ(leader, tgid);
+	return task_tgid_in(leader, inum);
 }
 
 #define TASK_SUBSYS(name)                                                          \
@@ -131,14 +166,23 @@ static __always_inline __u64 task_cgroup_v1_id(struct task_struct *task, __u32 v
 {
 	struct cgroup_subsys_state *css = NULL;
 	int subsys = task_subsys(v1_controller);
-	__u64 slots;
+	struct cgroup *cgroup;
+	struct kernfs_node *kn;
+	__u64 slot;
 
 	if (subsys < 0)
 		return 0;
-	slots = (__u64)BPF_CORE_READ(task, cgroups) + bpf_core_field_offset(struct css_set, subsys);
-	if (bpf_probe_read_kernel(&css, sizeof(css), (void *)(slots + (__u64)subsys * sizeof(css))))
-		return 0;
-	return BPF_CORE_READ(css, cgroup, kn, id);
+	slot = (__u64)TASK_READ(task, cgroups) + bpf_core_field_offset(struct css_set, subsys) +
+	       (__u64)subsys * sizeof(css);
+	/* libbpf cannot change a load into one of an array, only the addition of its offset. */
+	__asm__ volatile("" : "+r"(slot));
+	if (TASK_TYPED)
+		css = *(struct cgroup_subsys_state **)slot;
+	else
+		bpf_probe_read_kernel(&css, sizeof(css), (void *)slot);
+	cgroup = TASK_READ(css, cgroup);
+	kn = TASK_READ(cgroup, kn);
+	return TASK_READ(kn, id);
 }
 
 #endif

@@ -176,6 +176,14 @@ WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_f
 #define WALK_RULE_APART(c, exe, vaddr, ret) 0
 #endif
 
+/* Accessor: whether the walk has a memo. A program always has: the lookup without one would be a
+ * second copy of its search. */
+#ifdef __bpf__
+#define WALK_MEMO(c) 1
+#else
+#define WALK_MEMO(c) ((c)->memo != 0)
+#endif
+
 /* Accessor: the thread pointer (thread-local storage), 0 if unknown. */
 WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space);
 
@@ -186,7 +194,7 @@ struct walk_ctx {
 	struct window *win;
 	__u64 *frames; /* WALK_SLOTS */
 	const struct table_space *space;
-	struct memo *memo; /* NULL: each row is looked up */
+	struct memo *memo; /* NULL on the host: each row is looked up */
 	__u32 mode;	   /* enum settings_unwind */
 };
 
@@ -394,7 +402,7 @@ WALK_INLINE void walk_rule(const struct walk_ctx *c)
 		w->awaits = w->mapping.exe;
 		return;
 	}
-	if (c->memo)
+	if (WALK_MEMO(c))
 		memo_find(c->memo, c->space, exe, pc - w->mapping.bias, &w->rule);
 	else
 		table_find(c->space, exe, pc - w->mapping.bias, &w->rule);
