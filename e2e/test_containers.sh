@@ -57,7 +57,7 @@ if [ "$bytes" -lt $((about * 99 / 100)) ] || [ "$bytes" -gt $((about * 105 / 100
 	fail "container_go_alloc_bytes_total is $bytes, about $about were allocated"
 fi
 objects=$(metric container_go_alloc_objects_total "container=\"$goalloc\"")
-[ "$objects" -ge 40 ] || fail "container_go_alloc_objects_total is $objects, 40 were allocated"
+[ "$objects" -ge 10 ] || fail "container_go_alloc_objects_total is $objects, 10 were allocated"
 note "Go: $bytes bytes, $objects objects"
 for gauge in goroutines next_gc_bytes heap_alloc_bytes heap_objects heap_inuse_bytes heap_sys_bytes gc_heap_live_bytes inuse_bytes; do
 	[ "$(metric "container_go_$gauge" "container=\"$goalloc\"")" -gt 0 ] || fail "container_go_$gauge"

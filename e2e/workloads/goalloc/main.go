@@ -12,12 +12,11 @@ import (
 	"time"
 )
 
-// Blocks are eight times the sampling interval, so that all but one in 3,000 is sampled. In one run of a
-// hundred a block of allocateLost() is missing: 3 %.
+// Blocks are 32 times the sampling interval, so that each is sampled: all but one in 10^14.
 const (
-	blockBytes = 4 << 20
-	keptBlocks = 8  // 32 MiB stay
-	lostBlocks = 32 // 128 MiB become garbage
+	blockBytes = 16 << 20
+	keptBlocks = 2 // 32 MiB stay
+	lostBlocks = 8 // 128 MiB become garbage
 )
 
 var kept [][]byte

@@ -12,6 +12,7 @@
 #include "base/root.h"
 #include "discovery/pid.h"
 #include "procmap/address_space.h"
+#include "runtimes/runtime_budget.h"
 #include "runtimes/runtimes.h"
 #include "support/metrics.h"
 #include "support/ownspace.h"
@@ -25,6 +26,7 @@ struct fixture {
 	struct loop *loop;
 	struct address_space_cache *spaces;
 	struct pid_id self;
+	struct runtime_budget budget;
 	void *reader;
 };
 
@@ -38,7 +40,7 @@ static int setup(void **state)
 	assert_int_equal(loop_new(&f->loop), 0);
 	assert_int_equal(address_space_cache_new(&f->proc, &f->spaces), 0);
 	assert_int_equal(pid_read(&f->proc, getpid(), &f->self), 0);
-	host = (struct runtime_host){.proc = &f->proc, .loop = f->loop};
+	host = (struct runtime_host){.proc = &f->proc, .loop = f->loop, .budget = &f->budget};
 	assert_int_equal(runtime_python.new(&host, &f->reader), 0);
 	*state = f;
 	return 0;
@@ -49,6 +51,7 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	runtime_python.free(f->reader);
+	runtime_budget_deinit(&f->budget);
 	address_space_cache_free(f->spaces);
 	loop_free(f->loop);
 	root_deinit(&f->proc);
