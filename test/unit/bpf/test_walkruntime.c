@@ -44,12 +44,14 @@
 #include "support/stopping.h"
 
 /* Instructions, at most: some ten thousand, and rare work of the runtime. */
-#define STEPS_MOST 3000000u
+#define STEPS_MOST  3000000u
+/* The same until the native stack is whole. */
+#define WHOLE_STEPS 10000
 /* Functions of a stack. */
-#define DEPTH	   8
-#define NAME_BYTES 32
+#define DEPTH	    8
+#define NAME_BYTES  32
 /* Frames whose names were read: a power of two. */
-#define NAMES	   4096
+#define NAMES	    4096
 
 union target {
 	struct python_target python;
@@ -592,6 +594,22 @@ static void pin(const struct stepped *s)
 	assert_int_equal(sched_setaffinity(s->tid, sizeof(one), &one), 0);
 }
 
+/* Steps to an instruction whose native stack is whole: the thread may have stopped while the
+ * dynamic linker looks a function up (SAMPLE_END_REGISTER). Then s->stack has the native frames
+ * from here outwards. */
+static void to_whole_stack(struct stepped *s)
+{
+	for (size_t i = 0; i < WHOLE_STEPS; i++) {
+		hostwalk_walk(s->walk, &s->now, SETTINGS_UNWIND_AUTO, &s->stack);
+		if (s->stack.end == SAMPLE_END_COMPLETE)
+			return;
+		assert_int_equal(ptrace(PTRACE_SINGLESTEP, s->tid, NULL, (void *)(intptr_t)s->sig),
+				 0);
+		stopped(s);
+	}
+	fail_msg("no whole stack in %d steps: %d", WHOLE_STEPS, (int)s->stack.end);
+}
+
 static void begin(struct stepped *s)
 {
 	struct root here;
@@ -613,9 +631,7 @@ static void begin(struct stepped *s)
 	stopped(s);
 	assert_int_equal(hostwalk_new((pid_t)s->process.id.pid, &s->walk), 0);
 	if (s->language->runtime == FRAME_RUNTIME_PYTHON) {
-		/* the native frames from here outwards */
-		hostwalk_walk(s->walk, &s->now, SETTINGS_UNWIND_AUTO, &s->stack);
-		assert_int_equal(s->stack.end, SAMPLE_END_COMPLETE);
+		to_whole_stack(s);
 		for (size_t i = s->stack.n - 1; i > 0; i--)
 			callers_push(&s->callers, s->stack.pcs[i]);
 	}
