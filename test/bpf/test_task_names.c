@@ -65,8 +65,8 @@ struct bench {
 	uint64_t n_other; /* above the limit of names */
 };
 
-/* The row of the innermost function that has one. None in starts(): to make a coroutine, it runs the
- * beginning of the coroutine's function (3.11 and later). */
+/* The row of the innermost function that has one. None in starts(): to make a coroutine, it runs
+ * the beginning of the coroutine's function (3.11 and later). */
 static size_t row_of(const struct cpu_stack *stack)
 {
 	size_t found = array_size(rows);
