@@ -17,7 +17,7 @@
  * Tables are kept by image. Above the memory ceiling the least used table is evicted. A table holds
  * a reference to the image, so the file stays open.
  *
- * Each string is copied once into blocks, and symbolizer_release() frees all blocks together. Names
+ * Each string is copied once into an arena, and symbolizer_release() frees the arena. Names
  * are foreign bytes; the output is UTF-8.
  *
  * Answers of earlier lookups are found and used in place: no copy, no other thread. The symbolizer
@@ -31,8 +31,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/intern.h"
 #include "base/nsec.h"
 #include "base/utf8.h"
 #include "base/work_budget.h"
@@ -55,13 +57,9 @@
 /* With so many abandoned reads, only files that were read before are read. Reached:
  * `podprof_symbolized_addresses_total{found="no"}`. */
 #define SYMBOLIZER_BLOCKED_NEW (LOOKUP_BLOCKED_MAX / 2)
-/* Strings found last: most frames have the names of frames before. */
-#define SYMBOLIZER_RECENT      256
 /* Files in an exchange with the reading thread. Each has a batch of addresses, and the answers wait
  * until the end of the exchange. */
 #define LEARN_FILES	       64
-/* Strings are allocated in blocks of this. */
-#define SYMBOLIZER_BLOCK       (64u << 10)
 
 static const char TOO_MANY_NAMES[] = "[too many names]";
 
@@ -88,18 +86,6 @@ const char *const symbol_missing_names[SYMBOL_MISSING_MAX] = {
 	[SYMBOL_KERNEL_HIDDEN] = "kernel_hidden",
 	[SYMBOL_NOT_IN_KERNEL] = "not_in_kernel",
 	[SYMBOL_RUNTIME] = "runtime",
-};
-
-struct block {
-	struct block *next;
-	size_t used;
-	char bytes[SYMBOLIZER_BLOCK];
-};
-
-struct interned {
-	UT_hash_handle hh;
-	size_t n;
-	char s[]; /* in the same block */
 };
 
 /* The names of a file, between two lookups. */
@@ -145,77 +131,26 @@ struct symbolizer {
 	struct ksyms *kernel;
 	bool kernel_hidden;
 	uint64_t kernel_next_ns; /* earliest time of the next read */
-	struct interned *strings;
-	struct interned *recent[SYMBOLIZER_RECENT]; /* by hash_ends() */
-	struct block *blocks;
-	size_t blocks_bytes;
+	struct intern_texts strings;
+	struct arena strings_memory;
 };
 
 /* ---------------------------------------------------------------- strings */
 
-/* @n bytes, aligned, valid until the release. NULL above the ceiling and without memory. */
-static void *allocate(struct symbolizer *s, size_t n)
-{
-	struct block *b = s->blocks;
-	void *p;
-
-	n = (n + 15) & ~(size_t)15;
-	if (!b || SYMBOLIZER_BLOCK - b->used < n) {
-		if (s->blocks_bytes + sizeof(*b) > SYMBOLIZER_STRINGS_MAX)
-			return NULL;
-		b = malloc(sizeof(*b));
-		if (!b)
-			return NULL;
-		b->used = 0;
-		b->next = s->blocks;
-		s->blocks = b;
-		s->blocks_bytes += sizeof(*b);
-	}
-	p = b->bytes + b->used;
-	b->used += n;
-	return p;
-}
-
+/* Valid until the release. */
 static const char *intern(struct symbolizer *s, const char *string)
 {
-	const size_t n = strlen(string);
-	struct interned **recent = &s->recent[hash_ends(string, n) % SYMBOLIZER_RECENT];
-	struct interned *in = *recent;
-	bool hash_oom = false;
+	const struct interned *in;
 
-	if (in && in->n == n && memcmp(in->s, string, n) == 0)
-		return in->s;
-	if (n >= SYMBOLIZER_BLOCK / 2)
+	if (intern_text(&s->strings, &s->strings_memory, string, strlen(string), &in))
 		return TOO_MANY_NAMES;
-	HASH_FIND(hh, s->strings, string, n, in);
-	if (in) {
-		*recent = in;
-		return in->s;
-	}
-	in = allocate(s, sizeof(*in) + n + 1);
-	if (!in)
-		return TOO_MANY_NAMES;
-	in->n = n;
-	memcpy(in->s, string, n + 1);
-	HASH_ADD_KEYPTR(hh, s->strings, in->s, n, in);
-	if (hash_oom)
-		return TOO_MANY_NAMES;
-	*recent = in;
-	return in->s;
+	return in->key;
 }
 
 static void release_strings(struct symbolizer *s)
 {
-	struct block *next;
-
-	HASH_CLEAR(hh, s->strings);
-	memset(s->recent, 0, sizeof(s->recent));
-	for (struct block *b = s->blocks; b; b = next) {
-		next = b->next;
-		free(b);
-	}
-	s->blocks = NULL;
-	s->blocks_bytes = 0;
+	intern_texts_deinit(&s->strings);
+	arena_deinit(&s->strings_memory);
 }
 
 /* ---------------------------------------------------------------- tables */
@@ -773,6 +708,7 @@ int symbolizer_new(const struct symbolizer_opts *opts, struct symbolizer **ret)
 	if (!s)
 		return -ENOMEM;
 	s->opts = *opts;
+	arena_init(&s->strings_memory, SYMBOLIZER_STRINGS_MAX);
 	s->dwarf_ns = UINT64_MAX;
 	s->patience_ns = opts->dwarf ? opts->dwarf->patience_ns : 0;
 	debuginfod_ref(s->opts.debuginfod);
@@ -926,6 +862,6 @@ void symbolizer_release(struct symbolizer *s)
 
 size_t symbolizer_bytes(const struct symbolizer *s)
 {
-	return s->tables_bytes + s->blocks_bytes + HASH_OVERHEAD(hh, s->strings) +
-	       HASH_OVERHEAD(hh, s->tables) + (s->kernel ? ksyms_bytes(s->kernel) : 0);
+	return s->tables_bytes + s->strings_memory.bytes + HASH_OVERHEAD(hh, s->tables) +
+	       (s->kernel ? ksyms_bytes(s->kernel) : 0);
 }
