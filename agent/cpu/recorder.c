@@ -401,7 +401,12 @@ bool recorder_seen(const struct recorder *r)
 
 size_t recorder_missing(const struct recorder *r)
 {
-	return cpu_sampler_pending(r->sampler) + cpu_sampler_reading(r->sampler);
+	return cpu_sampler_pending(r->sampler) - cpu_sampler_loading(r->sampler);
+}
+
+size_t recorder_reading(const struct recorder *r)
+{
+	return cpu_sampler_reading(r->sampler);
 }
 
 uint64_t recorder_drains(const struct recorder *r)
