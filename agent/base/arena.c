@@ -106,3 +106,11 @@ int arena_array(struct arena *a, size_t n, size_t size, void *ret_piece)
 		return ARENA_FULL;
 	return arena_alloc(a, bytes, ret_piece);
 }
+
+int arena_charge(struct arena *a, size_t n)
+{
+	if (n > a->max - a->bytes)
+		return ARENA_FULL;
+	a->bytes += n;
+	return 0;
+}

@@ -16,10 +16,10 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
+#include "base/intern.h"
 #include "base/strview.h"
 #include "base/vec.h"
 #include "export/profile.h"
-#include "pprof/intern.h"
 #include "pprof/pprof.h"
 #include "pprof/tables.h"
 

@@ -17,10 +17,10 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
+#include "base/intern.h"
 #include "base/strview.h"
 #include "base/utf8.h"
 #include "base/vec.h"
-#include "pprof/intern.h"
 #include "pprof/tables.h"
 #include "pprof/unnamed.h"
 

@@ -22,7 +22,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/hash.h"
+#include "base/intern.h"
 #include "base/nsec.h"
 #include "base/sandbox.h"
 #include "symbolize/dwarfcode.h"
@@ -44,9 +44,6 @@
  * memory. */
 #define LOOK			 16
 
-/* Strings of an answer found last. */
-#define RECENT 256
-
 struct file {
 	uint64_t number; /* 0: none */
 	uint64_t used;
@@ -58,17 +55,11 @@ struct file {
 	struct dwarflines *lines;
 };
 
-struct string {
-	UT_hash_handle hh;
-	uint32_t id;
-};
-
 struct child {
 	struct file files[DWARFCHILD_FILES_MAX];
 	uint64_t tick;
 	struct arena memory; /* of an answer's strings */
-	struct string *strings;
-	struct string *recent[RECENT]; /* by hash_ends() */
+	struct intern_texts strings;
 	uint32_t n_strings;
 	struct buf string_bytes;
 	struct buf line_bytes;
@@ -297,8 +288,7 @@ static void must(int r)
 
 static void begin_answer(struct child *c)
 {
-	HASH_CLEAR(hh, c->strings);
-	memset(c->recent, 0, sizeof(c->recent));
+	intern_texts_deinit(&c->strings);
 	arena_deinit(&c->memory);
 	arena_init(&c->memory, DWARFCHILD_DATA_MAX);
 	buf_reset(&c->string_bytes);
@@ -309,34 +299,20 @@ static void begin_answer(struct child *c)
 /* The number of a string. */
 static uint32_t string_id(struct child *c, const char *text)
 {
+	const struct interned *string;
 	size_t n = strlen(text);
-	struct string *s, **recent;
-	bool hash_oom = false;
 	uint16_t length;
-	char *copy;
 
 	if (n > DWARFWIRE_STRING_MAX)
 		n = 0;
-	recent = &c->recent[hash_ends(text, n) % RECENT];
-	s = *recent;
-	if (s && s->hh.keylen == n && memcmp(s->hh.key, text, n) == 0)
-		return s->id;
-	HASH_FIND(hh, c->strings, text, n, s);
-	if (s) {
-		*recent = s;
-		return s->id;
+	must(intern_text(&c->strings, &c->memory, text, n, &string));
+	if (string->number == c->n_strings) { /* a new one */
+		c->n_strings++;
+		length = (uint16_t)n;
+		must(buf_append(&c->string_bytes, &length, sizeof(length)));
+		must(buf_append(&c->string_bytes, string->key, n));
 	}
-	must(arena_alloc(&c->memory, sizeof(*s) + n + 1, &s));
-	copy = (char *)(s + 1);
-	memcpy(copy, text, n);
-	s->id = c->n_strings++;
-	HASH_ADD_KEYPTR(hh, c->strings, copy, n, s);
-	must(hash_oom);
-	*recent = s;
-	length = (uint16_t)n;
-	must(buf_append(&c->string_bytes, &length, sizeof(length)));
-	must(buf_append(&c->string_bytes, copy, n));
-	return s->id;
+	return string->number;
 }
 
 static void add_lines(struct child *c, const struct symbol_line *lines, uint8_t n)

@@ -8,12 +8,6 @@
 #include "base/hash.h"
 #include "symbolize/symbolizer.h"
 
-struct linecache_string {
-	uint32_t n;    /* bytes before the NUL */
-	uint32_t hash; /* of the text */
-	char text[];
-};
-
 /* A place of the table. @entry is NULL in a free one. */
 struct linecache_slot {
 	uint64_t vaddr;
@@ -25,14 +19,14 @@ struct linecache_slot {
 
 static void generation_init(struct linecache_generation *g, size_t max_bytes)
 {
-	*g = (struct linecache_generation){.max_bytes = max_bytes};
+	*g = (struct linecache_generation){0};
 	arena_init(&g->memory, max_bytes);
 }
 
 static void generation_deinit(struct linecache_generation *g)
 {
 	free(g->slots);
-	free(g->strings);
+	intern_texts_deinit(&g->strings);
 	arena_deinit(&g->memory);
 }
 
@@ -49,123 +43,9 @@ void linecache_deinit(struct linecache *cache)
 	generation_deinit(&cache->old);
 }
 
-static size_t table_bytes(const struct linecache_generation *g)
-{
-	return g->n_slots * sizeof(*g->slots) +
-	       g->n_string_slots * sizeof(struct linecache_string *);
-}
-
-static size_t generation_bytes(const struct linecache_generation *g)
-{
-	return g->memory.bytes + table_bytes(g);
-}
-
 size_t linecache_bytes(const struct linecache *cache)
 {
-	return generation_bytes(&cache->young) + generation_bytes(&cache->old);
-}
-
-/* A larger table with room for @n items of @size bytes, instead of one of @old bytes. 0,
- * ARENA_FULL, -ENOMEM. */
-static int table_new(struct linecache_generation *g, size_t old, size_t n, size_t size,
-		     void *ret_table)
-{
-	const size_t bytes = table_bytes(g) - old + n * size;
-	void *table;
-
-	if (g->memory.bytes + bytes > g->max_bytes)
-		return ARENA_FULL;
-	table = calloc(n, size);
-	if (!table)
-		return -ENOMEM;
-	memcpy(ret_table, &table, sizeof(table));
-	g->memory.max = g->max_bytes - bytes;
-	return 0;
-}
-
-/* ---------------------------------------------------------------- strings */
-
-/* The slot of the text, or the free slot in its place. A table has free slots. */
-static struct linecache_string **string_slot(struct linecache_generation *g, const char *text,
-					     size_t n, uint32_t hash)
-{
-	size_t i = hash & (g->n_string_slots - 1);
-
-	while (g->strings[i] && (g->strings[i]->hash != hash || g->strings[i]->n != n ||
-				 memcmp(g->strings[i]->text, text, n) != 0))
-		i = (i + 1) & (g->n_string_slots - 1);
-	return &g->strings[i];
-}
-
-/* Half of the slots stay free. 0, ARENA_FULL, -ENOMEM. */
-static int make_string_slot(struct linecache_generation *g)
-{
-	const size_t n = g->n_string_slots ? g->n_string_slots * 2 : SLOTS_MIN;
-	struct linecache_string **strings;
-	int r;
-
-	if (2 * g->n_strings < g->n_string_slots)
-		return 0;
-	r = table_new(g, g->n_string_slots * sizeof(*strings), n, sizeof(*strings), &strings);
-	if (r)
-		return r;
-	for (size_t k = 0; k < g->n_string_slots; k++) {
-		size_t i;
-
-		if (!g->strings[k])
-			continue;
-		for (i = g->strings[k]->hash & (n - 1); strings[i];)
-			i = (i + 1) & (n - 1);
-		strings[i] = g->strings[k];
-	}
-	free(g->strings);
-	g->strings = strings;
-	g->n_string_slots = n;
-	return 0;
-}
-
-/* The same. */
-static int add_string(struct linecache_generation *g, const char *text, size_t n, uint32_t hash,
-		      struct linecache_string **ret)
-{
-	struct linecache_string *s;
-	int r = arena_bytes(&g->memory, sizeof(*s) + n + 1, &s);
-
-	if (r)
-		return r;
-	*s = (struct linecache_string){.n = (uint32_t)n, .hash = hash};
-	memcpy(s->text, text, n);
-	s->text[n] = '\0';
-	*string_slot(g, text, n, hash) = s;
-	g->n_strings++;
-	*ret = s;
-	return 0;
-}
-
-/* The same. */
-static int intern(struct linecache_generation *g, const char *text, size_t n, const char **ret)
-{
-	struct linecache_string **recent = &g->recent[hash_ends(text, n) % LINECACHE_RECENT];
-	struct linecache_string *s = *recent;
-	uint32_t hash;
-	int r;
-
-	if (s && s->n == n && memcmp(s->text, text, n) == 0) {
-		*ret = s->text;
-		return 0;
-	}
-	if (n >= UINT32_MAX)
-		return ARENA_FULL;
-	hash = (uint32_t)hash_bytes(text, n);
-	s = g->strings ? *string_slot(g, text, n, hash) : NULL;
-	r = s ? 0 : make_string_slot(g);
-	if (!r && !s)
-		r = add_string(g, text, n, hash, &s);
-	if (r)
-		return r;
-	*recent = s;
-	*ret = s->text;
-	return 0;
+	return cache->young.memory.bytes + cache->old.memory.bytes;
 }
 
 /* ---------------------------------------------------------------- answers */
@@ -191,9 +71,12 @@ static int make_slots(struct linecache_generation *g, size_t more)
 		n *= 2;
 	if (n == g->n_slots)
 		return 0;
-	r = table_new(g, g->n_slots * sizeof(*slots), n, sizeof(*slots), &slots);
+	r = arena_charge(&g->memory, (n - g->n_slots) * sizeof(*slots));
 	if (r)
 		return r;
+	slots = calloc(n, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
 	for (size_t i = 0; i < g->n_slots; i++)
 		if (g->slots[i].entry)
 			*slot_of(slots, n, g->slots[i].vaddr) = g->slots[i];
@@ -203,22 +86,33 @@ static int make_slots(struct linecache_generation *g, size_t more)
 	return 0;
 }
 
-static int intern_text(struct linecache_generation *g, const char *text, const char **ret)
+/* The same. */
+static int add_string(struct linecache_generation *g, const char *text, size_t n, const char **ret)
 {
-	return intern(g, text, strlen(text), ret);
+	const struct interned *string;
+	int r = intern_text(&g->strings, &g->memory, text, n, &string);
+
+	if (!r)
+		*ret = string->key;
+	return r;
+}
+
+static int add_text(struct linecache_generation *g, const char *text, const char **ret)
+{
+	return add_string(g, text, strlen(text), ret);
 }
 
 /* The same. */
-static int intern_line(struct linecache_generation *g, struct symbol_line *line)
+static int add_line(struct linecache_generation *g, struct symbol_line *line)
 {
 	const char *function = line->function;
-	int r = intern_text(g, function, &line->function);
+	int r = add_text(g, function, &line->function);
 
 	if (!r && line->system_name == function)
 		line->system_name = line->function;
 	else if (!r)
-		r = intern_text(g, line->system_name, &line->system_name);
-	return r ? r : intern_text(g, line->file, &line->file);
+		r = add_text(g, line->system_name, &line->system_name);
+	return r ? r : add_text(g, line->file, &line->file);
 }
 
 /* The same. @has_strings: of this generation. */
@@ -238,7 +132,7 @@ static int add(struct linecache_generation *g, uint64_t vaddr,
 	if (answer->n)
 		memcpy(lines, answer->lines, answer->n * sizeof(*lines));
 	for (size_t i = 0; i < answer->n && !r && !has_strings; i++)
-		r = intern_line(g, &lines[i]);
+		r = add_line(g, &lines[i]);
 	if (r)
 		return r;
 	*entry = *answer;
@@ -251,7 +145,7 @@ static int add(struct linecache_generation *g, uint64_t vaddr,
 
 static void next_generation(struct linecache *cache)
 {
-	size_t max_bytes = cache->young.max_bytes;
+	size_t max_bytes = cache->young.memory.max;
 
 	generation_deinit(&cache->old);
 	cache->old = cache->young;
@@ -287,7 +181,7 @@ int linecache_expect(struct linecache *cache, size_t n)
 
 int linecache_string(struct linecache *cache, const char *text, size_t n, const char **ret)
 {
-	int r = intern(&cache->young, text, n, ret);
+	int r = add_string(&cache->young, text, n, ret);
 
 	cache->is_full |= r == ARENA_FULL;
 	return r == ARENA_FULL ? LINECACHE_FULL : r;

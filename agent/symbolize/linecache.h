@@ -12,11 +12,11 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/intern.h"
 
 struct symbol_line;
 
 struct linecache_slot;
-struct linecache_string;
 
 /**
  * struct linecache_answer - what is known of an address
@@ -35,21 +35,14 @@ enum linecache_outcome {
 	LINECACHE_FULL, /* not kept */
 };
 
-/* Strings found last: most lines have the names of the lines before. */
-#define LINECACHE_RECENT 64
-
-/* The entries are found by address in a table of @n_slots, a power of 2, with linear probing, and
- * the strings by their text in a table of @n_string_slots. */
+/* The entries are found by address in a table of @n_slots, a power of 2, with linear probing.
+ * @memory counts the tables. */
 struct linecache_generation {
 	struct arena memory;
-	size_t max_bytes; /* of @memory and the tables */
 	struct linecache_slot *slots;
 	size_t n_slots;
 	size_t n;
-	struct linecache_string **strings;
-	size_t n_string_slots;
-	size_t n_strings;
-	struct linecache_string *recent[LINECACHE_RECENT]; /* by hash_ends() */
+	struct intern_texts strings;
 };
 
 /* Two generations. A hit in the old one copies the entry into the young one. When the young one is

@@ -14,15 +14,12 @@
  * the file offset. A kernel address without a name is "[kernel]" alone, because the address has a
  * meaning only until the next boot.
  *
- * Tables are kept by image. Above the memory ceiling the least used table is evicted. A table holds
- * a reference to the image, so the file stays open.
- *
- * Each string is copied once into blocks, and symbolizer_release() frees all blocks together. Names
+ * Each string is copied once into an arena, and symbolizer_release() frees the arena. Names
  * are foreign bytes; the output is UTF-8.
  *
  * Answers of earlier lookups are found and used in place: no copy, no other thread. The symbolizer
- * holds a reference to such a file's answers until the release, because the table may be evicted
- * while the report uses the strings, and an abandoned thread keeps the table.
+ * holds a reference to such a file's answers until the release, because the file's names may be
+ * evicted while the report uses the strings, and an abandoned thread keeps the names.
  */
 #include "symbolize/symbolizer.h"
 
@@ -31,8 +28,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/cleanup.h"
-#include "base/hash.h"
+#include "base/intern.h"
 #include "base/nsec.h"
 #include "base/utf8.h"
 #include "base/work_budget.h"
@@ -43,6 +41,7 @@
 #include "symbolize/lookup.h"
 #include "symbolize/jitdump.h"
 #include "symbolize/linecache.h"
+#include "symbolize/names_cache.h"
 #include "symbolize/perf_map.h"
 
 /* Bytes of all strings between two releases; further strings are TOO_MANY_NAMES. A window of a
@@ -55,13 +54,9 @@
 /* With so many abandoned reads, only files that were read before are read. Reached:
  * `podprof_symbolized_addresses_total{found="no"}`. */
 #define SYMBOLIZER_BLOCKED_NEW (LOOKUP_BLOCKED_MAX / 2)
-/* Strings found last: most frames have the names of frames before. */
-#define SYMBOLIZER_RECENT      256
 /* Files in an exchange with the reading thread. Each has a batch of addresses, and the answers wait
  * until the end of the exchange. */
 #define LEARN_FILES	       64
-/* Strings are allocated in blocks of this. */
-#define SYMBOLIZER_BLOCK       (64u << 10)
 
 static const char TOO_MANY_NAMES[] = "[too many names]";
 
@@ -88,27 +83,6 @@ const char *const symbol_missing_names[SYMBOL_MISSING_MAX] = {
 	[SYMBOL_KERNEL_HIDDEN] = "kernel_hidden",
 	[SYMBOL_NOT_IN_KERNEL] = "not_in_kernel",
 	[SYMBOL_RUNTIME] = "runtime",
-};
-
-struct block {
-	struct block *next;
-	size_t used;
-	char bytes[SYMBOLIZER_BLOCK];
-};
-
-struct interned {
-	UT_hash_handle hh;
-	size_t n;
-	char s[]; /* in the same block */
-};
-
-/* The names of a file, between two lookups. */
-struct tables {
-	const struct image *key; /* @names has a reference */
-	struct file_names *names;
-	size_t bytes;
-	uint64_t used; /* tick of the last use */
-	UT_hash_handle hh;
 };
 
 /**
@@ -139,144 +113,33 @@ struct symbolizer {
 	uint64_t report_ns; /* CPU time of lookups since the release */
 	uint64_t dwarf_ns;  /* of symbolizer_begin(), what is left */
 	uint64_t patience_ns;
-	struct tables *tables;
-	size_t tables_bytes;
-	uint64_t tick;
+	struct names_cache names;
 	struct ksyms *kernel;
 	bool kernel_hidden;
 	uint64_t kernel_next_ns; /* earliest time of the next read */
-	struct interned *strings;
-	struct interned *recent[SYMBOLIZER_RECENT]; /* by hash_ends() */
-	struct block *blocks;
-	size_t blocks_bytes;
+	struct intern_texts strings;
+	struct arena strings_memory;
 };
 
 /* ---------------------------------------------------------------- strings */
 
-/* @n bytes, aligned, valid until the release. NULL above the ceiling and without memory. */
-static void *allocate(struct symbolizer *s, size_t n)
-{
-	struct block *b = s->blocks;
-	void *p;
-
-	n = (n + 15) & ~(size_t)15;
-	if (!b || SYMBOLIZER_BLOCK - b->used < n) {
-		if (s->blocks_bytes + sizeof(*b) > SYMBOLIZER_STRINGS_MAX)
-			return NULL;
-		b = malloc(sizeof(*b));
-		if (!b)
-			return NULL;
-		b->used = 0;
-		b->next = s->blocks;
-		s->blocks = b;
-		s->blocks_bytes += sizeof(*b);
-	}
-	p = b->bytes + b->used;
-	b->used += n;
-	return p;
-}
-
+/* Valid until the release. */
 static const char *intern(struct symbolizer *s, const char *string)
 {
-	const size_t n = strlen(string);
-	struct interned **recent = &s->recent[hash_ends(string, n) % SYMBOLIZER_RECENT];
-	struct interned *in = *recent;
-	bool hash_oom = false;
+	const struct interned *in;
 
-	if (in && in->n == n && memcmp(in->s, string, n) == 0)
-		return in->s;
-	if (n >= SYMBOLIZER_BLOCK / 2)
+	if (intern_text(&s->strings, &s->strings_memory, string, strlen(string), &in))
 		return TOO_MANY_NAMES;
-	HASH_FIND(hh, s->strings, string, n, in);
-	if (in) {
-		*recent = in;
-		return in->s;
-	}
-	in = allocate(s, sizeof(*in) + n + 1);
-	if (!in)
-		return TOO_MANY_NAMES;
-	in->n = n;
-	memcpy(in->s, string, n + 1);
-	HASH_ADD_KEYPTR(hh, s->strings, in->s, n, in);
-	if (hash_oom)
-		return TOO_MANY_NAMES;
-	*recent = in;
-	return in->s;
+	return in->key;
 }
 
 static void release_strings(struct symbolizer *s)
 {
-	struct block *next;
-
-	HASH_CLEAR(hh, s->strings);
-	memset(s->recent, 0, sizeof(s->recent));
-	for (struct block *b = s->blocks; b; b = next) {
-		next = b->next;
-		free(b);
-	}
-	s->blocks = NULL;
-	s->blocks_bytes = 0;
+	intern_texts_deinit(&s->strings);
+	arena_deinit(&s->strings_memory);
 }
 
-/* ---------------------------------------------------------------- tables */
-
-static void remove_tables(struct symbolizer *s, struct tables *t)
-{
-	HASH_DEL(s->tables, t);
-	s->tables_bytes -= t->bytes;
-	free(t);
-}
-
-static void drop_tables(struct symbolizer *s, struct tables *t)
-{
-	file_names_free(t->names);
-	remove_tables(s, t);
-}
-
-static void drop_least_used(struct symbolizer *s, const struct tables *but)
-{
-	struct tables *t, *next, *least = NULL;
-
-	HASH_ITER(hh, s->tables, t, next)
-		if (t != but && (!least || t->used < least->used))
-			least = t;
-	if (least)
-		drop_tables(s, least);
-}
-
-/* The file's kept answers have grown. */
-static void weigh_tables(struct symbolizer *s, struct tables *t)
-{
-	s->tables_bytes -= t->bytes;
-	t->bytes = sizeof(*t) + file_names_bytes(t->names);
-	s->tables_bytes += t->bytes;
-}
-
-static void trim_tables(struct symbolizer *s, const struct tables *but)
-{
-	while (s->tables_bytes > s->opts.cache_bytes && HASH_COUNT(s->tables) > 1)
-		drop_least_used(s, but);
-}
-
-/* Takes @names. */
-static int keep_tables(struct symbolizer *s, const struct image *image, struct file_names *names)
-{
-	struct tables *t = calloc(1, sizeof(*t));
-	bool hash_oom = !t;
-
-	if (t) {
-		*t = (struct tables){.key = image, .names = names, .used = ++s->tick};
-		HASH_ADD_PTR(s->tables, key, t);
-	}
-	if (hash_oom) {
-		file_names_free(names);
-		free(t);
-		return -ENOMEM;
-	}
-	weigh_tables(s, t);
-	trim_tables(s, t);
-	return 0;
-}
+/* ---------------------------------------------------------------- names of a file */
 
 /* SYMBOL_NAMED: there is something to read. */
 static enum symbol_missing why_no_sources(const struct image *image)
@@ -293,11 +156,10 @@ static enum symbol_missing why_no_sources(const struct image *image)
 }
 
 /* The file's names, out of the cache. NULL, with the reason, for a file that is not read now. */
-static int take_tables(struct symbolizer *s, struct image *image, struct file_names **ret,
-		       bool *ret_first, enum symbol_missing *ret_why)
+static int take_names(struct symbolizer *s, struct image *image, struct file_names **ret,
+		      bool *ret_first, enum symbol_missing *ret_why)
 {
 	unsigned int n_blocked;
-	struct tables *t;
 
 	*ret = NULL;
 	*ret_why = why_no_sources(image);
@@ -310,13 +172,10 @@ static int take_tables(struct symbolizer *s, struct image *image, struct file_na
 	*ret_why = SYMBOL_OVER_BUDGET;
 	if (s->opts.report_ns && s->report_ns >= s->opts.report_ns)
 		return 0;
-	HASH_FIND_PTR(s->tables, &image, t);
-	*ret_first = !t;
-	if (t) {
-		*ret = t->names;
-		remove_tables(s, t);
+	*ret = names_cache_take(&s->names, image);
+	*ret_first = !*ret;
+	if (*ret)
 		return 0;
-	}
 	if (work_refused_has(&s->refused, &image->id, nsec_monotonic()))
 		return 0;
 	*ret_why = SYMBOL_SLOW_FILE;
@@ -368,14 +227,9 @@ static void find_known(struct symbolizer *s, const struct image *image, const ui
 		       size_t n)
 {
 	struct known *known = &s->known;
-	struct kept_answers *kept = NULL;
-	struct tables *t;
+	const struct file_names *names = names_cache_use(&s->names, image);
+	struct kept_answers *kept = names ? file_names_kept(names) : NULL;
 
-	HASH_FIND_PTR(s->tables, &image, t);
-	if (t) {
-		t->used = ++s->tick;
-		kept = file_names_kept(t->names);
-	}
 	if (kept && !hold(s, kept))
 		kept = NULL;
 	known->n_asked = 0;
@@ -385,8 +239,7 @@ static void find_known(struct symbolizer *s, const struct image *image, const ui
 		if (!known->answers[i])
 			known->asked[known->n_asked++] = vaddrs[i];
 	}
-	if (t)
-		weigh_tables(s, t);
+	names_cache_weigh(&s->names, image); /* answers that are used again are copied */
 }
 
 /* ---------------------------------------------------------------- lines */
@@ -543,7 +396,7 @@ static int begin_lookup(struct symbolizer *s, struct image *image, const uint64_
 			struct lookup **ret, bool *ret_first, enum symbol_missing *ret_why)
 {
 	struct file_names *names;
-	int r = take_tables(s, image, &names, ret_first, ret_why);
+	int r = take_names(s, image, &names, ret_first, ret_why);
 
 	*ret = NULL;
 	return r || !names ? r : lookup_new(names, vaddrs, n, ret);
@@ -572,7 +425,7 @@ static int look_up(struct symbolizer *s, struct image *image, const uint64_t *va
 /* Keeps the sources that the lookup has opened. Returns @r, or -ENOMEM. */
 static int end_lookup(struct symbolizer *s, const struct image *image, struct lookup *lookup, int r)
 {
-	int kept = lookup ? keep_tables(s, image, lookup_take_names(lookup)) : 0;
+	int kept = lookup ? names_cache_put(&s->names, image, lookup_take_names(lookup)) : 0;
 
 	lookup_free(lookup);
 	return r ? r : kept;
@@ -632,7 +485,7 @@ int symbolizer_learn(struct symbolizer *s, const struct symbolizer_addresses *fi
 		const struct symbolizer_addresses *f = &files[i];
 
 		for (size_t at = 0; at < f->n && !r; at += LOOKUP_BATCH) {
-			/* the lookup before has the file's tables */
+			/* the lookup before has the file's names */
 			if (at || l.n == LEARN_FILES)
 				r = learn_now(s, &l);
 			if (!r)
@@ -693,10 +546,9 @@ int symbolizer_state(struct symbolizer *s, struct image *image, struct symbolize
 
 int symbolizer_debug_fd(const struct symbolizer *s, const struct image *image)
 {
-	const struct tables *t;
+	const struct file_names *names = names_cache_peek(&s->names, image);
 
-	HASH_FIND_PTR(s->tables, &image, t);
-	return t ? file_names_debug_fd(t->names) : -1;
+	return names ? file_names_debug_fd(names) : -1;
 }
 
 /* BPF programs and modules come and go, so a missing name justifies a new read after some time. */
@@ -773,6 +625,8 @@ int symbolizer_new(const struct symbolizer_opts *opts, struct symbolizer **ret)
 	if (!s)
 		return -ENOMEM;
 	s->opts = *opts;
+	s->names.max_bytes = opts->cache_bytes;
+	arena_init(&s->strings_memory, SYMBOLIZER_STRINGS_MAX);
 	s->dwarf_ns = UINT64_MAX;
 	s->patience_ns = opts->dwarf ? opts->dwarf->patience_ns : 0;
 	debuginfod_ref(s->opts.debuginfod);
@@ -791,13 +645,10 @@ int symbolizer_new(const struct symbolizer_opts *opts, struct symbolizer **ret)
 
 void symbolizer_free(struct symbolizer *s)
 {
-	struct tables *t, *next;
-
 	if (!s)
 		return;
 	lookup_thread_free(s->thread);
-	HASH_ITER(hh, s->tables, t, next)
-		drop_tables(s, t);
+	names_cache_deinit(&s->names);
 	release_held(s);
 	shared_root_unref(s->proc);
 	dwarfreader_unref(s->dwarf);
@@ -921,11 +772,11 @@ void symbolizer_release(struct symbolizer *s)
 	renew_dwarf(s);
 	release_strings(s);
 	release_held(s);
-	trim_tables(s, NULL);
+	names_cache_trim(&s->names);
 }
 
 size_t symbolizer_bytes(const struct symbolizer *s)
 {
-	return s->tables_bytes + s->blocks_bytes + HASH_OVERHEAD(hh, s->strings) +
-	       HASH_OVERHEAD(hh, s->tables) + (s->kernel ? ksyms_bytes(s->kernel) : 0);
+	return names_cache_bytes(&s->names) + s->strings_memory.bytes +
+	       (s->kernel ? ksyms_bytes(s->kernel) : 0);
 }

@@ -55,6 +55,11 @@ static void test_ceiling(void **state)
 	assert_int_equal(arena_bytes(&a, SIZE_MAX, &piece), ARENA_FULL);
 	assert_int_equal(arena_array(&a, SIZE_MAX / 2, 4, &piece), ARENA_FULL);
 	assert_null(piece);
+	assert_int_equal(arena_charge(&a, 100001), ARENA_FULL);
+	assert_int_equal(arena_charge(&a, 20000), 0);
+	assert_int_equal(arena_charge(&a, 80001), ARENA_FULL);
+	assert_int_equal(arena_bytes(&a, 80000, &piece), ARENA_FULL);
+	arena_deinit(&a);
 	while (arena_alloc(&a, 1000, &piece) == 0)
 		n++;
 	assert_in_range(n, 90, 100);
