@@ -37,7 +37,8 @@
 /* Deeper stacks between two drains. Reached: `podprof_samples_total{outcome="lost_full"}`. */
 #define ONCPU_LARGE_MAX 2048
 #define ONCPU_DEEP_MIN	32
-/* Stacks of more than 160 frames in a generation, 5 KB each. Reached:
+/* Stacks of more than 160 words in a generation, 5 KB each: one for each sample of an interval, up
+ * to this ceiling. Reached: the interval becomes shorter, down to 100 ms, and
  * `podprof_samples_total{outcome="lost_full"}`. */
 #define ONCPU_DEEP_MAX	256
 
@@ -91,7 +92,7 @@ static uint64_t choose_sizes(const struct oncpu_opts *opts, size_t n_cpus, struc
 	*ret = (struct bpfobj_sizes){
 		.small = (uint32_t)clamp(2 * n, ONCPU_SMALL_MIN, ONCPU_SMALL_MAX),
 		.large = (uint32_t)clamp(n, ONCPU_LARGE_MIN, ONCPU_LARGE_MAX),
-		.deep = (uint32_t)clamp(n / 8, ONCPU_DEEP_MIN, ONCPU_DEEP_MAX),
+		.deep = (uint32_t)clamp(n, ONCPU_DEEP_MIN, ONCPU_DEEP_MAX),
 	};
 	return interval_ns;
 }

@@ -159,6 +159,7 @@ static const struct field_name field_names[] = {
 	{HOTSPOT_CLASS_SOURCE, "InstanceKlass", "_source_file_name_index", false}, /* to 15 */
 	{HOTSPOT_SYMBOL_N, "Symbol", "_length", false},
 	{HOTSPOT_SYMBOL_BODY, "Symbol", "_body", false},
+	{HOTSPOT_COUNTERS, "PerfMemory", "_start", true},
 };
 
 static const char *const type_names[HOTSPOT_TYPE_MAX] = {
@@ -173,7 +174,7 @@ static bool is_optional(enum hotspot_field field)
 	return field == HOTSPOT_POOL_SOURCE || field == HOTSPOT_CLASS_SOURCE ||
 	       field == HOTSPOT_BLOB_CODE || field == HOTSPOT_BLOB_DISTANCE ||
 	       field == HOTSPOT_SECURITY || field == HOTSPOT_BLOCK_USED ||
-	       (field >= HOTSPOT_HEAPS && field <= HOTSPOT_HIGH) ||
+	       field == HOTSPOT_COUNTERS || (field >= HOTSPOT_HEAPS && field <= HOTSPOT_HIGH) ||
 	       (field >= HOTSPOT_BLOB_STUBS && field <= HOTSPOT_ENTRY_PARENT);
 }
 

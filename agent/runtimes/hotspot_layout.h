@@ -121,6 +121,7 @@ enum hotspot_field {
 	HOTSPOT_CLASS_SOURCE, /* unsigned short, without HOTSPOT_POOL_SOURCE */
 	HOTSPOT_SYMBOL_N,     /* unsigned short */
 	HOTSPOT_SYMBOL_BODY,
+	HOTSPOT_COUNTERS, /* static: pointer to the performance counters (hotspot_counters.h) */
 	HOTSPOT_FIELD_MAX,
 };
 

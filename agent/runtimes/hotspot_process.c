@@ -9,10 +9,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "procmap/memory.h"
+#include "runtimes/hotspot_counters.h"
 #include "runtimes/runtime_files.h"
 
 /* Bytes of all code: HotSpot's own limit. Reached: `odd`, native frames only. */
@@ -405,6 +407,34 @@ static int read_entry(struct memory *m, const struct hotspot_layout *layout,
 	return r ? r : find_entry(m, layout, code, bytes, p);
 }
 
+/* ---------------------------------------------------------------- the count of safepoints */
+
+/* Without counters (-XX:-UsePerfData), p->safepoints stays 0. */
+static int find_safepoints(struct memory *m, const struct hotspot_layout *layout,
+			   struct hotspot_process *p)
+{
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	uint64_t at = 0;
+	size_t n, off;
+	int r;
+
+	if (!layout->known[HOTSPOT_COUNTERS])
+		return 0;
+	r = read_word(m, layout->fields[HOTSPOT_COUNTERS], &at);
+	if (r || !at || at % 8)
+		return r;
+	bytes = malloc(HOTSPOT_COUNTERS_BYTES_MAX);
+	if (!bytes)
+		return -ENOMEM;
+	r = hotspot_outcome_of_memory(
+		memory_read_some(m, at, bytes, HOTSPOT_COUNTERS_BYTES_MAX, &n));
+	if (r)
+		return r == HOTSPOT_UNREADABLE ? 0 : r;
+	if (hotspot_counters_find(bytes, n, HOTSPOT_COUNTERS_SAFEPOINTS, &off))
+		p->safepoints = at + off;
+	return 0;
+}
+
 int hotspot_process_attach(struct memory *m, struct hotspot_target *ret)
 {
 	const struct hotspot_layout *layout = &ret->layout;
@@ -421,6 +451,8 @@ int hotspot_process_attach(struct memory *m, struct hotspot_target *ret)
 		r = prove(m, &p);
 	if (!r)
 		r = read_entry(m, layout, &p);
+	if (!r)
+		r = find_safepoints(m, layout, &p);
 	if (!r)
 		ret->process = p;
 	return r;

@@ -29,11 +29,17 @@
  * Continuation.enterSpecial() is next on the stack.
  */
 
+#include "lib/hotspot_memo.bpf.h"
 #include "lib/runtime_plan.bpf.h"
 #include "shared/hotspot.h"
 
 /* Accessor: the process, NULL: no frames of HotSpot are known. */
 WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_ctx *c);
+
+/* Accessors: the memo of methods, NULL on the host: each method is read; and the process's identity
+ * there. */
+WALK_INLINE struct hotspot_memo *hotspot_memo_of(const struct walk_ctx *c);
+WALK_INLINE __u64 hotspot_identity(const struct walk_ctx *c);
 
 /* The words of w->aside.of_runtime: values of the plan under way. */
 enum {
@@ -44,12 +50,19 @@ enum {
 	HOTSPOT_WORD,
 	HOTSPOT_CLASS, /* the constant pool of the class read last; often the caller's, too */
 	HOTSPOT_CLASS_VALUE,
+	HOTSPOT_MEMO,	    /* of the sample: HOTSPOT_MEMO_USED and so on */
+	HOTSPOT_SAFEPOINTS, /* the present count */
+	HOTSPOT_IS_CALLER,  /* 1: a caller of Java code, so all of an interpreted frame is there */
 	HOTSPOT_MAP = HOTSPOT_CODE, /* the segment of the first byte read of the map */
 	/* of an interpreted frame */
 	HOTSPOT_POOL = HOTSPOT_BASE,
 	HOTSPOT_HASH = HOTSPOT_SEGMENTS,
 	HOTSPOT_AT = HOTSPOT_SEGMENT,
 };
+
+/* Of HOTSPOT_MEMO; 0: not asked for yet. */
+#define HOTSPOT_MEMO_USED 1
+#define HOTSPOT_MEMO_NONE 2
 
 /* Numbers of registers in unwind tables. */
 #define HOTSPOT_RAX 0
@@ -562,24 +575,21 @@ WALK_INLINE int hotspot_names(const struct walk_ctx *c, const struct hotspot_pro
 	return 0;
 }
 
-/* The frame of @method, at the bytecode @bcp. */
-WALK_INLINE void hotspot_method(const struct walk_ctx *c, const struct hotspot_process *p,
-				__u64 method, __u64 bcp)
+/* The check of @method into the upper half of HOTSPOT_HASH, its ConstMethod into HOTSPOT_CODE. Not
+ * 0 if unreadable. */
+WALK_INLINE int hotspot_read_method(const struct walk_ctx *c, const struct hotspot_process *p,
+				    __u64 method)
 {
 	__u64 *object = plan_words(c);
 	__u64 *mine = c->w->aside.of_runtime;
 	__u64 names, hash;
 
-	plan_set(c, PLAN_BROKEN, method, FRAME_REASON_ODD);
-	if (!hotspot_plausible(method) || hotspot_in_code(p, method))
-		return;
-	plan_set(c, PLAN_BROKEN, method, FRAME_REASON_UNREADABLE);
 	if (window_read(c->space, object, 8, method + p->method_const))
-		return;
+		return -1;
 	mine[HOTSPOT_CODE] = object[0];
 	WALK_FENCE();
 	if (window_read(c->space, object, HOTSPOT_CONST_BYTES, mine[HOTSPOT_CODE]))
-		return;
+		return -1;
 	mine[HOTSPOT_POOL] = hotspot_object(c, p->const_constants & ~7);
 	names = hotspot_object(c, p->const_names & ~7);
 	hash = walk_hash(0, mine[HOTSPOT_CODE]);
@@ -587,7 +597,63 @@ WALK_INLINE void hotspot_method(const struct walk_ctx *c, const struct hotspot_p
 	mine[HOTSPOT_HASH] = walk_hash(hash, names);
 	mine[HOTSPOT_AT] = names >> (p->name_index & 7) * 8 & 0xffff;
 	WALK_FENCE();
-	if (hotspot_names(c, p))
+	return hotspot_names(c, p);
+}
+
+/* Once a sample: the count of safepoints, without which there is no memo. */
+WALK_INLINE void hotspot_begin_memo(const struct walk_ctx *c, const struct hotspot_process *p)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	mine[HOTSPOT_MEMO] = HOTSPOT_MEMO_NONE;
+	if (!p->safepoints || window_read(c->space, plan_words(c), 8, p->safepoints))
+		return;
+	mine[HOTSPOT_SAFEPOINTS] = plan_words(c)[0];
+	mine[HOTSPOT_MEMO] = HOTSPOT_MEMO_USED;
+}
+
+/* As hotspot_read_method(), through the memo. A frame that may be no whole frame has a word that
+ * may be no method, so only callers are added. */
+WALK_INLINE int hotspot_find_method(const struct walk_ctx *c, const struct hotspot_process *p,
+				    __u64 method)
+{
+	struct hotspot_memo *memo = hotspot_memo_of(c);
+	__u64 *mine = c->w->aside.of_runtime;
+	struct hotspot_memo_entry entry = {.method = method, .process = hotspot_identity(c)};
+
+	if (!mine[HOTSPOT_MEMO])
+		hotspot_begin_memo(c, p);
+	WALK_FENCE();
+	if (!memo || mine[HOTSPOT_MEMO] != HOTSPOT_MEMO_USED)
+		return hotspot_read_method(c, p, method);
+	entry.safepoints = mine[HOTSPOT_SAFEPOINTS];
+	entry.value = hotspot_memo_find(hotspot_memo_set(memo, method, entry.process), method,
+					entry.process, entry.safepoints);
+	if (entry.value) {
+		mine[HOTSPOT_HASH] = entry.value;
+		mine[HOTSPOT_CODE] = (__u32)entry.value;
+		return 0;
+	}
+	if (hotspot_read_method(c, p, method))
+		return -1;
+	WALK_FENCE();
+	entry.value = mine[HOTSPOT_HASH] >> 32 << 32 | (__u32)mine[HOTSPOT_CODE];
+	if (mine[HOTSPOT_IS_CALLER])
+		hotspot_memo_add(hotspot_memo_set(memo, method, entry.process), &entry);
+	return 0;
+}
+
+/* The frame of @method, at the bytecode @bcp. */
+WALK_INLINE void hotspot_method(const struct walk_ctx *c, const struct hotspot_process *p,
+				__u64 method, __u64 bcp)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	plan_set(c, PLAN_BROKEN, method, FRAME_REASON_ODD);
+	if (!hotspot_plausible(method) || hotspot_in_code(p, method))
+		return;
+	plan_set(c, PLAN_BROKEN, method, FRAME_REASON_UNREADABLE);
+	if (hotspot_find_method(c, p, method))
 		return;
 	WALK_FENCE();
 	plan_set(c, PLAN_KNOWN, method,
@@ -684,6 +750,8 @@ WALK_INLINE __u32 hotspot_plan(const struct walk_ctx *c)
 	const struct hotspot_process *p = hotspot_process_of(c);
 	const __u64 pc = c->w->pc - c->w->back;
 
+	c->w->aside.of_runtime[HOTSPOT_IS_CALLER] =
+		c->w->back & (c->w->aside.of_frame[PLAN_STATE] == PLAN_KNOWN);
 	c->w->aside.of_frame[PLAN_STATE] = 0;
 	if (!p || !hotspot_in_code(p, pc))
 		return WALK_NATIVE;

@@ -104,26 +104,32 @@ struct stack_scratch {
  * Where user stacks are read to, a window for each CPU. Not in the scratch value: kernels 5.19 to
  * 6.3 (mended in 6.1.36, 6.3.10 and 6.4, d319f344561d) check the destination of such a copy. For
  * vmalloc memory, such as per-CPU maps, the check takes a lock. The interrupted code may hold this
- * lock, and the CPU then hangs. A plain array of less than 32 KB is kmalloc memory, checked without
- * a lock. So user space makes an array for each CPU, of 16 KB.
+ * lock, and the CPU then hangs. A plain array of up to 32 KB is kmalloc memory, checked without
+ * a lock. So user space makes an array for each CPU, of 32 KB.
  *
- * The memo is beside the window, because kmalloc memory is also mapped in large pages: the walk
- * finds any entry without another miss in the TLB. The memo begins with a cache line. The kernel
+ * The memos are beside the window, because kmalloc memory is also mapped in large pages: the walk
+ * finds any entry without another miss in the TLB. The memos begin with a cache line. The kernel
  * gives the array's value another place in its line in each version.
  */
+struct stack_memos {
+	struct memo rules;
+	struct hotspot_memo methods;
+};
+_Static_assert(sizeof(struct memo) % MEMO_LINE == 0, "both memos begin with a cache line");
+
 struct stack_room {
 	struct window window; /* first: walk_room() */
 	struct walk_room of_runtime;
-	__u8 memo[MEMO_LINE + sizeof(struct memo)];
+	__u8 memos[MEMO_LINE + sizeof(struct stack_memos)];
 };
 _Static_assert(sizeof(struct stack_room) == SETTINGS_ROOM_BYTES, "made by user space");
 
-static __always_inline struct memo *stack_memo(struct stack_room *room)
+static __always_inline struct stack_memos *stack_memos(struct stack_room *room)
 {
 	__u64 at = bpf_core_field_offset(struct bpf_array, value) +
-		   __builtin_offsetof(struct stack_room, memo);
+		   __builtin_offsetof(struct stack_room, memos);
 
-	return (struct memo *)&room->memo[-at & (MEMO_LINE - 1)];
+	return (struct stack_memos *)&room->memos[-at & (MEMO_LINE - 1)];
 }
 
 struct stack_rooms {
@@ -317,6 +323,18 @@ STACK_RUNTIME_PROCESS(python)
 STACK_RUNTIME_PROCESS(hotspot)
 STACK_RUNTIME_PROCESS(v8)
 
+WALK_INLINE struct hotspot_memo *hotspot_memo_of(const struct walk_ctx *c)
+{
+	return &((struct stack_memos *)c->memo)->methods;
+}
+
+WALK_INLINE __u64 hotspot_identity(const struct walk_ctx *c)
+{
+	const struct sample_key *key = &((struct stack *)c->w)->key;
+
+	return walk_hash(walk_hash(walk_hash(0, key->tgid), key->start_boottime_ns), key->exec_id);
+}
+
 /* Prepare the step of @runtime for the process. False if it cannot run. */
 static __always_inline int stack_runtime(struct stack *s, __u32 runtime)
 {
@@ -370,7 +388,7 @@ static __always_inline struct walk_ctx stack_walk_ctx(struct stack *s, struct st
 		.w = &s->walk,
 		.regs = &s->regs,
 		.win = room ? &room->window : NULL,
-		.memo = room ? stack_memo(room) : NULL,
+		.memo = room ? &stack_memos(room)->rules : NULL,
 		.frames = s->value.frames,
 		.mode = cfg.unwind,
 	};

@@ -108,7 +108,7 @@ struct walk_aside {
 	struct walk_mark before;   /* in front of the word */
 	struct walk_mark after;	   /* behind the word */
 	struct window_place place; /* of struct walk_room's window */
-	__u64 of_runtime[7];	   /* state of the runtime's step */
+	__u64 of_runtime[10];	   /* state of the runtime's step */
 	__u64 of_frame[4];	   /* the runtime's frame under way */
 };
 

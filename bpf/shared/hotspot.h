@@ -26,8 +26,8 @@
 
 #include "lib/types.h"
 
-/* Processes with HotSpot, some 250 bytes of kernel memory each; before Linux 6.1 the map has the
- * memory for all, 1 MB. An owner has a share of the free ones (base/share.h). Reached: a
+/* Processes with HotSpot, some 260 bytes of kernel memory each; before Linux 6.1 the map has the
+ * memory for all, 1.1 MB. An owner has a share of the free ones (base/share.h). Reached: a
  * further process has native frames only;
  * `podprof_runtime_processes{state="full"}`. */
 #define HOTSPOT_PROCESSES_MAX 4096
@@ -88,7 +88,8 @@ struct hotspot_process {
 	__u8 code_is_distance;
 	__u8 pad[2];
 	__u64 symbol_kept; /* bits of the first word without the count of references */
+	__u64 safepoints; /* address of the count of safepoints, for the memo of methods; 0: none */
 };
-_Static_assert(sizeof(struct hotspot_process) == 200, "value of the map of HotSpot processes");
+_Static_assert(sizeof(struct hotspot_process) == 208, "value of the map of HotSpot processes");
 
 #endif

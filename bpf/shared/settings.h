@@ -63,8 +63,8 @@ enum settings_program {
 };
 
 /* What a walk has for itself on each CPU: see lib/stack.bpf.h. With the header of a BPF array, 312
- * bytes in Linux 6.18, it is a block of 16 KB. */
-#define SETTINGS_ROOM_BYTES (31 * 512)
+ * bytes in Linux 6.18, it is a block of 32 KB. */
+#define SETTINGS_ROOM_BYTES (61 * 512)
 
 /* The first pid namespace's inode number (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
 #define SETTINGS_PIDNS_INIT 0xeffffffcu

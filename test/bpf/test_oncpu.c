@@ -2,6 +2,7 @@
 /* The real programs in the real kernel. There is no way to pass without one. */
 #include "support/test.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -22,6 +23,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "profile/bpfobj.h"
 #include "profile/oncpu.h"
 #include "profile/pid_filter.h"
 #include "profile/stack_dump.h"
@@ -294,6 +296,40 @@ static void test_deep(void **state)
 		      (unsigned long long)b->mine);
 	assert_true(b->by_end[SAMPLE_END_MAX_FRAMES] * 100 >= b->mine * 50);
 	assert_int_equal(b->all, delivered(b));
+}
+
+/* A drain may find each sample of its interval to be another deep stack, up to the ceiling. */
+static void test_deep_room(void **state)
+{
+	static const struct {
+		uint32_t rate_hz;
+		uint64_t interval_ns;
+		uint32_t at_least;
+	} rows[] = {
+		{997, 100 * NSEC_PER_MSEC, 99}, /* podprof record */
+		{97, 3 * NSEC_PER_SEC, 256},	/* the ceiling */
+		{1, 100 * NSEC_PER_MSEC, 32},
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct oncpu_opts opts = usual(b);
+		struct bpf_map_info info = {0};
+		uint32_t n = sizeof(info);
+
+		opts.rate_hz = rows[i].rate_hz;
+		opts.interval_ns = rows[i].interval_ns;
+		sample_with(b, &opts);
+		assert_int_equal(
+			bpf_obj_get_info_by_fd(bpfobj_oncpu(oncpu_object(b->oc)).stacks.deep[0],
+					       &info, &n),
+			0);
+		assert_true(info.max_entries >= rows[i].at_least);
+		assert_true(info.max_entries <= 256);
+		finish(b);
+		oncpu_free(b->oc);
+		b->oc = NULL;
+	}
 }
 
 /* ---------------------------------------------------------------- counting */
@@ -895,6 +931,7 @@ int main(void)
 		TEST(test_kernel_stacks),
 		TEST(test_kernel_stacks_off),
 		TEST(test_deep),
+		TEST(test_deep_room),
 		TEST(test_conservation),
 		TEST(test_full),
 		TEST(test_interval),

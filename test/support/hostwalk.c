@@ -27,10 +27,11 @@
 _Static_assert(HOSTWALK_SLOTS == WALK_SLOTS, "the walker's slots");
 
 struct hostwalk {
-	struct hostspace kernel; /* first: the accessors receive the address */
-	int mem;		 /* /proc/PID/mem */
-	uint64_t thread_pointer; /* of the walked thread */
-	struct memo *memo;	 /* in cache lines, as in the kernel */
+	struct hostspace kernel;     /* first: the accessors receive the address */
+	int mem;		     /* /proc/PID/mem */
+	uint64_t thread_pointer;     /* of the walked thread */
+	struct memo *memo;	     /* in cache lines, as in the kernel */
+	struct hotspot_memo methods; /* of one process */
 	/* Of a walk, each in separate cache lines. */
 	_Alignas(MEMO_LINE) struct walk walk;
 	_Alignas(MEMO_LINE) struct regs regs;
@@ -91,6 +92,17 @@ WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
 		return of_walk(c)->record;                                                   \
 	}
 FRAME_RUNTIMES(PROCESS_OF)
+
+WALK_INLINE struct hotspot_memo *hotspot_memo_of(const struct walk_ctx *c)
+{
+	return &of_walk(c)->methods;
+}
+
+WALK_INLINE __u64 hotspot_identity(const struct walk_ctx *c)
+{
+	(void)c;
+	return 1;
+}
 
 /* ---------------------------------------------------------------- images */
 

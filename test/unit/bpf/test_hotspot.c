@@ -147,6 +147,21 @@ WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_c
 	return &process;
 }
 
+static struct hotspot_memo memo;
+static uint64_t identity; /* of the process */
+
+WALK_INLINE struct hotspot_memo *hotspot_memo_of(const struct walk_ctx *c)
+{
+	(void)c;
+	return &memo;
+}
+
+WALK_INLINE __u64 hotspot_identity(const struct walk_ctx *c)
+{
+	(void)c;
+	return identity;
+}
+
 WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
 {
 	(void)c;
@@ -565,6 +580,111 @@ static void test_interpreted(void **state)
 	assert_string_equal(got, "nunucn");
 }
 
+#define SAFEPOINTS (METHODS + 0x800)
+
+/* Two interpreted frames of one method in compiled code; the memo has nothing. */
+static void build_remembered(void)
+{
+	build();
+	memset(&memo, 0, sizeof(memo));
+	identity = 1;
+	process.safepoints = SAFEPOINTS;
+	put_word(SAFEPOINTS, 7);
+	put_interpreted(STACK + 0x80, STACK + 0x90, STACK + 0x100, BODY + 1);
+	put_interpreted(STACK + 0x100, STACK + 0x140, 1, CALLER + CODE + 13);
+	put_word(STACK + 0x140 + 32 - 8, NATIVE + 1);
+	put_word(STACK + 0x140 + 32 - 16, RECORD);
+}
+
+/* The walk of a method that cannot be read any more: only the memo has it. */
+static void test_remembered(void **state)
+{
+	static const struct {
+		const char *name, *want;
+		uint64_t safepoints, identity, at;
+	} counts[] = {
+		{"the same", "IIcn", 7, 1, SAFEPOINTS},
+		{"a safepoint later", "nunucn", 8, 1, SAFEPOINTS},
+		{"of another process", "nunucn", 7, 2, SAFEPOINTS},
+		{"a count that is not there", "nunucn", 7, 1, NATIVE},
+		{"without a count", "nunucn", 7, 1, 0},
+	};
+	const struct walk_start at = {STEP, .pc = BODY, .sp = STACK, .fp = STACK + 0x80};
+	struct walked w;
+	char got[64];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(counts); i++) {
+		build_remembered();
+		walk_from(&at, &w);
+		spell(&w, got);
+		assert_string_equal(got, "IIcn");
+		put_word(METHOD + 8, NATIVE);
+		put_word(SAFEPOINTS, counts[i].safepoints);
+		identity = counts[i].identity;
+		process.safepoints = counts[i].at;
+		walk_from(&at, &w);
+		spell(&w, got);
+		assert_string_equal(got, counts[i].want);
+		/* the places are those of the frames, with and without the memo */
+		if (counts[i].want[0] == 'I')
+			assert_int_equal((uint32_t)w.frames[1], 7);
+	}
+}
+
+/* Frames that may be no whole frames are not remembered: the interrupted one, and those whose
+ * callee is native. */
+static void test_not_remembered(void **state)
+{
+	const struct walk_start at = {STEP, .pc = BODY, .sp = STACK, .fp = STACK + 0x80};
+	const struct walk_start native = {STEP, .pc = NATIVE, .sp = STACK, .fp = STACK + 0x20};
+	struct walked w;
+	char got[64];
+
+	(void)state;
+	build_remembered();
+	put_word(STACK + 0x108, 0);
+	put_interpreted(STACK + 0x80, STACK + 0x90, 1, CALLER + CODE + 13);
+	put_word(STACK + 0x90 + 32 - 8, NATIVE + 1);
+	put_word(STACK + 0x90 + 32 - 16, RECORD);
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "Icn");
+	put_word(STACK + 0x20, STACK + 0x80);
+	put_word(STACK + 0x28, BODY + 1);
+	walk_from(&native, &w);
+	spell(&w, got);
+	assert_string_equal(got, "nIcn");
+	put_word(METHOD + 8, NATIVE);
+	walk_from(&at, &w);
+	spell(&w, got);
+	assert_string_equal(got, "nucn");
+}
+
+/* More methods than a set has room for: each is right, and the newest are there. */
+static void test_memo(void **state)
+{
+	struct hotspot_memo_entry *set = memo.sets[0];
+
+	(void)state;
+	memset(&memo, 0, sizeof(memo));
+	for (uint64_t i = 1; i <= HOTSPOT_MEMO_WAYS + 1; i++) {
+		const struct hotspot_memo_entry entry = {i * 8, 1, 2, i};
+
+		assert_int_equal(hotspot_memo_find(set, i * 8, 1, 2), 0);
+		hotspot_memo_add(set, &entry);
+		assert_int_equal(hotspot_memo_find(set, i * 8, 1, 2), i);
+		assert_int_equal(hotspot_memo_find(set, i * 8, 1, 3), 0);
+		assert_int_equal(hotspot_memo_find(set, i * 8, 2, 2), 0);
+		assert_int_equal(hotspot_memo_find(set, i * 8 + (1ull << 63), 1, 2), 0);
+	}
+	assert_int_equal(hotspot_memo_find(set, 8, 1, 2), 0);
+	assert_int_equal(hotspot_memo_find(set, 16, 1, 2), 2);
+	for (uint64_t i = 0; i < 1000; i++)
+		assert_in_range(hotspot_memo_set(&memo, METHOD + i * 8, i % 7) - memo.sets[0], 0,
+				(HOTSPOT_MEMO_SETS - 1) * HOTSPOT_MEMO_WAYS);
+}
+
 /* The frame pointer of the second frame is below the frame. */
 static void test_low(void **state)
 {
@@ -608,7 +728,7 @@ static void test_random(void **state)
 		struct walked w;
 
 		if (round % 20 == 0) {
-			build();
+			build_remembered();
 			for (uint64_t i = 0; i < 0x400; i += 8)
 				put_word(STACK + i, i % 16 ? CALLER + CODE + 13 : STACK + i + 0x40);
 		}
@@ -632,9 +752,11 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_compiled), cmocka_unit_test(test_odd),
-		cmocka_unit_test(test_entry),	 cmocka_unit_test(test_interpreted),
-		cmocka_unit_test(test_low),	 cmocka_unit_test(test_random),
+		cmocka_unit_test(test_compiled),   cmocka_unit_test(test_odd),
+		cmocka_unit_test(test_entry),	   cmocka_unit_test(test_interpreted),
+		cmocka_unit_test(test_remembered), cmocka_unit_test(test_not_remembered),
+		cmocka_unit_test(test_memo),	   cmocka_unit_test(test_low),
+		cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
