@@ -37,6 +37,7 @@ struct stack_stats offcpu_stats SEC(".maps");
 /* Interrupts are off at a task switch. */
 struct stack_scratch offcpu_scratch SEC(".maps");
 struct stack_rooms offcpu_rooms SEC(".maps");
+struct stack_methods offcpu_methods SEC(".maps");
 struct stack_dump_scratch offcpu_dump_scratch SEC(".maps");
 
 /* offcpu_walk or offcpu_walk_part, the walks of each runtime, and offcpu_dump; filled by user
@@ -370,10 +371,11 @@ static __always_inline int offcpu_walk_by(__u64 *args, __u32 runtime,
 {
 	struct stack_room *room = stack_room(&offcpu_rooms);
 	struct stack *s = offcpu_stack();
+	struct walk_ctx c;
 
-	if (!s || !room)
+	if (!s || !room || !stack_walk_begin(&c, s, room, &offcpu_methods, runtime))
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	stack_walk_all(s, room, NULL, walk_some);
+	stack_walk_all(&c, walk_some);
 	if (stack_dump_after(s))
 		offcpu_dump_out((struct task_struct *)args[1], s, &room->window);
 	return offcpu_walked(s, stack_has_tasks(runtime) ? room : NULL, args);
@@ -386,10 +388,11 @@ static __always_inline int offcpu_part_by(__u64 *args, __u32 slot,
 {
 	struct stack_room *room = stack_room(&offcpu_rooms);
 	struct stack *s = offcpu_stack();
+	struct walk_ctx c;
 
-	if (!s || !room)
+	if (!s || !room || !stack_walk_begin(&c, s, room, &offcpu_methods, slot))
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (stack_walk_part(s, room, runtime))
+	if (stack_walk_part(&c, runtime))
 		bpf_tail_call(args, &offcpu_programs, slot);
 	if (stack_dump_after(s))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP);

@@ -27,6 +27,7 @@ struct stack_stats oncpu_stats SEC(".maps");
  * way has this to itself. */
 struct stack_scratch oncpu_scratch SEC(".maps");
 struct stack_rooms oncpu_rooms SEC(".maps");
+struct stack_methods oncpu_methods SEC(".maps");
 struct stack_trails oncpu_trails SEC(".maps");
 struct stack_dump_scratch oncpu_dump_scratch SEC(".maps");
 
@@ -197,10 +198,12 @@ static __always_inline int oncpu_walk_by(struct regs_event *ctx, __u32 runtime,
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
 	struct stack_room *room = stack_room(&oncpu_rooms);
 	struct trail *trail = stack_trail(&oncpu_trails);
+	struct walk_ctx c;
 
-	if (!s || !room || !trail)
+	if (!s || !room || !trail || !stack_walk_begin(&c, s, room, &oncpu_methods, runtime))
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	stack_walk_all(s, room, trail, walk_some);
+	c.trail = trail;
+	stack_walk_all(&c, walk_some);
 	if (stack_dump_after(s) && oncpu_dump_out(ctx, s, &room->window))
 		return oncpu_done(SAMPLE_STAT_DUMPED);
 	return oncpu_done(oncpu_add(s, stack_has_tasks(runtime) ? room : NULL));
@@ -214,10 +217,11 @@ static __always_inline int oncpu_part_by(struct regs_event *ctx, __u32 slot,
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
 	struct stack_room *room = stack_room(&oncpu_rooms);
+	struct walk_ctx c;
 
-	if (!s || !room)
+	if (!s || !room || !stack_walk_begin(&c, s, room, &oncpu_methods, slot))
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (stack_walk_part(s, room, runtime))
+	if (stack_walk_part(&c, runtime))
 		bpf_tail_call(ctx, &oncpu_programs, slot);
 	if (stack_dump_after(s))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP);

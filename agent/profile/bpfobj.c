@@ -67,7 +67,8 @@ struct bpfobj {
 	struct bpfobj_parts parts;
 	struct verifier verifier;
 	uint64_t load_ns;
-	bool has_loop; /* the walk is bpf_loop()'s */
+	uint32_t n_cpus; /* possible */
+	bool has_loop;	 /* the walk is bpf_loop()'s */
 	bool has_offcpu;
 	bool has_dumps;
 	bool lacks_dumps;
@@ -90,9 +91,11 @@ static int set_sizes_of(const struct map_size *sizes, size_t n)
 {
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < n; i++)
-		r = sizes[i].entries ? bpf_map__set_max_entries(sizes[i].map, sizes[i].entries)
-				     : bpf_map__set_autocreate(sizes[i].map, false);
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		r = bpf_map__set_autocreate(sizes[i].map, sizes[i].entries);
+		if (r >= 0 && sizes[i].entries)
+			r = bpf_map__set_max_entries(sizes[i].map, sizes[i].entries);
+	}
 	return r;
 }
 
@@ -112,6 +115,8 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		{skel->maps.oncpu_deep_0, opts->oncpu.deep},
 		{skel->maps.oncpu_deep_1, opts->oncpu.deep},
 		{skel->maps.oncpu_rooms, opts->n_cpus},
+		{skel->maps.oncpu_methods, 0}, /* with the walk of HotSpot */
+		{skel->maps.offcpu_methods, 0},
 		/* as many names as there may be stacks; the verifier removes the unused code */
 		{skel->maps.sample_names,
 		 (opts->settings.thread_names + opts->settings.task_names) *
@@ -254,8 +259,8 @@ static int put_rooms(const struct bpf_map *rooms, const uint32_t *keys, const in
 	return r;
 }
 
-/* Give each CPU its room for walks. @rooms, the array of arrays, keeps references. */
-static int make_rooms(const struct bpf_map *rooms, uint32_t n_cpus)
+/* Give each CPU its room of @bytes for walks. @rooms, the array of arrays, keeps references. */
+static int make_rooms(const struct bpf_map *rooms, uint32_t n_cpus, uint32_t bytes)
 {
 	_cleanup_(freep) uint32_t *keys = calloc(n_cpus, sizeof(*keys));
 	_cleanup_(freep) int *fds = calloc(n_cpus, sizeof(*fds));
@@ -264,8 +269,7 @@ static int make_rooms(const struct bpf_map *rooms, uint32_t n_cpus)
 
 	for (; !r && n < n_cpus; n++) {
 		keys[n] = n;
-		fds[n] = bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(uint32_t),
-					SETTINGS_ROOM_BYTES, 1, NULL);
+		fds[n] = bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(uint32_t), bytes, 1, NULL);
 		if (fds[n] < 0) {
 			r = fds[n];
 			break;
@@ -496,12 +500,13 @@ static int load_skeleton(struct bpfobj *obj, struct podprof_bpf *skel,
 		return r;
 	obj->load_ns = nsec_monotonic() - obj->load_ns;
 	obj->has_loop = has_loop;
+	obj->n_cpus = opts->n_cpus;
 	obj->has_offcpu = opts->offcpu.small;
 	obj->has_dumps = opts->stack_dump_bytes;
 	verifier_done(&obj->verifier);
-	r = make_rooms(skel->maps.oncpu_rooms, opts->n_cpus);
+	r = make_rooms(skel->maps.oncpu_rooms, opts->n_cpus, SETTINGS_ROOM_BYTES);
 	if (r >= 0 && opts->offcpu.small)
-		r = make_rooms(skel->maps.offcpu_rooms, opts->n_cpus);
+		r = make_rooms(skel->maps.offcpu_rooms, opts->n_cpus, SETTINGS_ROOM_BYTES);
 	if (r >= 0)
 		r = chain_all(skel, opts, has_loop);
 	return r < 0 ? r : keep(obj, skel);
@@ -655,11 +660,33 @@ static int chain_walks(const struct bpfobj *obj, const struct podprof_bpf *skel,
 	return r;
 }
 
+/* The rooms of HotSpot's walks alone; others have none. */
+static int set_methods(const struct bpfobj *obj, const struct podprof_bpf *skel)
+{
+	const struct map_size sizes[] = {
+		{skel->maps.oncpu_methods, obj->n_cpus},
+		{skel->maps.offcpu_methods, obj->has_offcpu ? obj->n_cpus : 0},
+	};
+
+	return set_sizes_of(sizes, array_size(sizes));
+}
+
+static int make_methods(const struct bpfobj *obj, const struct podprof_bpf *skel)
+{
+	int r = make_rooms(skel->maps.oncpu_methods, obj->n_cpus, SETTINGS_METHODS_BYTES);
+
+	if (!r && obj->has_offcpu)
+		r = make_rooms(skel->maps.offcpu_methods, obj->n_cpus, SETTINGS_METHODS_BYTES);
+	return r;
+}
+
 static int load_walks(const struct bpfobj *obj, struct podprof_bpf *skel, uint32_t runtime,
 		      struct bpfobj_runtime *ret)
 {
 	int r = share_maps(obj, skel);
 
+	if (!r && runtime == FRAME_RUNTIME_HOTSPOT)
+		r = set_methods(obj, skel);
 	if (!r)
 		r = set_walks(obj, skel, runtime);
 	if (!r)
@@ -674,7 +701,8 @@ static int load_walks(const struct bpfobj *obj, struct podprof_bpf *skel, uint32
 		return BPFOBJ_RUNTIME_REFUSED;
 	}
 	verifier_done(&ret->verifier);
-	return chain_walks(obj, skel, runtime);
+	r = runtime == FRAME_RUNTIME_HOTSPOT ? make_methods(obj, skel) : 0;
+	return r ? r : chain_walks(obj, skel, runtime);
 }
 
 int bpfobj_load_runtime(const struct bpfobj *obj, uint32_t runtime, struct bpfobj_runtime *ret)

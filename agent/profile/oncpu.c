@@ -37,8 +37,8 @@
 /* Deeper stacks between two drains. Reached: `podprof_samples_total{outcome="lost_full"}`. */
 #define ONCPU_LARGE_MAX 2048
 #define ONCPU_DEEP_MIN	32
-/* Stacks of more than 160 words in a generation, 5 KB each: one for each sample of an interval, up
- * to this ceiling. Reached: the interval becomes shorter, down to 100 ms, and
+/* Stacks of more than 160 words in a generation, 5 KB each: one for each sample of the shortest
+ * interval, up to this ceiling. Reached: the interval becomes shorter, down to 100 ms, and
  * `podprof_samples_total{outcome="lost_full"}`. */
 #define ONCPU_DEEP_MAX	256
 
@@ -82,17 +82,20 @@ static uint64_t choose_sizes(const struct oncpu_opts *opts, size_t n_cpus, struc
 {
 	uint64_t interval_ns = opts->interval_ns ? opts->interval_ns : ONCPU_INTERVAL_NS;
 	uint64_t per_second = samples_per_second(opts, n_cpus);
-	uint64_t n;
+	uint64_t n, deep;
 
 	if (samples_in(opts, n_cpus, interval_ns) > ONCPU_SMALL_MAX)
 		interval_ns = NSEC_PER_SEC * ONCPU_SMALL_MAX / per_second;
 	if (interval_ns < STACKS_INTERVAL_MIN_NS)
 		interval_ns = STACKS_INTERVAL_MIN_NS;
 	n = samples_in(opts, n_cpus, interval_ns);
+	deep = samples_in(opts, n_cpus, STACKS_INTERVAL_MIN_NS);
+	if (deep < n / 8)
+		deep = n / 8; /* fewer stacks are deep, and a full class shortens the interval */
 	*ret = (struct bpfobj_sizes){
 		.small = (uint32_t)clamp(2 * n, ONCPU_SMALL_MIN, ONCPU_SMALL_MAX),
 		.large = (uint32_t)clamp(n, ONCPU_LARGE_MIN, ONCPU_LARGE_MAX),
-		.deep = (uint32_t)clamp(n, ONCPU_DEEP_MIN, ONCPU_DEEP_MAX),
+		.deep = (uint32_t)clamp(deep, ONCPU_DEEP_MIN, ONCPU_DEEP_MAX),
 	};
 	return interval_ns;
 }

@@ -19,7 +19,7 @@
 #include "lib/types.h"
 
 #define HOTSPOT_MEMO_WAYS 2
-/* As many as fit with the other memo and the windows in 32 KB. */
+/* As many as fit with the header of a BPF array in 16 KB. */
 #define HOTSPOT_MEMO_SETS 240
 
 struct hotspot_memo_entry {

@@ -104,32 +104,29 @@ struct stack_scratch {
  * Where user stacks are read to, a window for each CPU. Not in the scratch value: kernels 5.19 to
  * 6.3 (mended in 6.1.36, 6.3.10 and 6.4, d319f344561d) check the destination of such a copy. For
  * vmalloc memory, such as per-CPU maps, the check takes a lock. The interrupted code may hold this
- * lock, and the CPU then hangs. A plain array of up to 32 KB is kmalloc memory, checked without
- * a lock. So user space makes an array for each CPU, of 32 KB.
+ * lock, and the CPU then hangs. A plain array of less than 32 KB is kmalloc memory, checked without
+ * a lock. So user space makes an array for each CPU, of 16 KB.
  *
- * The memos are beside the window, because kmalloc memory is also mapped in large pages: the walk
- * finds any entry without another miss in the TLB. The memos begin with a cache line. The kernel
+ * The memo is beside the window, because kmalloc memory is also mapped in large pages: the walk
+ * finds any entry without another miss in the TLB. The memo begins with a cache line. The kernel
  * gives the array's value another place in its line in each version.
  */
-struct stack_memos {
-	struct memo rules;
-	struct hotspot_memo methods;
-};
-_Static_assert(sizeof(struct memo) % MEMO_LINE == 0, "both memos begin with a cache line");
-
 struct stack_room {
 	struct window window; /* first: walk_room() */
 	struct walk_room of_runtime;
-	__u8 memos[MEMO_LINE + sizeof(struct stack_memos)];
+	__u8 memo[MEMO_LINE + sizeof(struct memo)];
 };
 _Static_assert(sizeof(struct stack_room) == SETTINGS_ROOM_BYTES, "made by user space");
 
-static __always_inline struct stack_memos *stack_memos(struct stack_room *room)
+/* The first cache line at or behind @off in the value of a plain array, from @off on. */
+static __always_inline __u64 stack_line(__u64 off)
 {
-	__u64 at = bpf_core_field_offset(struct bpf_array, value) +
-		   __builtin_offsetof(struct stack_room, memos);
+	return -(bpf_core_field_offset(struct bpf_array, value) + off) & (MEMO_LINE - 1);
+}
 
-	return (struct stack_memos *)&room->memos[-at & (MEMO_LINE - 1)];
+static __always_inline struct memo *stack_memo(struct stack_room *room)
+{
+	return (struct memo *)&room->memo[stack_line(__builtin_offsetof(struct stack_room, memo))];
 }
 
 struct stack_rooms {
@@ -142,6 +139,26 @@ struct stack_rooms {
 			__uint(max_entries, 1);
 			__uint(key_size, sizeof(__u32));
 			__uint(value_size, sizeof(struct stack_room));
+		});
+};
+
+/* HotSpot's memo of methods, likewise. User space makes these arrays with the walk of HotSpot, so
+ * that a node without Java has none. */
+struct stack_method_room {
+	__u8 memo[MEMO_LINE + sizeof(struct hotspot_memo)];
+};
+_Static_assert(sizeof(struct stack_method_room) == SETTINGS_METHODS_BYTES, "made by user space");
+
+struct stack_methods {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1); /* set before loading: enough for all CPUs */
+	__type(key, __u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(max_entries, 1);
+			__uint(key_size, sizeof(__u32));
+			__uint(value_size, sizeof(struct stack_method_room));
 		});
 };
 
@@ -165,12 +182,18 @@ static __always_inline struct trail *stack_trail(void *trails)
 	return bpf_map_lookup_elem(trails, &slot);
 }
 
-static __always_inline struct stack_room *stack_room(void *rooms)
+/* What the present CPU has in an array of arrays. */
+static __always_inline void *stack_of_cpu(void *arrays)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), zero = 0;
-	void *map = bpf_map_lookup_elem(rooms, &cpu);
+	void *map = bpf_map_lookup_elem(arrays, &cpu);
 
 	return map ? bpf_map_lookup_elem(map, &zero) : NULL;
+}
+
+static __always_inline struct stack_room *stack_room(void *rooms)
+{
+	return stack_of_cpu(rooms);
 }
 
 WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
@@ -325,7 +348,7 @@ STACK_RUNTIME_PROCESS(v8)
 
 WALK_INLINE struct hotspot_memo *hotspot_memo_of(const struct walk_ctx *c)
 {
-	return &((struct stack_memos *)c->memo)->methods;
+	return c->methods;
 }
 
 WALK_INLINE __u64 hotspot_identity(const struct walk_ctx *c)
@@ -388,7 +411,7 @@ static __always_inline struct walk_ctx stack_walk_ctx(struct stack *s, struct st
 		.w = &s->walk,
 		.regs = &s->regs,
 		.win = room ? &room->window : NULL,
-		.memo = room ? &stack_memos(room)->rules : NULL,
+		.memo = room ? stack_memo(room) : NULL,
 		.frames = s->value.frames,
 		.mode = cfg.unwind,
 	};
@@ -443,36 +466,47 @@ STACK_LOOPED stack_walk_native(__u32 i, void *ctx)
 	}
 FRAME_RUNTIMES(STACK_WALK_RUNTIME)
 
-/* All frames at once; @walk_some is one of the functions above, @trail is the thread's or NULL. The
- * verifier checks a function called by bpf_loop() once or twice, instead of round by round: a
- * twentieth of the work. The helper exists since 5.17 (e6f2dd0f8067). */
-static __always_inline void stack_walk_all(struct stack *s, struct stack_room *room,
-					   struct trail *trail,
+/* The context of the walk of a process with @runtime. Zero without a room for it, which never
+ * happens. */
+static __always_inline int stack_walk_begin(struct walk_ctx *c, struct stack *s,
+					    struct stack_room *room, void *methods, __u32 runtime)
+{
+	struct stack_method_room *of_methods;
+
+	*c = stack_walk_ctx(s, room);
+	if (runtime != FRAME_RUNTIME_HOTSPOT)
+		return 1;
+	of_methods = stack_of_cpu(methods);
+	if (!of_methods)
+		return 0;
+	c->methods = (struct hotspot_memo *)&of_methods->memo[stack_line(0)];
+	return 1;
+}
+
+/* All frames at once; @walk_some is one of the functions above. The verifier checks a function
+ * called by bpf_loop() once or twice, instead of round by round: a twentieth of the work. The
+ * helper exists since 5.17 (e6f2dd0f8067). */
+static __always_inline void stack_walk_all(struct walk_ctx *c,
 					   long (*walk_some)(__u32 i, void *ctx))
 {
-	struct walk_ctx c = stack_walk_ctx(s, room);
-
-	if (s->walk.end != WALK_ON)
+	if (c->w->end != WALK_ON)
 		return;
-	c.trail = trail;
-	if (trail)
-		trail_follow(trail, c.memo);
-	bpf_loop(SAMPLE_USER_FRAMES_MAX / STACK_FRAMES_A_CALL, walk_some, &c, 0);
-	if (trail)
-		trail_end(trail, s->walk.n_sets);
+	if (c->trail)
+		trail_follow(c->trail, c->memo);
+	bpf_loop(SAMPLE_USER_FRAMES_MAX / STACK_FRAMES_A_CALL, walk_some, c, 0);
+	if (c->trail)
+		trail_end(c->trail, c->w->n_sets);
 }
 
 /* For kernels without it: the next frames. True if there are more, for the same program again. */
-static __always_inline int stack_walk_part(struct stack *s, struct stack_room *room,
+static __always_inline int stack_walk_part(const struct walk_ctx *c,
 					   const struct walk_runtime *runtime)
 {
-	const struct walk_ctx c = stack_walk_ctx(s, room);
-
-	if (s->walk.end != WALK_ON)
+	if (c->w->end != WALK_ON)
 		return 0;
-	walk_on(&c, runtime);
-	s->walk.program += 1;
-	return s->walk.end == WALK_ON && s->walk.program < WALK_PROGRAMS;
+	walk_on(c, runtime);
+	c->w->program += 1;
+	return c->w->end == WALK_ON && c->w->program < WALK_PROGRAMS;
 }
 
 /* Fill in key and head of the walked stack. False for an empty stack. */

@@ -189,6 +189,8 @@ WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_f
 /* Accessor: the thread pointer (thread-local storage), 0 if unknown. */
 WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space);
 
+struct hotspot_memo;
+
 /* Context of a step. */
 struct walk_ctx {
 	struct walk *w;
@@ -196,9 +198,10 @@ struct walk_ctx {
 	struct window *win;
 	__u64 *frames; /* WALK_SLOTS */
 	const struct table_space *space;
-	struct memo *memo;   /* NULL on the host: each row is looked up */
-	struct trail *trail; /* of walks with a memo, or NULL */
-	__u32 mode;	     /* enum settings_unwind */
+	struct memo *memo;	      /* NULL on the host: each row is looked up */
+	struct trail *trail;	      /* of walks with a memo, or NULL */
+	struct hotspot_memo *methods; /* of walks of HotSpot in a program, or NULL */
+	__u32 mode;		      /* enum settings_unwind */
 };
 
 /**

@@ -62,9 +62,10 @@ enum settings_program {
 	SETTINGS_PROGRAMS,
 };
 
-/* What a walk has for itself on each CPU: see lib/stack.bpf.h. With the header of a BPF array, 312
- * bytes in Linux 6.18, it is a block of 32 KB. */
-#define SETTINGS_ROOM_BYTES (61 * 512)
+/* What a walk has for itself on each CPU, and a walk of HotSpot besides: see lib/stack.bpf.h. With
+ * the header of a BPF array, 312 bytes in Linux 6.18, each is a block of 16 KB. */
+#define SETTINGS_ROOM_BYTES    (31 * 512)
+#define SETTINGS_METHODS_BYTES (241 * 64)
 
 /* The first pid namespace's inode number (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
 #define SETTINGS_PIDNS_INIT 0xeffffffcu
