@@ -373,7 +373,7 @@ static __always_inline int offcpu_walk_by(__u64 *args, __u32 runtime,
 
 	if (!s || !room)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	stack_walk_all(s, room, walk_some);
+	stack_walk_all(s, room, NULL, walk_some);
 	if (stack_dump_after(s))
 		offcpu_dump_out((struct task_struct *)args[1], s, &room->window);
 	return offcpu_walked(s, stack_has_tasks(runtime) ? room : NULL, args);

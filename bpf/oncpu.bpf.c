@@ -27,6 +27,7 @@ struct stack_stats oncpu_stats SEC(".maps");
  * way has this to itself. */
 struct stack_scratch oncpu_scratch SEC(".maps");
 struct stack_rooms oncpu_rooms SEC(".maps");
+struct stack_trails oncpu_trails SEC(".maps");
 struct stack_dump_scratch oncpu_dump_scratch SEC(".maps");
 
 /* oncpu_walk or oncpu_walk_part, the walks of each runtime, and oncpu_dump; filled by user space.
@@ -195,10 +196,11 @@ static __always_inline int oncpu_walk_by(struct regs_event *ctx, __u32 runtime,
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
 	struct stack_room *room = stack_room(&oncpu_rooms);
+	struct trail *trail = stack_trail(&oncpu_trails);
 
-	if (!s || !room)
+	if (!s || !room || !trail)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	stack_walk_all(s, room, walk_some);
+	stack_walk_all(s, room, trail, walk_some);
 	if (stack_dump_after(s) && oncpu_dump_out(ctx, s, &room->window))
 		return oncpu_done(SAMPLE_STAT_DUMPED);
 	return oncpu_done(oncpu_add(s, stack_has_tasks(runtime) ? room : NULL));

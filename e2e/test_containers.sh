@@ -85,6 +85,10 @@ graph=$(sed -n 's|.*href="\(/entity/[^"]*'"${burn:0:12}"'[^"]*\)".*|\1|p' "$work
 curl -sf "http://$agent$graph/flame.json?kind=cpu" | jq -e '.names | index("burn_seventy")' >/dev/null ||
 	fail "the flame graph at $graph does not show burn_seventy"
 
+curl -sf "http://$agent$graph" >"$work/entity.html"
+for tag in title h1; do sed -n "s|.*<$tag>\\([^<]*\\)</$tag>.*|\\1|p" "$work/entity.html" >"$work/$tag"; done
+[ "$(cat "$work/title")" = "$(cat "$work/h1") · podprof" ] || fail "the title is $(cat "$work/title")"
+
 # The store: any pprof tool opens the files
 agent_stop
 files=("$work"/store/*"${burn:0:12}"*/*_cpu.pb.gz)

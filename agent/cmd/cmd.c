@@ -25,6 +25,7 @@ static const struct command commands[] = {
 	{"doctor", cmd_doctor, "check this node for the agent; show problems and remedies"},
 	{"inspect", cmd_inspect, "show podprof's view of this node or of files"},
 	{"version", cmd_version, "print the version"},
+	{"--version", cmd_version, NULL},
 	{DWARFCHILD_COMMAND, dwarfchild_main, NULL},
 };
 
@@ -105,12 +106,23 @@ static void print_help(FILE *to)
 	fputs("\n'podprof COMMAND --help' shows the help of a command.\n", to);
 }
 
+/* "help COMMAND ..." becomes "COMMAND ... --help". */
+static void ask_for_help(int argc, char **argv)
+{
+	static char help[] = "--help";
+
+	memmove(argv + 1, argv + 2, ((size_t)argc - 2) * sizeof(*argv));
+	argv[argc - 1] = help;
+}
+
 int cmd_main(int argc, char **argv)
 {
 	if (argc < 2) {
 		print_help(stderr);
 		return CMD_USAGE;
 	}
+	if (argc > 2 && strcmp(argv[1], "help") == 0)
+		ask_for_help(argc, argv);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
 		print_help(stdout);
 		return CMD_DONE;

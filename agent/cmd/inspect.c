@@ -18,7 +18,7 @@ static const struct inspector inspectors[] = {
 	{"goruntime", inspect_goruntime, "the memory profiler of a Go program"},
 	{"maps", inspect_maps, "mappings of a process; meaning of an address"},
 	{"profile", inspect_profile, "a pprof file: types, totals, top functions, labels"},
-	{"runtime", inspect_runtime, "the Python interpreter of a process, and its frames"},
+	{"runtime", inspect_runtime, "the language runtime of a process, and its frames"},
 	{"symbols", inspect_symbols, "functions at addresses of a file or process"},
 	{"targets", inspect_targets, "profiled and excluded entities, with labels and reasons"},
 	{"unwind", inspect_unwind, "unwind rows of a file or process"},

@@ -443,9 +443,10 @@ static void on_warm_look(void *ctx)
 	const struct record_look look = {
 		.ns = nsec_monotonic() - rec->warm_since_ns,
 		.n_drains = recorder_drains(rec->recorder),
-		.n_missing = recorder_missing(rec->recorder),
-		.n_loading = recorder_loading(rec->recorder),
-		.is_late = is_late(rec),
+		.n_missing = {[RECORD_NEEDS_TABLES] = recorder_missing(rec->recorder),
+			      [RECORD_NEEDS_WALKS] = recorder_loading(rec->recorder),
+			      [RECORD_NEEDS_READS] = recorder_reading(rec->recorder),
+			      [RECORD_NEEDS_SAMPLES] = is_late(rec)},
 	};
 
 	if (record_warm_is_over(&rec->warm, &look))
@@ -461,7 +462,7 @@ static int warm_up(struct recording *rec)
 	if (rec->options->command || rec->options->unwind == SETTINGS_UNWIND_FP)
 		return CMD_DONE;
 	if (rec->shows)
-		fputs("\r\033[Kpreparing: reading unwind tables", stderr);
+		fputs("\r\033[Kpreparing the recording", stderr);
 	rec->warm_since_ns = nsec_monotonic();
 	r = loop_add_timer(rec->loop, on_warm_look, rec, &timer);
 	if (!r)
@@ -667,19 +668,8 @@ static void show_samples(const struct recording *rec, const struct recorder_stat
 
 static void show_warm_up(const struct recording *rec)
 {
-	const struct record_look *last = &rec->warm.last;
-
-	if (last->ns < RECORD_WARM_SAID_NS)
-		return;
-	fprintf(stderr, "waited %.1f s for unwind tables before the recording",
-		(double)last->ns / NSEC_PER_SEC);
-	if (last->n_missing)
-		fprintf(stderr, "; %zu were still missing", last->n_missing);
-	if (last->n_loading)
-		fprintf(stderr, "; the walk of a language runtime was still missing");
-	if (last->is_late)
-		fprintf(stderr, "; no target had a sample yet");
-	fputc('\n', stderr);
+	if (rec->warm.last.ns >= RECORD_WARM_SAID_NS)
+		record_warm_show(&rec->warm, stderr);
 }
 
 static void show_cost(const struct recorder_stats *s)

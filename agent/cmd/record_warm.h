@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "base/nsec.h"
@@ -29,29 +30,43 @@ struct root;
 /* Threads of a process that are looked at. Reached: the others count as waiting. */
 #define RECORD_WARM_THREADS_MAX 256
 
+/* What a recording needs before it begins. */
+enum record_need {
+	RECORD_NEEDS_TABLES,  /* unwind tables to make, and files to open for them */
+	RECORD_NEEDS_WALKS,   /* walks of language runtimes to load */
+	RECORD_NEEDS_READS,   /* processes and names of language runtimes to read */
+	RECORD_NEEDS_SAMPLES, /* of a target that wants the CPU and has none yet */
+	RECORD_NEEDS_MAX,
+};
+
 /**
  * struct record_look - the state at one moment
  * @ns:        since the beginning of the wait
  * @n_drains:  so far
- * @n_missing: tables, files and reads of runtimes that stacks wait for
- * @n_loading: walks of runtimes that are loaded, or will be
- * @is_late:   a target wants the CPU and has no sample yet
+ * @n_missing: of each need
  */
 struct record_look {
 	uint64_t ns;
 	uint64_t n_drains;
-	size_t n_missing;
-	size_t n_loading;
-	bool is_late;
+	size_t n_missing[RECORD_NEEDS_MAX];
 };
 
+/**
+ * struct record_warm - a wait
+ * @n_ready:    drains
+ * @missing_ns: time in which a need was missing
+ */
 struct record_warm {
 	struct record_look last;
-	unsigned int n_ready; /* drains */
+	unsigned int n_ready;
+	uint64_t missing_ns[RECORD_NEEDS_MAX];
 };
 
 /* Whether the recording begins now. {0} is the beginning. */
 bool record_warm_is_over(struct record_warm *w, const struct record_look *look);
+
+/* One line: how long the wait was, for what, and what is missing at its end. */
+void record_warm_show(const struct record_warm *w, FILE *to);
 
 /* Whether a thread of the process runs or wants to. */
 bool record_warm_runs(const struct root *proc, pid_t pid);

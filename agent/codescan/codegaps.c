@@ -2,12 +2,18 @@
 #include "codescan/codegaps.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/vec.h"
 
 /* Units of work for a row. */
-#define ROW_COST 2u
+#define ROW_COST      2u
+/* Bytes of a part, as a power of 2, if there are no more than PARTS_AT_MOST parts. Most questions
+ * are about described code, and the answer is one bit. */
+#define PART_SHIFT    8u
+#define PARTS_AT_MOST (1u << 19)
+#define WORD_BITS     64u
 
 static int add_gap(struct codegaps *gaps, uint64_t start, uint64_t end, size_t segment)
 {
@@ -41,6 +47,28 @@ static int add_gaps(struct codegaps *gaps, const struct rows *known, uint64_t at
 	return r;
 }
 
+static int make_parts(struct codegaps *gaps)
+{
+	uint64_t span, last;
+
+	if (!gaps->n)
+		return 0;
+	gaps->low = gaps->items[0].start;
+	span = gaps->items[gaps->n - 1].end - gaps->low;
+	for (gaps->shift = PART_SHIFT; span >> gaps->shift >= PARTS_AT_MOST; gaps->shift++)
+		;
+	gaps->parts = calloc((span >> gaps->shift) / WORD_BITS + 1, sizeof(*gaps->parts));
+	if (!gaps->parts)
+		return -ENOMEM;
+	for (size_t i = 0; i < gaps->n; i++) {
+		last = (gaps->items[i].end - 1 - gaps->low) >> gaps->shift;
+		for (uint64_t part = (gaps->items[i].start - gaps->low) >> gaps->shift;
+		     part <= last; part++)
+			gaps->parts[part / WORD_BITS] |= 1ull << part % WORD_BITS;
+	}
+	return 0;
+}
+
 int codegaps_find(const struct elffile *file, const struct rows *known, struct codegaps *ret)
 {
 	const struct elffile_segment *segments;
@@ -63,12 +91,13 @@ int codegaps_find(const struct elffile *file, const struct rows *known, struct c
 		done = end;
 		r = add_gaps(ret, known, start, end, i);
 	}
-	return r;
+	return r ? r : make_parts(ret);
 }
 
 void codegaps_deinit(struct codegaps *gaps)
 {
 	free(gaps->items);
+	free(gaps->parts);
 }
 
 size_t codegaps_at(const struct codegaps *gaps, uint64_t vaddr)
@@ -88,7 +117,12 @@ size_t codegaps_at(const struct codegaps *gaps, uint64_t vaddr)
 
 bool codegaps_has(const struct codegaps *gaps, uint64_t vaddr)
 {
-	size_t i = codegaps_at(gaps, vaddr);
+	const uint64_t part = (vaddr - gaps->low) >> gaps->shift;
+	size_t i;
 
+	if (!gaps->n || vaddr - gaps->low >= gaps->items[gaps->n - 1].end - gaps->low ||
+	    !(gaps->parts[part / WORD_BITS] >> part % WORD_BITS & 1))
+		return false;
+	i = codegaps_at(gaps, vaddr);
 	return i < gaps->n && vaddr >= gaps->items[i].start;
 }

@@ -19,11 +19,18 @@ struct codegap {
 	uint32_t segment; /* its index */
 };
 
-/* Ascending, without overlaps. */
+/**
+ * struct codegaps - ascending, without overlaps
+ * @code:  bytes of the executable segments
+ * @parts: a bit for each part of 1 << @shift bytes from @low on: whether it has bytes of a gap
+ */
 struct codegaps {
 	struct codegap *items;
 	size_t n, cap;
-	uint64_t code; /* bytes of the executable segments */
+	uint64_t code;
+	uint64_t *parts;
+	uint64_t low;
+	unsigned int shift;
 };
 
 /**

@@ -50,11 +50,12 @@ enum insn_ra {
 /* Unused members are 0. */
 struct insn {
 	uint8_t length;
-	uint8_t flow; /* enum insn_flow */
-	uint8_t sp;   /* enum insn_sp */
-	uint8_t fp;   /* enum insn_fp */
-	uint8_t ra;   /* enum insn_ra */
-	bool by_word; /* an indirect jump to a target from a word relative to its own place */
+	uint8_t flow;  /* enum insn_flow */
+	uint8_t sp;    /* enum insn_sp */
+	uint8_t fp;    /* enum insn_fp */
+	uint8_t ra;    /* enum insn_ra */
+	bool names_sp; /* x86: the stack pointer is an operand's register */
+	bool by_word;  /* an indirect jump to a target from a word relative to its own place */
 	int32_t sp_add;
 	int32_t fp_at;
 	int32_t ra_at;

@@ -36,11 +36,10 @@ enum {
 };
 
 struct x86 {
-	const uint8_t *bytes;
-	size_t n;
-	size_t at;	    /* read so far */
-	bool short_operand; /* prefix 66 */
-	bool repeated;	    /* prefix f2 or f3 */
+	const uint8_t *bytes; /* READ_BYTES of them, whatever the instruction is */
+	size_t at;	      /* read so far */
+	bool short_operand;   /* prefix 66 */
+	bool repeated;	      /* prefix f2 or f3 */
 	uint8_t rex;
 	uint8_t map;
 	bool vector; /* VEX or EVEX */
@@ -56,39 +55,35 @@ struct x86 {
 	int64_t imm;
 };
 
-static bool take(struct x86 *x, void *ret, size_t n)
+/* Bytes that read() may look at: 14 prefixes, REX, an opcode of three bytes, ModRM, SIB, and 8
+ * bytes each of displacement and immediate. */
+#define READ_BYTES 36
+
+static uint8_t take(struct x86 *x)
 {
-	if (n > x->n - x->at)
-		return false;
-	memcpy(ret, x->bytes + x->at, n);
-	x->at += n;
-	return true;
+	return x->bytes[x->at++];
 }
 
-static bool take_signed(struct x86 *x, size_t n, int64_t *ret)
+static int64_t take_signed(struct x86 *x, size_t n)
 {
-	uint8_t b = 0;
-	int16_t w = 0;
-	int32_t d = 0;
+	const uint8_t *at = x->bytes + x->at;
+	int64_t value;
+	int32_t d;
+	int16_t w;
 
+	x->at += n;
 	switch (n) {
 	case 1:
-		if (!take(x, &b, 1))
-			return false;
-		*ret = b - (b & 0x80) * 2;
-		return true;
+		return (int8_t)*at;
 	case 2:
-		if (!take(x, &w, 2))
-			return false;
-		*ret = w;
-		return true;
+		memcpy(&w, at, sizeof(w));
+		return w;
 	case 4:
-		if (!take(x, &d, 4))
-			return false;
-		*ret = d;
-		return true;
+		memcpy(&d, at, sizeof(d));
+		return d;
 	default:
-		return take(x, ret, 8);
+		memcpy(&value, at, sizeof(value));
+		return value;
 	}
 }
 
@@ -177,7 +172,7 @@ static unsigned int what_of(const struct x86 *x)
  */
 static bool read_legacy_prefixes(struct x86 *x)
 {
-	for (; x->at < x->n && x->at < 14; x->at++) {
+	for (; x->at < 14; x->at++) {
 		uint8_t b = x->bytes[x->at];
 
 		if (!(map_one[b] & PREFIX))
@@ -191,16 +186,15 @@ static bool read_legacy_prefixes(struct x86 *x)
 /* Behind c4, c5 or 62: the inverted bits of REX, and the map. */
 static bool read_vector_prefix(struct x86 *x, uint8_t first)
 {
-	uint8_t p[3] = {0};
-	size_t n = first == 0xc5 ? 1 : first == 0xc4 ? 2 : 3;
+	const uint8_t *p = x->bytes + x->at;
 
-	if (!take(x, p, n))
-		return false;
+	x->at += first == 0xc5 ? 1 : first == 0xc4 ? 2 : 3;
 	x->vector = true;
 	x->rex = (uint8_t)((~p[0] >> 5) & 7); /* R, X, B */
 	x->map = first == 0xc5 ? MAP_0F : (p[0] & (first == 0x62 ? 7 : 31));
 	if (first == 0xc5)
 		x->rex &= REX_R;
+	x->opcode = take(x);
 	return x->map >= MAP_0F && x->map <= MAP_0F3A;
 }
 
@@ -208,69 +202,61 @@ static bool read_opcode(struct x86 *x)
 {
 	uint8_t b;
 
-	if (!read_legacy_prefixes(x) || !take(x, &b, 1))
+	if (!read_legacy_prefixes(x))
 		return false;
+	b = take(x);
 	if ((b & 0xf0) == 0x40) {
 		x->rex = b; /* 0x40 stays in it: a REX prefix is present */
-		if (!take(x, &b, 1))
-			return false;
+		b = take(x);
 	}
 	if (b == 0xc4 || b == 0xc5 || b == 0x62)
-		return !x->rex && read_vector_prefix(x, b) && take(x, &x->opcode, 1);
+		return !x->rex && read_vector_prefix(x, b);
 	if (b == 0x0f) {
 		x->map = MAP_0F;
-		if (!take(x, &b, 1))
-			return false;
+		b = take(x);
 		if (b == 0x38 || b == 0x3a) {
 			x->map = b == 0x38 ? MAP_0F38 : MAP_0F3A;
-			if (!take(x, &b, 1))
-				return false;
+			b = take(x);
 		}
 	}
 	x->opcode = b;
 	return true;
 }
 
-static bool read_sib(struct x86 *x, bool *ret_disp32)
+/* Whether the address has a displacement of 32 bits. */
+static bool read_sib(struct x86 *x)
 {
-	uint8_t sib;
+	const uint8_t sib = take(x);
+	const bool disp32 = x->mod == 0 && (sib & 7) == 5;
 
-	if (!take(x, &sib, 1))
-		return false;
-	*ret_disp32 = x->mod == 0 && (sib & 7) == 5;
-	x->has_base = !*ret_disp32 && ((sib >> 3) & 7) == 4 && !(x->rex & 2);
+	x->has_base = !disp32 && ((sib >> 3) & 7) == 4 && !(x->rex & 2);
 	x->base = (uint8_t)((sib & 7) | (x->rex & REX_B) << 3);
-	return true;
+	return disp32;
 }
 
-static bool read_modrm(struct x86 *x)
+static void read_modrm(struct x86 *x)
 {
+	const uint8_t b = take(x);
 	bool disp32 = false;
-	int64_t disp = 0;
-	uint8_t b;
 
-	if (!take(x, &b, 1))
-		return false;
 	x->has_modrm = true;
 	x->mod = b >> 6;
 	x->reg = (uint8_t)(((b >> 3) & 7) | (x->rex & REX_R) << 1);
 	x->rm = (uint8_t)((b & 7) | (x->rex & REX_B) << 3);
 	if (x->mod == 3)
-		return true;
+		return;
 	x->has_base = true;
 	x->base = x->rm;
-	if ((b & 7) == 4 && !read_sib(x, &disp32))
-		return false;
+	if ((b & 7) == 4)
+		disp32 = read_sib(x);
 	if (x->mod == 0 && (b & 7) == 5) {
 		x->relative = disp32 = true;
 		x->has_base = false;
 	}
-	if ((x->mod == 2 || disp32) && !take_signed(x, 4, &disp))
-		return false;
-	if (x->mod == 1 && !take_signed(x, 1, &disp))
-		return false;
-	x->disp = (int32_t)disp;
-	return true;
+	if (x->mod == 2 || disp32)
+		x->disp = (int32_t)take_signed(x, 4);
+	else if (x->mod == 1)
+		x->disp = (int32_t)take_signed(x, 1);
 }
 
 /* Sizes that depend on more than the opcode. */
@@ -298,17 +284,29 @@ static size_t immediate_size(const struct x86 *x)
 	return x->short_operand && x->map == MAP_ONE ? 2 : 4;
 }
 
-static bool read(struct x86 *x)
+/* The instruction at @bytes, with @n bytes available. False if invalid. */
+static bool read(struct x86 *x, const uint8_t *bytes, size_t n)
 {
+	uint8_t copy[READ_BYTES] = {0};
 	size_t size;
 
+	*x = (struct x86){.bytes = bytes};
+	if (n < READ_BYTES) {
+		memcpy(copy, bytes, n);
+		x->bytes = copy;
+	}
 	if (!read_opcode(x))
 		return false;
 	x->what = (uint16_t)what_of(x);
-	if ((x->what & BAD) || ((x->what & M) && !read_modrm(x)))
+	if (x->what & BAD)
 		return false;
+	if (x->what & M)
+		read_modrm(x);
 	size = immediate_size(x);
-	return !size || take_signed(x, size, &x->imm);
+	if (size)
+		x->imm = take_signed(x, size);
+	x->bytes = bytes;
+	return x->at <= n && x->at <= INSN_X86_BYTES;
 }
 
 /* ---------------------------------------------------------------- effects */
@@ -552,22 +550,23 @@ static bool is_alignment(const struct x86 *x)
 
 bool insn_x86_aligns(const uint8_t *bytes, size_t n, uint8_t *ret_reg)
 {
-	struct x86 copy = {.bytes = bytes, .n = n};
-	struct x86 next;
+	struct x86 copy, next;
+	size_t at;
 
 	/* nearly all code ends here: a move whose source is not the stack pointer */
 	if (n < 3 || (bytes[0] & 0xf8) != 0x48 ||
 	    !((bytes[1] == 0x89 && (bytes[2] & 0xf8) == 0xe0) ||
 	      (bytes[1] == 0x8b && (bytes[2] & 0xc7) == 0xc4)))
 		return false;
-	if (!read(&copy) || !is_move(&copy) || move_from(&copy) != RSP || move_to(&copy) == RBP)
+	if (!read(&copy, bytes, n) || !is_move(&copy) || move_from(&copy) != RSP ||
+	    move_to(&copy) == RBP)
 		return false;
-	next = (struct x86){.bytes = bytes + copy.at, .n = n - copy.at};
-	if (!read(&next))
+	at = copy.at;
+	if (!read(&next, bytes + at, n - at))
 		return false;
 	if (is_room(&next)) {
-		next = (struct x86){.bytes = next.bytes + next.at, .n = next.n - next.at};
-		if (!read(&next))
+		at += next.at;
+		if (!read(&next, bytes + at, n - at))
 			return false;
 	}
 	if (!is_alignment(&next))
@@ -578,9 +577,10 @@ bool insn_x86_aligns(const uint8_t *bytes, size_t n, uint8_t *ret_reg)
 
 bool insn_x86_gives_back(const uint8_t *bytes, size_t n, uint8_t reg)
 {
-	struct x86 x = {.bytes = bytes, .n = n};
+	struct x86 x;
 
-	return read(&x) && is_move(&x) && move_to(&x) == RSP && dwarf_numbers[move_from(&x)] == reg;
+	return read(&x, bytes, n) && is_move(&x) && move_to(&x) == RSP &&
+	       dwarf_numbers[move_from(&x)] == reg;
 }
 
 /* Vector instructions that write a general register: the moves of masks and of elements, the
@@ -656,10 +656,10 @@ static bool writes_byte(const struct x86 *x, uint8_t reg)
 
 bool insn_x86_writes(const uint8_t *bytes, size_t n, uint8_t reg)
 {
-	struct x86 x = {.bytes = bytes, .n = n};
+	struct x86 x;
 	uint8_t low;
 
-	if (!read(&x))
+	if (!read(&x, bytes, n))
 		return true;
 	if (writes_unnamed(&x)) /* of rbx, 3, only cpuid and others of the second map */
 		return reg == 3 ? x.map == MAP_0F : reg <= 5 || reg == 11; /* rax to rdi, r11 */
@@ -681,10 +681,10 @@ bool insn_x86_writes(const uint8_t *bytes, size_t n, uint8_t reg)
 	       (writes_rm(&x) && dwarf_numbers[x.rm] == reg);
 }
 
-/* Whether ModRM names the stack pointer or the frame pointer as a register. */
-static bool names_frame(const struct x86 *x)
+/* Whether ModRM names the register, not as a part of an address. */
+static bool names(const struct x86 *x, uint8_t reg)
 {
-	return x->has_modrm && ((x->reg & ~1) == RSP || (x->mod == 3 && (x->rm & ~1) == RSP));
+	return x->has_modrm && (x->reg == reg || (x->mod == 3 && x->rm == reg));
 }
 
 /* The effect on the two registers. Most instructions name neither. */
@@ -694,7 +694,7 @@ static void set_registers(const struct x86 *x, struct insn *ret)
 		return;
 	if (x->map == MAP_ONE && x->opcode == 0xbd && !(x->rex & REX_B))
 		ret->fp = INSN_FP_OTHER;
-	if (!names_frame(x))
+	if (!ret->names_sp && !names(x, RBP))
 		return;
 	if (is_zero_fp(x)) {
 		ret->fp = INSN_FP_ZERO;
@@ -708,11 +708,11 @@ static void set_registers(const struct x86 *x, struct insn *ret)
 
 bool insn_decode_x86(const uint8_t *bytes, size_t n, uint64_t vaddr, struct insn *ret)
 {
-	struct x86 x = {.bytes = bytes, .n = n < 15 ? n : 15};
+	struct x86 x;
 
-	if (!read(&x))
+	if (!read(&x, bytes, n))
 		return false;
-	*ret = (struct insn){.length = (uint8_t)x.at};
+	*ret = (struct insn){.length = (uint8_t)x.at, .names_sp = names(&x, RSP)};
 	if (x.what & FLOW)
 		set_flow(&x, vaddr, ret);
 	if (!ret->flow)

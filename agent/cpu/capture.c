@@ -104,22 +104,10 @@ static struct capture_part *part_of(struct capture *c, struct entity *entity)
 	return &c->parts[c->last = c->n_parts++];
 }
 
-static int add_stack(struct fold *fold, const struct cpu_stack *stack, uint64_t count,
-		     uint64_t value)
-{
-	int r;
-
-	if (stack->is_lost) {
-		fold_lose(fold, count, value);
-		return 0;
-	}
-	r = fold_names(fold, stack->thread, stack->task);
-	return r ? r : fold_add(fold, stack->frames, stack->return_address, stack->n, count, value);
-}
-
 void capture_add(struct capture *c, bool off_cpu, struct entity *entity,
 		 const struct cpu_stack *stack, uint64_t count, uint64_t value)
 {
+	const struct fold_sample folded = cpu_stack_folded(stack);
 	struct capture_part *part = NULL;
 	size_t before;
 
@@ -129,14 +117,12 @@ void capture_add(struct capture *c, bool off_cpu, struct entity *entity,
 	if (c->bytes < CAPTURE_BYTES_MAX)
 		part = part_of(c, entity);
 	before = part ? fold_bytes(part->fold) : 0;
-	if (!part || add_stack(part->fold, stack, count, value)) {
+	if (!part || fold_add(part->fold, &folded, count, value)) {
 		c->n_lost += count;
 		c->n_unfolded += part ? 0 : count;
 		c->unfolded_value += part ? 0 : value;
 		return;
 	}
-	if (stack->is_truncated)
-		fold_truncated(part->fold, count);
 	c->bytes += fold_bytes(part->fold) - before;
 	part->n += count;
 	part->value += value;

@@ -50,8 +50,6 @@ struct fold {
 	struct names *names;
 	size_t n_names;
 	size_t names_cap;
-	uint16_t next; /* names of the next samples, as in struct entry */
-	bool is_other; /* ... which have names above the limit */
 	struct entry *entries;
 	size_t n;
 	size_t entries_cap;
@@ -92,37 +90,46 @@ void fold_free(struct fold *fold)
 	free(fold);
 }
 
-static uint64_t hash_of(const struct fold *fold, const struct frame *frames, const uint8_t *marks,
-			size_t n)
+/* A stack to find. @hash: of all of it; @names: as in struct entry */
+struct key {
+	const struct fold_sample *sample;
+	uint64_t hash;
+	uint16_t names;
+};
+
+static struct key key_of(const struct fold_sample *sample, uint16_t names)
 {
 	const uint64_t hash =
-		hash_words(hash_bytes(frames, n * sizeof(*frames)), hash_bytes(marks, n));
+		hash_words(hash_bytes(sample->frames, sample->n_frames * sizeof(*sample->frames)),
+			   hash_bytes(sample->return_address, sample->n_frames));
 
-	return fold->next ? hash_words(hash, fold->next) : hash;
+	return (struct key){
+		.sample = sample,
+		.hash = names ? hash_words(hash, names) : hash,
+		.names = names,
+	};
 }
 
-static bool is(const struct fold *fold, const struct entry *entry, const struct frame *frames,
-	       const uint8_t *marks, size_t n)
+static bool is(const struct fold *fold, const struct entry *entry, const struct key *key)
 {
-	return entry->n == n && entry->names == fold->next &&
-	       (!n || (memcmp(fold->frames + entry->first, frames, n * sizeof(*frames)) == 0 &&
-		       memcmp(fold->marks + entry->first, marks, n) == 0));
+	const struct fold_sample *s = key->sample;
+	const size_t n = s->n_frames;
+
+	return entry->hash == key->hash && entry->n == n && entry->names == key->names &&
+	       (!n ||
+		(memcmp(fold->frames + entry->first, s->frames, n * sizeof(*s->frames)) == 0 &&
+		 memcmp(fold->marks + entry->first, s->return_address, n) == 0));
 }
 
 /* The slot of the stack, or the free slot for it. */
-static uint32_t *find(const struct fold *fold, uint64_t hash, const struct frame *frames,
-		      const uint8_t *marks, size_t n)
+static uint32_t *find(const struct fold *fold, const struct key *key)
 {
 	const size_t mask = fold->n_slots - 1;
 
-	for (size_t i = hash & mask;; i = (i + 1) & mask) {
+	for (size_t i = key->hash & mask;; i = (i + 1) & mask) {
 		uint32_t *slot = &fold->slots[i];
-		const struct entry *entry;
 
-		if (!*slot)
-			return slot;
-		entry = &fold->entries[*slot - 1];
-		if (entry->hash == hash && is(fold, entry, frames, marks, n))
+		if (!*slot || is(fold, &fold->entries[*slot - 1], key))
 			return slot;
 	}
 }
@@ -174,50 +181,21 @@ static int make_room(struct fold *fold, size_t n)
 }
 
 /* There is room. */
-static void append(struct fold *fold, uint64_t hash, const struct frame *frames,
-		   const uint8_t *marks, size_t n)
+static void append(struct fold *fold, const struct key *key)
 {
+	const struct fold_sample *s = key->sample;
+
 	fold->entries[fold->n++] = (struct entry){
-		.hash = hash,
+		.hash = key->hash,
 		.first = (uint32_t)fold->n_frames,
-		.n = (uint16_t)n,
-		.names = fold->next,
+		.n = (uint16_t)s->n_frames,
+		.names = key->names,
 	};
-	for (size_t i = 0; i < n; i++) {
-		fold->frames[fold->n_frames] = frames[i];
-		image_ref(frames[i].image);
-		fold->marks[fold->n_frames++] = marks[i];
+	for (size_t i = 0; i < s->n_frames; i++) {
+		fold->frames[fold->n_frames] = s->frames[i];
+		image_ref(s->frames[i].image);
+		fold->marks[fold->n_frames++] = s->return_address[i];
 	}
-}
-
-void fold_lose(struct fold *fold, uint64_t count, uint64_t value)
-{
-	fold->totals.n_refused += count;
-	fold->totals.refused_value += value;
-}
-
-int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *return_address,
-	     size_t n_frames, uint64_t count, uint64_t value)
-{
-	uint64_t hash = hash_of(fold, frames, return_address, n_frames);
-	uint32_t *slot = find(fold, hash, frames, return_address, n_frames);
-	int r;
-
-	fold->totals.n_other += fold->is_other ? count : 0;
-	if (!*slot) {
-		r = make_room(fold, n_frames);
-		if (r) {
-			fold_lose(fold, count, value);
-			return r == VEC_FULL ? FOLD_FULL : r;
-		}
-		slot = find(fold, hash, frames, return_address,
-			    n_frames); /* the slots may have moved */
-		append(fold, hash, frames, return_address, n_frames);
-		*slot = (uint32_t)fold->n;
-	}
-	fold->entries[*slot - 1].count += count;
-	fold->entries[*slot - 1].value += value;
-	return 0;
 }
 
 /* The number of the names plus one, or one more than there are. In a series with very many names,
@@ -249,14 +227,17 @@ static void make_other(struct names *names)
 		copy_name(SAMPLE_OTHER_THREAD, names->task, sizeof(names->task));
 }
 
-int fold_names(struct fold *fold, const char *thread, const char *task)
+/* The number of the sample's names as in struct entry, and whether they are above the limit. */
+static int enter_names(struct fold *fold, const struct fold_sample *sample, uint16_t *ret,
+		       bool *ret_is_other)
 {
+	const char *thread = sample->thread ? sample->thread : "";
+	const char *task = sample->task ? sample->task : "";
 	struct names names = {{0}, {0}}, other;
 	size_t at;
-	int r;
 
-	fold->next = 0;
-	fold->is_other = false;
+	*ret = 0;
+	*ret_is_other = false;
 	if (!*thread && !*task)
 		return 0;
 	copy_name(thread, names.thread, sizeof(names.thread));
@@ -265,24 +246,70 @@ int fold_names(struct fold *fold, const char *thread, const char *task)
 	if (at > FOLD_NAMES_MAX) {
 		other = names;
 		make_other(&other);
-		fold->is_other = memcmp(&names, &other, sizeof(names)) != 0;
+		*ret_is_other = memcmp(&names, &other, sizeof(names)) != 0;
 		at = find_names(fold, &other);
 		names = other;
 	}
 	if (at > fold->n_names) {
-		r = vec_grow(&fold->names, &fold->names_cap, at, sizeof(names),
-			     FOLD_NAMES_MAX + FOLD_OTHERS);
-		if (r)
+		if (vec_grow(&fold->names, &fold->names_cap, at, sizeof(names),
+			     FOLD_NAMES_MAX + FOLD_OTHERS))
 			return -ENOMEM;
 		fold->names[fold->n_names++] = names;
 	}
-	fold->next = (uint16_t)at;
+	*ret = (uint16_t)at;
 	return 0;
 }
 
-void fold_truncated(struct fold *fold, uint64_t count)
+/* The entry of the sample's stack, made if there is none. 0, VEC_FULL, -ENOMEM. */
+static int enter(struct fold *fold, const struct fold_sample *sample, uint16_t names,
+		 struct entry **ret)
 {
-	fold->totals.n_truncated += count;
+	const struct key key = key_of(sample, names);
+	uint32_t *slot = find(fold, &key);
+	int r;
+
+	if (!*slot) {
+		r = make_room(fold, sample->n_frames);
+		if (r)
+			return r;
+		slot = find(fold, &key); /* the slots may have moved */
+		append(fold, &key);
+		*slot = (uint32_t)fold->n;
+	}
+	*ret = &fold->entries[*slot - 1];
+	return 0;
+}
+
+static void refuse(struct fold *fold, uint64_t count, uint64_t value)
+{
+	fold->totals.n_refused += count;
+	fold->totals.refused_value += value;
+}
+
+int fold_add(struct fold *fold, const struct fold_sample *sample, uint64_t count, uint64_t value)
+{
+	struct entry *entry;
+	uint16_t names;
+	bool is_other;
+	int r;
+
+	if (sample->is_lost) {
+		refuse(fold, count, value);
+		return 0;
+	}
+	r = enter_names(fold, sample, &names, &is_other);
+	if (!r) {
+		fold->totals.n_other += is_other ? count : 0;
+		r = enter(fold, sample, names, &entry);
+	}
+	if (r) {
+		refuse(fold, count, value);
+		return r == VEC_FULL ? FOLD_FULL : r;
+	}
+	entry->count += count;
+	entry->value += value;
+	fold->totals.n_truncated += sample->is_truncated ? count : 0;
+	return 0;
 }
 
 struct fold_totals fold_totals(const struct fold *fold)

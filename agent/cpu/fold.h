@@ -40,6 +40,24 @@ struct fold_stack {
 	uint64_t value;
 };
 
+/**
+ * struct fold_sample - a stack to add; borrowed
+ * @frames, @return_address: @n_frames each, as in struct fold_stack
+ * @thread, @task: names of its thread and task; "" or NULL: none. Above the limit, a name becomes
+ *                 SAMPLE_OTHER_THREAD
+ * @is_truncated:  outer frames are missing
+ * @is_lost:       without a stack (sample_is_lost())
+ */
+struct fold_sample {
+	const struct frame *frames;
+	const uint8_t *return_address;
+	size_t n_frames;
+	const char *thread;
+	const char *task;
+	bool is_truncated;
+	bool is_lost;
+};
+
 /* The address to look up: of a return address, the call in front of it. */
 static inline uint64_t instruction_of(uint64_t vaddr, bool is_return)
 {
@@ -68,17 +86,10 @@ struct fold;
 
 int fold_new(struct fold **ret);
 void fold_free(struct fold *fold);
-/* Copies the frames and takes references. 0, FOLD_FULL, -ENOMEM; the last two change only the
- * totals. Invalidates results of fold_get(). */
-int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *return_address,
-	     size_t n_frames, uint64_t count, uint64_t value);
-/* Samples without a stack (sample_is_lost()): change only the totals, as those without room. */
-void fold_lose(struct fold *fold, uint64_t count, uint64_t value);
-/* The samples added from now on are of threads and tasks with these names. Above the limit, a name
- * is SAMPLE_OTHER_THREAD. "": without a name. 0 or -ENOMEM. */
-int fold_names(struct fold *fold, const char *thread, const char *task);
-/* Of the @count samples added last, the stacks are truncated. */
-void fold_truncated(struct fold *fold, uint64_t count);
+/* Adds @count samples of a stack with the total @value. Copies the frames and takes references; of
+ * a lost sample, changes only the totals, as of one without room. 0, FOLD_FULL, -ENOMEM; the last
+ * two change only the totals. Invalidates results of fold_get(). */
+int fold_add(struct fold *fold, const struct fold_sample *sample, uint64_t count, uint64_t value);
 struct fold_totals fold_totals(const struct fold *fold);
 /* Settles the frames (frame_settle()), before they get names; nothing may be added later. */
 void fold_settle(struct fold *fold);

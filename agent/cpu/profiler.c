@@ -498,6 +498,7 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 {
 	const bool off_cpu = series == p->off_cpu;
 	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
+	struct fold_sample folded;
 	struct series_of of = {0};
 	struct entity *entity;
 	int r;
@@ -513,12 +514,8 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 		cpu_http_sample(p->http, off_cpu, entity, &stack, sample->count, value);
 	of.id = entity->key;
 	of.entity = entity;
-	of.thread = stack.thread;
-	of.task = stack.task;
-	of.is_truncated = stack.is_truncated;
-	of.is_lost = stack.is_lost;
-	if (r || series_add(series, &of, stack.frames, stack.return_address, stack.n, sample->count,
-			    value)) {
+	folded = cpu_stack_folded(&stack);
+	if (r || series_add(series, &of, &folded, sample->count, value)) {
 		p->outcomes[CPU_SAMPLES_LOST] += sample->count;
 		return;
 	}

@@ -101,17 +101,14 @@ static int add_stack(struct recorder *r, struct series_table *table, const char 
 	const struct series_of of = {
 		.id = key,
 		.labels = labels,
-		.thread = stack->thread,
-		.task = stack->task,
-		.is_truncated = stack->is_truncated,
-		.is_lost = stack->is_lost,
 	};
+	const struct fold_sample sample = cpu_stack_folded(stack);
 	int err;
 
 	if (r->n_stacks >= RECORDER_STACKS_MAX)
 		return SERIES_FULL;
 	r->n_processes += !series_find(r->series, key) && !series_find(r->off_cpu, key);
-	err = series_add(table, &of, stack->frames, stack->return_address, stack->n, count, value);
+	err = series_add(table, &of, &sample, count, value);
 	if (err)
 		return err;
 	series = series_find(table, key);
@@ -404,7 +401,12 @@ bool recorder_seen(const struct recorder *r)
 
 size_t recorder_missing(const struct recorder *r)
 {
-	return cpu_sampler_pending(r->sampler) + cpu_sampler_reading(r->sampler);
+	return cpu_sampler_pending(r->sampler) - cpu_sampler_loading(r->sampler);
+}
+
+size_t recorder_reading(const struct recorder *r)
+{
+	return cpu_sampler_reading(r->sampler);
 }
 
 uint64_t recorder_drains(const struct recorder *r)

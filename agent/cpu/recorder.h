@@ -85,9 +85,11 @@ int recorder_add_child(struct recorder *r, pid_t pid);
  * RECORDER_AMBIGUOUS, RECORDER_NO_CGROUPS, -errno. */
 int recorder_add_container(struct recorder *r, const char *id);
 
-/* Number of tables, and of reads of language runtimes, that the stacks so far lack and that are
- * still to come. */
+/* Number of unwind tables, and of files to open, that the stacks so far lack and that are still to
+ * come. */
 size_t recorder_missing(const struct recorder *r);
+/* Number of processes and names of language runtimes that are being read, or will be. */
+size_t recorder_reading(const struct recorder *r);
 /* Number of walks of language runtimes that are being loaded, or will be. */
 size_t recorder_loading(const struct recorder *r);
 /* Whether a target had a sample. */

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cpu/fold.h"
 #include "discovery/hierarchy.h"
 #include "procmap/image.h"
 #include "profile/bpfobj.h"
@@ -44,6 +45,20 @@ struct cpu_stack {
 };
 
 void cpu_stack_deinit(struct cpu_stack *stack);
+
+/* Borrows from @stack. */
+static inline struct fold_sample cpu_stack_folded(const struct cpu_stack *stack)
+{
+	return (struct fold_sample){
+		.frames = stack->frames,
+		.return_address = stack->return_address,
+		.n_frames = stack->n,
+		.thread = stack->thread,
+		.task = stack->task,
+		.is_truncated = stack->is_truncated,
+		.is_lost = stack->is_lost,
+	};
+}
 
 /* At the end: the longest wait for files and unwind tables of the last stacks. */
 #define CPU_SAMPLER_LATE_NS 5000000000ull

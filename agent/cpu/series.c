@@ -87,29 +87,18 @@ static int entry_add(struct series_table *t, const struct series_of *of, struct 
 }
 
 /* Enter the stack into the fold of @e. */
-static int fold_in(struct series_table *t, const struct series_entry *e, const struct series_of *of,
-		   const struct frame *frames, const uint8_t *return_address, size_t n_frames,
-		   uint64_t count, uint64_t value)
+static int fold_in(struct series_table *t, const struct series_entry *e,
+		   const struct fold_sample *sample, uint64_t count, uint64_t value)
 {
 	const uint64_t n_other = fold_totals(e->series.fold).n_other;
-	int r;
+	int r = fold_add(e->series.fold, sample, count, value);
 
-	if (of->is_lost) {
-		fold_lose(e->series.fold, count, value);
-		return 0;
-	}
-	r = fold_names(e->series.fold, of->thread ? of->thread : "", of->task ? of->task : "");
-
-	if (!r)
-		r = fold_add(e->series.fold, frames, return_address, n_frames, count, value);
-	if (!r && of->is_truncated)
-		fold_truncated(e->series.fold, count);
 	t->n_other += fold_totals(e->series.fold).n_other - n_other;
 	return r;
 }
 
-int series_add(struct series_table *t, const struct series_of *of, const struct frame *frames,
-	       const uint8_t *return_address, size_t n_frames, uint64_t count, uint64_t value)
+int series_add(struct series_table *t, const struct series_of *of, const struct fold_sample *sample,
+	       uint64_t count, uint64_t value)
 {
 	struct series_entry *e = entry_find(t, of->id);
 	int r = e ? 0 : entry_add(t, of, &e);
@@ -117,7 +106,7 @@ int series_add(struct series_table *t, const struct series_of *of, const struct 
 	if (!r && !e->series.fold)
 		r = fold_new(&e->series.fold);
 	if (!r) {
-		r = fold_in(t, e, of, frames, return_address, n_frames, count, value);
+		r = fold_in(t, e, sample, count, value);
 		*(r ? &e->series.n_lost : &e->series.n_window) += count;
 		e->series.value += r ? 0 : value;
 	}

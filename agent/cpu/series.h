@@ -13,6 +13,7 @@
 
 struct entity;
 struct fold;
+struct fold_sample;
 struct metric_sink;
 struct series_table;
 
@@ -55,25 +56,18 @@ enum series_outcome {
 int series_table_new(struct series_table **ret);
 void series_table_free(struct series_table *t);
 
-/* The series of a sample, and whether the stack is truncated. @id: an entity's key or any other
+/* The series of a sample. @id: an entity's key or any other
  * text. The table keeps a reference to @entity. A new series copies @labels; without them the
- * present labels of its entity apply.
- * @thread, @task: as in fold_names().
- * All but @id may be NULL. */
+ * present labels of its entity apply. All but @id may be NULL. */
 struct series_of {
 	const char *id;
 	struct entity *entity;
 	const struct labels *labels;
-	const char *thread;
-	const char *task;
-	bool is_truncated;
-	bool is_lost;
 };
 
-/* Add @count samples of a stack with the total @value (see fold_add(); if @of->is_lost,
- * fold_lose()). 0, SERIES_FULL, -ENOMEM. */
-int series_add(struct series_table *t, const struct series_of *of, const struct frame *frames,
-	       const uint8_t *return_address, size_t n_frames, uint64_t count, uint64_t value);
+/* As fold_add(). 0, SERIES_FULL, -ENOMEM. */
+int series_add(struct series_table *t, const struct series_of *of, const struct fold_sample *sample,
+	       uint64_t count, uint64_t value);
 
 /* Calls @fn for each series with samples, then starts a new window. @fn takes the fold (and leaves
  * NULL), or the table drops the fold. */

@@ -68,10 +68,20 @@ struct known {
 	char build_id[];
 };
 
-/* What the files of an owner did that day: a sum of these. */
-enum conduct {
-	CONDUCT_READ = 1, /* one was read */
-	CONDUCT_BLOCKED = 2,
+/**
+ * struct owner_day - what the files of an owner did that day
+ * @bytes:   sent
+ * @took_ns: time of the thread
+ * @read:    a file was read to its end
+ * @blocked: a file did not answer, and its job was abandoned
+ */
+struct owner_day {
+	uint64_t owner;
+	uint64_t bytes;
+	uint64_t took_ns;
+	bool read;
+	bool blocked;
+	UT_hash_handle hh;
 };
 
 /* The owner of an abandoned job, until the job's end. */
@@ -111,9 +121,7 @@ struct job {
 /**
  * @day_ns, @day_bytes: begin of the day, and what was sent in it
  * @waiting: places in the queue by owner
- * @sent:    bytes of the day by owner
- * @took:    nanoseconds of the thread in the day by owner
- * @conduct: enum conduct of the day by owner
+ * @days:    the owners with a file that day
  * @resume_ns: no upload before
  */
 struct uploads {
@@ -138,9 +146,7 @@ struct uploads {
 	struct known *known;
 	size_t n_waiting;
 	struct share_holder *waiting;
-	struct share_holder *sent;
-	struct share_holder *took;
-	struct share_holder *conduct;
+	struct owner_day *days;
 	uint64_t ends[UPLOAD_END_MAX];
 	uint64_t bytes;
 };
@@ -237,33 +243,46 @@ static bool known_wait(struct uploads *u, uint64_t owner, const char *build_id, 
 	return true;
 }
 
-/* What @owner has of the day's bytes, or of the thread's time, or its conduct. */
-static size_t day_of(struct share_holder *owners, uint64_t owner)
+/* Of an owner without a file that day: nothing. */
+static struct owner_day day_of(const struct uploads *u, uint64_t owner)
 {
-	const struct share_holder *holder = share_holder_find(owners, owner);
+	struct owner_day *day;
 
-	return holder ? holder->held : 0;
+	HASH_FIND(hh, u->days, &owner, sizeof(owner), day);
+	return day ? *day : (struct owner_day){.owner = owner};
 }
 
-static void day_forget(struct share_holder **owners)
+static void days_forget(struct uploads *u)
 {
-	struct share_holder *holder, *next;
+	struct owner_day *day, *next;
 
-	HASH_ITER(hh, *owners, holder, next) {
-		holder->held = 0;
-		share_holder_put(owners, holder);
+	HASH_ITER(hh, u->days, day, next) {
+		HASH_DEL(u->days, day);
+		free(day);
 	}
 }
 
-static void day_add(struct share_holder **owners, uint64_t owner, uint64_t amount)
+/* NULL without memory. */
+static struct owner_day *day_get(struct uploads *u, uint64_t owner)
 {
-	struct share_holder *holder;
+	struct owner_day *day;
+	bool hash_oom = false;
 
-	if (HASH_COUNT(*owners) >= UPLOADS_OWNERS_MAX)
-		day_forget(owners);
-	holder = amount ? share_holder_get(owners, owner) : NULL;
-	if (holder)
-		holder->held += amount;
+	HASH_FIND(hh, u->days, &owner, sizeof(owner), day);
+	if (day)
+		return day;
+	if (HASH_COUNT(u->days) >= UPLOADS_OWNERS_MAX)
+		days_forget(u);
+	day = calloc(1, sizeof(*day));
+	if (!day)
+		return NULL;
+	day->owner = owner;
+	HASH_ADD(hh, u->days, owner, sizeof(day->owner), day);
+	if (hash_oom) {
+		free(day);
+		return NULL;
+	}
+	return day;
 }
 
 static void day_begin(struct uploads *u, uint64_t now_ns)
@@ -271,17 +290,21 @@ static void day_begin(struct uploads *u, uint64_t now_ns)
 	u->day_ns = now_ns;
 	u->day_bytes = 0;
 	pthread_mutex_lock(&u->lock);
-	day_forget(&u->sent);
-	day_forget(&u->took);
-	day_forget(&u->conduct);
+	days_forget(u);
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* The file of @owner did @what. */
-static void conduct_add(struct uploads *u, uint64_t owner, enum conduct what)
+static void day_add(struct uploads *u, const struct job *job, uint64_t bytes)
 {
-	if (!(day_of(u->conduct, owner) & what))
-		day_add(&u->conduct, owner, what);
+	struct owner_day *day = day_get(u, job->owner);
+
+	u->day_bytes += bytes;
+	if (!day)
+		return;
+	day->bytes += bytes;
+	day->took_ns += nsec_monotonic() - job->begun_ns;
+	day->read |= job->end == UPLOAD_DONE || job->end == UPLOAD_NO_NAMES;
+	day->blocked |= job->blocked != NULL;
 }
 
 static uint64_t retry_ns(unsigned int failures)
@@ -434,13 +457,7 @@ static void job_ended(struct uploads *u, const struct job *job)
 		backoff_reset(&u->backoff);
 	pthread_mutex_lock(&u->lock);
 	known_end(u, job->build_id, job->end);
-	day_add(&u->sent, job->owner, bytes);
-	day_add(&u->took, job->owner, nsec_monotonic() - job->begun_ns);
-	if (job->end == UPLOAD_DONE || job->end == UPLOAD_NO_NAMES)
-		conduct_add(u, job->owner, CONDUCT_READ);
-	else if (job->blocked)
-		conduct_add(u, job->owner, CONDUCT_BLOCKED);
-	u->day_bytes += bytes;
+	day_add(u, job, bytes);
 	u->bytes += bytes;
 	pthread_mutex_unlock(&u->lock);
 	tell(u, job);
@@ -487,19 +504,20 @@ static struct known *find_waiting(const struct uploads *u)
 {
 	const bool is_last = target_is_full(u->target);
 	struct known *k, *next, *found = NULL;
-	size_t own, least = 0;
+	struct owner_day day;
+	uint64_t least = 0;
 
 	if (!u->n_waiting)
 		return NULL;
 	HASH_ITER(hh, u->known, k, next) {
 		if (k->state != KNOWN_WAITING || target_is_blocked(u->target, k->owner))
 			continue;
-		if (is_last && day_of(u->conduct, k->owner) != CONDUCT_READ)
+		day = day_of(u, k->owner);
+		if (is_last && (!day.read || day.blocked))
 			continue;
-		own = day_of(u->took, k->owner);
-		if (!found || own < least) {
+		if (!found || day.took_ns < least) {
 			found = k;
-			least = own;
+			least = day.took_ns;
 		}
 	}
 	return found;
@@ -524,7 +542,7 @@ static struct job *job_new(struct uploads *u)
 	if (job->build_id) {
 		job->fd = k->fd;
 		job->owner = k->owner;
-		job->day_bytes = share_left(u->day_max, u->day_bytes, day_of(u->sent, k->owner));
+		job->day_bytes = share_left(u->day_max, u->day_bytes, day_of(u, k->owner).bytes);
 		take_waiting(u, k);
 	}
 	pthread_mutex_unlock(&u->lock);
@@ -668,9 +686,7 @@ void uploads_free(struct uploads *u)
 		HASH_DEL(u->known, k); /* a waiting file is left to the kernel: closing may block */
 		free(k);
 	}
-	day_forget(&u->sent);
-	day_forget(&u->took);
-	day_forget(&u->conduct);
+	days_forget(u);
 	HASH_ITER(hh, u->waiting, holder, other) {
 		HASH_DEL(u->waiting, holder);
 		free(holder);

@@ -325,10 +325,17 @@ static void on_profile(void *arg, const struct ui_profile *p)
 	rows_add(rows, p->start_ns, start, h.error);
 }
 
-static void on_entity_name(void *arg, const struct ui_entity *o)
-{
-	struct html *h = arg;
+struct entity_head {
+	struct html *h;
+	const struct ui_source *ui;
+};
 
+static void on_entity_head(void *arg, const struct ui_entity *o)
+{
+	const struct entity_head *head = arg;
+	struct html *h = head->h;
+
+	put_head(h, head->ui, o->name);
 	html_raw(h, "<h1>");
 	html_text(h, o->name);
 	html_raw(h, "</h1><p class=\"labels\"><span class=\"label\">");
@@ -375,10 +382,10 @@ int page_entity(const struct ui_source *ui, const char *id, struct buf *ret)
 	_cleanup_(rows_deinit) struct rows rows = {
 		.text = BUF_INIT(PAGE_ROWS_BYTES_MAX), .show = UI_PROFILES_MAX, .id = id};
 	struct html h = {.b = ret};
+	struct entity_head head = {&h, ui};
 	int r;
 
-	put_head(&h, ui, id);
-	r = ui->entity(ui->ctx, id, on_entity_name, &h);
+	r = ui->entity(ui->ctx, id, on_entity_head, &head);
 	if (r)
 		return r;
 	ui->profiles(ui->ctx, id, on_profile, &rows);

@@ -136,16 +136,26 @@ static const struct known known[] = {
 	{"walltime1", ROLE_SWITCH},
 };
 
-static enum role role_of(const struct gocode_func *func)
+static const struct known *known_of(const char *name)
 {
 	static const char package[] = "runtime.";
-	const char *name = func->name;
 
 	if (strncmp(name, package, sizeof(package) - 1) == 0)
 		name += sizeof(package) - 1;
+	if (!name[0] || strchr(name, '.')) /* a method, or of another package */
+		return NULL;
 	for (size_t i = 0; i < array_size(known); i++)
 		if (strcmp(name, known[i].name) == 0)
-			return known[i].role;
+			return &known[i];
+	return NULL;
+}
+
+static enum role role_of(const struct gocode_func *func)
+{
+	const struct known *found = known_of(func->name);
+
+	if (found)
+		return found->role;
 	if (func->flags & GOCODE_TOP_FRAME)
 		return ROLE_TOP;
 	return func->flags & GOCODE_SP_WRITE ? ROLE_SWITCH : ROLE_PLAIN;
@@ -366,20 +376,28 @@ static void rule_at(const struct build *b, uint64_t pc, int32_t delta, struct un
 
 /* ---------------------------------------------------------------- rows */
 
+/* The earlier of @end and a place after @pc. */
+static uint64_t place_after(uint64_t place, uint64_t pc, uint64_t end)
+{
+	return place > pc && place < end ? place : end;
+}
+
 /* The next place after @pc with a possibly different rule; at most @end. */
 static uint64_t next_place(const struct build *b, uint64_t pc, uint64_t end)
 {
-	const uint64_t places[] = {b->frame.fp_saved, b->frame.fp_set,	b->leaves,
-				   b->come_back.back, b->calls[0].from, b->calls[0].start,
-				   b->calls[0].end,   b->calls[1].from, b->calls[1].start,
-				   b->calls[1].end};
-
-	for (size_t i = 0; i < array_size(places); i++)
-		if (places[i] > pc && places[i] < end)
-			end = places[i];
+	end = place_after(b->frame.fp_saved, pc, end);
+	end = place_after(b->frame.fp_set, pc, end);
+	if (b->role == ROLE_PLAIN)
+		return end;
+	end = place_after(b->leaves, pc, end);
+	end = place_after(b->come_back.back, pc, end);
+	for (size_t i = 0; i < b->n_calls; i++) {
+		end = place_after(b->calls[i].from, pc, end);
+		end = place_after(b->calls[i].start, pc, end);
+		end = place_after(b->calls[i].end, pc, end);
+	}
 	for (size_t i = 0; i < b->n_last; i++)
-		if (b->last[i].start > pc && b->last[i].start < end)
-			end = b->last[i].start;
+		end = place_after(b->last[i].start, pc, end);
 	return end;
 }
 

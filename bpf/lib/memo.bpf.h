@@ -46,12 +46,17 @@ MEMO_INLINE __u64 memo_key(const struct table_exe *exe, __u64 vaddr)
 	return (__u64)exe->version << 32 | (__u32)(vaddr - exe->start);
 }
 
-/* The only set for @key. */
-MEMO_INLINE struct memo_set *memo_set(struct memo *memo, __u64 key)
+/* The number of the only set for @key. */
+MEMO_INLINE __u64 memo_set_number(__u64 key)
 {
 	__u64 hash = (key * 0x9e3779b97f4a7c15ull) >> 32; /* 2^64 / golden ratio, odd */
 
-	return &memo->sets[hash * MEMO_SETS >> 32];
+	return hash * MEMO_SETS >> 32;
+}
+
+MEMO_INLINE struct memo_set *memo_set(struct memo *memo, __u64 key)
+{
+	return &memo->sets[memo_set_number(key)];
 }
 
 /*

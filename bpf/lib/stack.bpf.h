@@ -145,6 +145,26 @@ struct stack_rooms {
 		});
 };
 
+/* Threads with a trail. More threads than slots share them, and read some sets in vain. */
+#define STACK_TRAILS 1024
+
+/* Mapped memory begins with a page, so that each trail is one cache line. */
+struct stack_trails {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, STACK_TRAILS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct trail);
+};
+
+/* Of the current thread. NULL never happens. */
+static __always_inline struct trail *stack_trail(void *trails)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid(), slot = tid & (STACK_TRAILS - 1);
+
+	return bpf_map_lookup_elem(trails, &slot);
+}
+
 static __always_inline struct stack_room *stack_room(void *rooms)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), zero = 0;
@@ -423,16 +443,23 @@ STACK_LOOPED stack_walk_native(__u32 i, void *ctx)
 	}
 FRAME_RUNTIMES(STACK_WALK_RUNTIME)
 
-/* All frames at once; @walk_some is one of the functions above. The verifier checks a function
- * called by bpf_loop() once or twice, instead of round by round: a twentieth of the work. The
- * helper exists since 5.17 (e6f2dd0f8067). */
+/* All frames at once; @walk_some is one of the functions above, @trail is the thread's or NULL. The
+ * verifier checks a function called by bpf_loop() once or twice, instead of round by round: a
+ * twentieth of the work. The helper exists since 5.17 (e6f2dd0f8067). */
 static __always_inline void stack_walk_all(struct stack *s, struct stack_room *room,
+					   struct trail *trail,
 					   long (*walk_some)(__u32 i, void *ctx))
 {
 	struct walk_ctx c = stack_walk_ctx(s, room);
 
-	if (s->walk.end == WALK_ON)
-		bpf_loop(SAMPLE_USER_FRAMES_MAX / STACK_FRAMES_A_CALL, walk_some, &c, 0);
+	if (s->walk.end != WALK_ON)
+		return;
+	c.trail = trail;
+	if (trail)
+		trail_follow(trail, c.memo);
+	bpf_loop(SAMPLE_USER_FRAMES_MAX / STACK_FRAMES_A_CALL, walk_some, &c, 0);
+	if (trail)
+		trail_end(trail, s->walk.n_sets);
 }
 
 /* For kernels without it: the next frames. True if there are more, for the same program again. */

@@ -48,6 +48,7 @@
 #include "lib/memo.bpf.h"
 #include "lib/regs_arch.bpf.h"
 #include "lib/table.bpf.h"
+#include "lib/trail.bpf.h"
 #include "lib/window.bpf.h"
 #include "shared/sample.h"
 #include "shared/settings.h"
@@ -160,6 +161,7 @@ struct walk {
 	__u32 program;
 	__u32 runtime; /* enum frame_runtime of the process */
 	__u32 awaits;  /* with SAMPLE_FLAG_AWAITS: the executable's number */
+	__u64 n_sets;  /* of the memo, read so far */
 
 	struct walk_aside aside; /* of walks with a runtime */
 };
@@ -194,8 +196,9 @@ struct walk_ctx {
 	struct window *win;
 	__u64 *frames; /* WALK_SLOTS */
 	const struct table_space *space;
-	struct memo *memo; /* NULL on the host: each row is looked up */
-	__u32 mode;	   /* enum settings_unwind */
+	struct memo *memo;   /* NULL on the host: each row is looked up */
+	struct trail *trail; /* of walks with a memo, or NULL */
+	__u32 mode;	     /* enum settings_unwind */
 };
 
 /**
@@ -365,11 +368,24 @@ WALK_INLINE void walk_begin(const struct walk_ctx *c, __u64 mappings, __u64 n_ma
 	w->n_rows = 0;
 	w->end = WALK_ON;
 	w->program = 0;
+	w->n_sets = 0;
 	walk_map(c);
 	walk_store(w, c->frames);
 }
 
 /* ---------------------------------------------------------------- the row */
+
+/* The rule at @vaddr into w->rule, through the memo. */
+WALK_INLINE void walk_remember(const struct walk_ctx *c, const struct table_exe *exe, __u64 vaddr)
+{
+	struct walk *w = c->w;
+
+	if (c->trail) {
+		trail_note(c->trail, w->n_sets, memo_set_number(memo_key(exe, vaddr)));
+		w->n_sets += 1;
+	}
+	memo_find(c->memo, c->space, exe, vaddr, &w->rule);
+}
 
 /* The rule for where the walk stands into w->rule; all zeros and w->cause if there is none. */
 WALK_INLINE void walk_rule(const struct walk_ctx *c)
@@ -403,7 +419,7 @@ WALK_INLINE void walk_rule(const struct walk_ctx *c)
 		return;
 	}
 	if (WALK_MEMO(c))
-		memo_find(c->memo, c->space, exe, pc - w->mapping.bias, &w->rule);
+		walk_remember(c, exe, pc - w->mapping.bias);
 	else
 		table_find(c->space, exe, pc - w->mapping.bias, &w->rule);
 }

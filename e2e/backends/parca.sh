@@ -11,21 +11,13 @@
 set -eu
 # Nothing here asks another machine.
 [ -n "${PODPROF_OWN_NETWORK:-}" ] || exec unshare --net env PODPROF_OWN_NETWORK=yes "$0" "$@"
-ip link set lo up
 parca=$(realpath "$1") seconds=${2:-60}
 cd "$(dirname "$0")/../.."
-mkdir -p build/e2e
-for tool in pyrosink backends; do
-	ln -sf "$(test/tool.sh $tool)" build/e2e/$tool
-done
-# shellcheck source=e2e/lib.sh
-. e2e/lib.sh
+# shellcheck source=e2e/backends/whole.sh
+. e2e/backends/whole.sh
 # A function with a name in DWARF only.
-gcc -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static -o build/e2e/burn_hidden e2e/workloads/burn.c
+burn_build burn_hidden -g
 objcopy --strip-symbol=burn_seventy build/e2e/burn_hidden
-for name in goalloc gocontend goserve; do
-	(cd e2e/workloads/$name && CGO_ENABLED=0 ../../../test/go.sh build -o ../../../build/e2e/$name .)
-done
 
 # parca_start NAME: with $work/NAME.yaml. Sets $server.
 parca_start() {
@@ -40,57 +32,26 @@ parca_start() {
 	until_true curl -sf "$server/api/profiles/types" || fail "no Parca: $(tail -n 3 "$work/$1.log")"
 }
 storage='object_storage: {bucket: {type: FILESYSTEM, config: {directory: ./data}}}'
-no_series() { [ "$(metric podprof_series)" = 0 ]; }
-queued() { metric podprof_export_queue_bytes; }
-nothing_waits() { [ "$(queued)" = 0 ]; }
-# sums_agree WAY SENT
-sums_agree() {
-	"$fixtures/backends" query -server "$server" -way "$1" "$2" >"$work/$1.sums" 2>"$work/check.log"
-}
-show() { while read -r line; do note "$line"; done <"$work/$1.sums"; }
-containers_start() {
-	container_run "$fixtures/burn_hidden"
-	container_run "$fixtures/gocontend"
-	for _ in 1 2; do
-		container_run "$fixtures/goalloc"
-		container_run "$fixtures/goserve"
-	done
-	only_own_containers "$work/own.json"
-}
 
 # Sent
-mkdir "$work/sink"
-"$fixtures/pyrosink" -dir "$work/sink" -address-file "$work/sink.address" >"$work/sink.log" 2>&1 &
-background+=($!)
-until_true test -s "$work/sink.address" || fail "no sink"
+sink_start "$work"
 echo "$storage" >"$work/pushed.yaml"
 parca_start pushed
 containerd_start
-containers_start
-agent_start --config "$work/own.json" --window 5s --host-processes=false --off-cpu 1 --go-heap-profiler force --dwarf=false \
-	--destination "file=$work/out,bytes=4GiB" --destination "pyroscope=http://$(cat "$work/sink.address")" \
-	--destination "parca=$server,server-symbols=true,debuginfo=true"
+programs_start burn_hidden
+sending_start "$work" '[]' --dwarf=false --destination "parca=$server,server-symbols=true,debuginfo=true"
 is_uploaded() { [ "$(metric podprof_debuginfo_uploads_total 'outcome="uploaded"')" -ge 1 ]; }
 sleep "$seconds"
 until_true is_uploaded || fail "no program file is uploaded: $(metrics_page | grep podprof_debuginfo_uploads_total)"
-for id in "${containers[@]}"; do container_remove "$id"; done
-containers=()
-until_true no_series || fail "removed containers have profiles"
-sleep 12 # two windows
-until_true nothing_waits || fail "$(queued) bytes stay in the queues"
-note "$(metrics_page | awk '/^podprof_(export_profiles|debuginfo_uploads)_total.* [1-9]/ { sub(/.*{/, ""); sub(/}/, ""); printf "%s; ", $0 }')"
+everything_sent
+note "$(outcomes 'export_profiles|debuginfo_uploads')"
 dropped=$(metric podprof_export_profiles_total 'outcome="dropped')
 [ "$dropped" = 0 ] || fail "$dropped profiles are dropped"
 repeated=$(metric podprof_export_profiles_total 'destination="parca.*outcome="retried"')
 agent_stop
-"$fixtures/backends" read -out "$work/sent" "folder=$work/out" "pyroscope=$work/sink" 2>"$work/check.log" ||
-	fail "read: $(tail -n 3 "$work/check.log")"
-"$fixtures/backends" compare "$work/sent" >"$work/compared" 2>"$work/check.log" ||
-	fail "the folder and the push handler have different profiles"
-grep '"backend":"pyroscope"' "$work/sent" >"$work/truth"
+sent_read "$work"
 if [ "$repeated" = 0 ]; then
-	until_true sums_agree parca "$work/truth" || fail "pushed: $(tail -n 3 "$work/check.log")"
-	show parca
+	sums_check "$work" parca -server "$server" "$work/truth"
 else
 	note "$repeated profiles repeated after a lost answer: the sums are not comparable"
 fi
@@ -105,7 +66,8 @@ note "Parca names burn_seventy by the uploaded file"
 
 # Scraped
 mkdir "$work/kept"
-containers_start
+programs_start burn_hidden
+only_own_containers "$work/own.json"
 agent_start --config "$work/own.json" --window 60s --host-processes=false --off-cpu 1 --go-heap-profiler force
 "$fixtures/backends" keep -server "http://$agent" -dir "$work/kept" -n 3 -address-file "$work/keep.address" 2>"$work/keep.log" &
 background+=($!)
@@ -133,6 +95,5 @@ until_true is_there || fail "not all kinds of profiles are there"
 parca_start scraped
 all_kept() { for kind in $kinds; do [ -e "$work/kept/${kind%=*}-3.pb.gz" ] || return 1; done; }
 until_true all_kept || fail "scraped are: $(cd "$work/kept" && echo *)"
-until_true sums_agree scrape "$work/kept" || fail "scraped: $(tail -n 3 "$work/check.log")"
-show scrape
+sums_check "$work" scrape -server "$server" "$work/kept"
 agent_stop

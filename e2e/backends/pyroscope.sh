@@ -11,19 +11,11 @@
 set -eu
 # Pyroscope's parts find each other at fixed ports.
 [ -n "${PODPROF_OWN_NETWORK:-}" ] || exec unshare --net env PODPROF_OWN_NETWORK=yes "$0" "$@"
-ip link set lo up
 pyroscope=$(realpath "$1") seconds=${2:-70}
 cd "$(dirname "$0")/../.."
-mkdir -p build/e2e
-for tool in pyrosink backends; do
-	ln -sf "$(test/tool.sh $tool)" build/e2e/$tool
-done
-# shellcheck source=e2e/lib.sh
-. e2e/lib.sh
-gcc -O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static -o build/e2e/burn e2e/workloads/burn.c
-for name in goalloc gocontend goserve; do
-	(cd e2e/workloads/$name && CGO_ENABLED=0 ../../../test/go.sh build -o ../../../build/e2e/$name .)
-done
+# shellcheck source=e2e/backends/whole.sh
+. e2e/backends/whole.sh
+burn_build burn
 
 server=http://127.0.0.1:4040
 most_labels=12 # of a series; the profiles of this test have at most 7
@@ -48,32 +40,18 @@ pyroscope_start() {
 # the tenants NAME-pyroscope and NAME-otlp. Calls containers_start, which may add relabelling rules to $rules.
 run_once() {
 	local name=$1 seconds=$2
-	mkdir "$work/$name"
 	rules='[]'
-	"$fixtures/pyrosink" -dir "$work/$name/sink" -address-file "$work/$name/sink.address" >"$work/$name/sink.log" 2>&1 &
-	background+=($!)
-	until_true test -s "$work/$name/sink.address" || fail "no sink"
+	sink_start "$work/$name"
 	containers_start
-	only_own_containers "$work/$name.json" "$rules"
-	agent_start --config "$work/$name.json" --window 5s --host-processes=false --off-cpu 1 --go-heap-profiler force \
-		--destination "file=$work/$name/out,bytes=4GiB" --destination "pyroscope=http://$(cat "$work/$name/sink.address")" \
-		--destination "pyroscope=$server,tenant=$name-pyroscope" --destination "otlp=$server,tenant=$name-otlp"
+	sending_start "$work/$name" "$rules" --destination "pyroscope=$server,tenant=$name-pyroscope" \
+		--destination "otlp=$server,tenant=$name-otlp"
 	sleep "$seconds"
-	for id in "${containers[@]}"; do container_remove "$id"; done
-	containers=()
-	# The end of the agent is no part of this test: what it has not sent 8 s after its SIGTERM is lost.
-	until_true no_series || fail "removed containers have profiles"
-	sleep 12 # two windows
-	until_true nothing_waits || fail "$(queued) bytes stay in the queues"
-	note "$name: $(metrics_page | awk '/^podprof_export_profiles_total.* [1-9]/ { sub(/.*{/, ""); sub(/}/, ""); printf "%s; ", $0 }')"
+	everything_sent
+	note "$name: $(outcomes export_profiles)"
 	refused=$(metric podprof_export_profiles_total 'outcome="dropped')
 	repeated=$(metric podprof_export_profiles_total 'outcome="retried"')
 	agent_stop
-	"$fixtures/backends" read -out "$work/$name/sent" "folder=$work/$name/out" "pyroscope=$work/$name/sink" 2>"$work/check.log" ||
-		fail "read: $(tail -n 3 "$work/check.log")"
-	"$fixtures/backends" compare "$work/$name/sent" >"$work/$name/compared" 2>"$work/check.log" ||
-		fail "the folder and the push handler have different profiles"
-	grep '"backend":"pyroscope"' "$work/$name/sent" >"$work/$name/truth"
+	sent_read "$work/$name"
 }
 # live NAME SECONDS: run_once under the name $name. Again if an answer took longer than 10 s: podprof repeated the request,
 # and Pyroscope counts it twice until its compaction.
@@ -87,37 +65,21 @@ live() {
 	done
 	fail "Pyroscope does not answer in time"
 }
-no_series() { [ "$(metric podprof_series)" = 0 ]; }
-queued() { metric podprof_export_queue_bytes; }
-nothing_waits() { [ "$(queued)" = 0 ]; }
-
-# sums_agree WAY FLAGS...
-sums_agree() {
-	local way=$1
-	shift
-	"$fixtures/backends" query -server "$server" -tenant "$name-$way" -way "$way" "$@" "$work/$name/truth" \
-		>"$work/$name/$way.sums" 2>"$work/$name/$way.log"
+# check FLAG...: both tenants, with the profiles of $name. A stored profile is visible after a second.
+check() {
+	local way
+	for way in pyroscope otlp; do
+		sums_check "$work/$name" $way -server "$server" -tenant "$name-$way" "$@" "$work/$name/truth"
+	done
 }
-show() { while read -r line; do note "$line"; done <"$work/$name/$1.sums"; }
 
 pyroscope_start
 containerd_start
 
-containers_start() {
-	container_run "$fixtures/burn"
-	container_run "$fixtures/gocontend"
-	for _ in 1 2; do
-		container_run "$fixtures/goalloc"
-		container_run "$fixtures/goserve"
-	done
-}
+containers_start() { programs_start burn; }
 live all "$seconds"
 [ "$refused" = 0 ] || fail "$refused profiles are dropped"
-for way in pyroscope otlp; do
-	# A stored profile is visible after a second.
-	until_true sums_agree $way || fail "$way: $(tail -n 3 "$work/$name/$way.log")"
-	show $way
-done
+check
 
 # The goalloc has more labels than Pyroscope accepts.
 containers_start() {
@@ -131,7 +93,4 @@ containers_start() {
 live refused 25
 [ "$refused" -gt 0 ] || fail "no profile is refused"
 # Pyroscope's storage counts each copy that arrives, so neither way sends one.
-for way in pyroscope otlp; do
-	until_true sums_agree $way -without "$refused_container" || fail "$way: $(tail -n 3 "$work/$name/$way.log")"
-	show $way
-done
+check -without "$refused_container"

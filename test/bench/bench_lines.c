@@ -28,6 +28,7 @@
 #include "base/nsec.h"
 #include "lib/memo.bpf.h"
 #include "lib/table_host.h"
+#include "lib/trail.bpf.h"
 #include "support/burn.h"
 #include "support/hostwalk.h"
 #include "support/stopping.h"
@@ -41,6 +42,7 @@
 
 enum part {
 	PART_MEMO,
+	PART_TRAIL,
 	PART_MAPPINGS,
 	PART_EXES,
 	PART_GROUPS,
@@ -58,11 +60,21 @@ enum part {
 };
 
 static const char *const part_names[N_PARTS] = {
-	[PART_MEMO] = "memo",	     [PART_MAPPINGS] = "mappings",   [PART_EXES] = "descriptors",
-	[PART_GROUPS] = "groups",    [PART_SLOTS] = "slots",	     [PART_IDS] = "ids",
-	[PART_RULES] = "rules",	     [PART_RULE_RUNS] = "rule runs", [PART_STATE] = "walk's state",
-	[PART_REGS] = "registers",   [PART_FRAMES] = "frames",	     [PART_WINDOW] = "window",
-	[PART_STACK] = "user stack", [PART_OTHER] = "other",
+	[PART_MEMO] = "memo",
+	[PART_TRAIL] = "trail",
+	[PART_MAPPINGS] = "mappings",
+	[PART_EXES] = "descriptors",
+	[PART_GROUPS] = "groups",
+	[PART_SLOTS] = "slots",
+	[PART_IDS] = "ids",
+	[PART_RULES] = "rules",
+	[PART_RULE_RUNS] = "rule runs",
+	[PART_STATE] = "walk's state",
+	[PART_REGS] = "registers",
+	[PART_FRAMES] = "frames",
+	[PART_WINDOW] = "window",
+	[PART_STACK] = "user stack",
+	[PART_OTHER] = "other",
 };
 
 /* ---------------------------------------------------------------- counting */
@@ -138,6 +150,8 @@ static enum part part_of(uint64_t at)
 		return part_of_page(at - (uint64_t)(uintptr_t)s->table_pages);
 	if (is_in(at, s->memo, 1, sizeof(*s->memo)))
 		return PART_MEMO;
+	if (is_in(at, s->trail, 1, sizeof(*s->trail)))
+		return PART_TRAIL;
 	if (is_in(at, s->rules, s->n_rules, sizeof(*s->rules)))
 		return PART_RULES;
 	if (is_in(at, s->rule_runs, s->n_rule_runs, sizeof(*s->rule_runs)))

@@ -22,17 +22,14 @@ that many frames more.
 
 Root. --peer as for runtimes.py.
 """
-import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import benchoptions  # noqa: E402
+import byturns  # noqa: E402
 import runtimes  # noqa: E402
 import workloads  # noqa: E402
 
@@ -167,9 +164,7 @@ def measure(name, profilers, to, options):
 
 
 def main():
-    parser = benchoptions.Parser(__doc__)
-    parser.option("seconds", 10, "length of each turn")
-    parser.option("rounds", 1, "turns of each profiler, rate and stack")
+    parser = byturns.Parser(__doc__, 10, 1)
     parser.option("warm-up", 6, "from a profiler's first samples")
     parser.option("program-warm-up", 5, "from a program's start")
     parser.option("rates", "97,997", "samples a second and CPU")
@@ -177,27 +172,10 @@ def main():
     parser.option("changes", 12, "Python functions of python-c")
     parser.option("only", "python,python-c,java-int,java,node-int,node", "stacks")
     parser.option("nice", 0, "of the program with the stack, for a machine with other work")
-    parser.option("window", 5, "seconds of a window of podprof")
-    parser.add_argument("--python", default=shutil.which("python3"))
-    parser.add_argument("--java", default=shutil.which("java"))
-    parser.add_argument("--node", default=shutil.which("node"))
-    parser.option("json")
-    parser.add_argument("--keep", metavar="DIR", help="leave the profilers' logs and requests here")
-    parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND")
     options = parser.parsed()
-    profilers = {"podprof": runtimes.podprof_command(f"{options.window}s"), **workloads.commands_of(options.peer)}
-    print(f"{workloads.conditions(options.rates)}, {options.rounds} turns of {options.seconds} s each")
-    rows = []
-    with contextlib.ExitStack() as stack:
-        to = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="podprof-bench-"))
-        stack.enter_context(workloads.bpf_statistics())
-        for name in options.only.split(","):
-            for row in measure(name, profilers, f"{to}/{name}", options):
-                if not rows:
-                    print("| " + " | ".join(row) + " |\n|" + "---|" * len(row))
-                print("| " + " | ".join(map(str, row.values())) + " |", flush=True)
-                rows.append(row)
-    benchoptions.write_json(options.json, rows)
+    profilers = byturns.profilers(options)
+    byturns.run(options, options.rates, lambda to: (
+        row for name in options.only.split(",") for row in measure(name, profilers, f"{to}/{name}", options)))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import benchoptions  # noqa: E402
+import byturns  # noqa: E402
 import workloads  # noqa: E402
 
 SOURCES = os.path.join(workloads.HERE, "servers")
@@ -50,12 +50,6 @@ PYTHON_PACKAGES = ["django==5.2.19", "gunicorn==23.0.0"]
 LANGUAGES = ("cpython", "jvm", "v8js")
 START_BYTES = 64  # no start of a program is longer
 ERROR_MAX = 1 << 16  # no code is below
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 # ---------------------------------------------------------------- the servers
@@ -92,7 +86,7 @@ class Server:
         self.process = self.client = None
 
     def start(self, to):
-        port = str(free_port())
+        port = str(byturns.free_port())
         link = f"{to}/{self.comm}"
         os.symlink(os.path.realpath(self.program), link)
         values = {"port": port, "dir": to}
@@ -347,7 +341,7 @@ service:
 
     def __init__(self, to):
         self.path = f"{to}/profiles.jsonl"
-        self.grpc, self.http = (f"127.0.0.1:{free_port()}" for _ in range(2))
+        self.grpc, self.http = (f"127.0.0.1:{byturns.free_port()}" for _ in range(2))
         with open(f"{to}/collector.yaml", "w") as f:
             f.write(self.CONFIGURATION.format(grpc=self.grpc, http=self.http, path=self.path))
         program = workloads.run(TOOL, "collector", stdout=subprocess.PIPE, text=True).stdout.strip()
@@ -361,12 +355,6 @@ service:
     def stop(self):
         self.process.terminate()
         self.process.wait()
-
-
-def podprof_command(window):
-    return [workloads.PODPROF, "agent", "--window", window, "--cpu-rate", "{rate}", "--listen",
-            f"127.0.0.1:{free_port()}", "--destination", "otlp=http://{http}", "--metadata", "none",
-            "--go-heap-profiler", "disabled"]
 
 
 class Costs:
@@ -457,41 +445,29 @@ def measure(server, profilers, to, options):
     return [turns.row(server.name, name, options.rate) for name, turns in found.items()]
 
 
+def chosen(options, stack):
+    """The servers of --only, one after the other, or those of --together."""
+    at = prepare(options.python)
+    if options.together:
+        return [together(options, at, stack.enter_context(tempfile.TemporaryDirectory()))]
+    return [servers(options, at)[name] for name in options.only.split(",")]
+
+
 def main():
-    parser = benchoptions.Parser(__doc__)
-    parser.option("seconds", 40, "length of each turn")
-    parser.option("rounds", 2, "turns of each profiler and server")
+    parser = byturns.Parser(__doc__, 40, 2)
     parser.option("warm-up", 15, "from a profiler's first samples")
     parser.option("server-warm-up", 20, "from a server's first answer")
     parser.option("rate", 97)
     parser.option("only", "python,java,java-fp,node", "servers")
-    parser.option("window", 5, "seconds of a window of podprof")
     parser.option("together", 0, "servers at once; 0: one after the other")
     parser.option("pause", 20, "milliseconds of a client of --together")
     parser.option("load", 0, "programs that want the CPUs, beside the servers")
-    parser.add_argument("--python", default=shutil.which("python3"), help="interpreter of the servers")
-    parser.add_argument("--java", default=shutil.which("java"))
-    parser.add_argument("--node", default=shutil.which("node"))
-    parser.option("json")
-    parser.add_argument("--keep", metavar="DIR", help="leave the profilers' logs and requests here")
-    parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND")
     options = parser.parsed()
-    profilers = {"podprof": podprof_command(f"{options.window}s"), **workloads.commands_of(options.peer)}
-    at = prepare(options.python)
-    print(f"{workloads.conditions(options.rate)}, {options.rounds} turns of {options.seconds} s each")
-    rows = []
+    profilers = byturns.profilers(options)
     with contextlib.ExitStack() as stack:
-        to = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="podprof-bench-"))
-        stack.enter_context(workloads.bpf_statistics())
-        made = ([together(options, at, stack.enter_context(tempfile.TemporaryDirectory()))] if options.together
-                else [servers(options, at)[name] for name in options.only.split(",")])
-        for server in made:
-            for row in measure(server, profilers, f"{to}/{server.name}", options):
-                if not rows:
-                    print("| " + " | ".join(row) + " |\n|" + "---|" * len(row))
-                print("| " + " | ".join(map(str, row.values())) + " |", flush=True)
-                rows.append(row)
-    benchoptions.write_json(options.json, rows)
+        made = chosen(options, stack)
+        byturns.run(options, options.rate, lambda to: (
+            row for server in made for row in measure(server, profilers, f"{to}/{server.name}", options)))
 
 
 if __name__ == "__main__":

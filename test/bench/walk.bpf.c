@@ -58,7 +58,7 @@ int bench_walk(void *ctx)
 
 	if (!s || !room)
 		return 0;
-	stack_walk_all(s, room, stack_walk_native);
+	stack_walk_all(s, room, NULL, stack_walk_native);
 	bench_frames = s->walk.n;
 	bench_end = s->walk.end;
 	return 0;

@@ -181,6 +181,7 @@ static const char *name_of(struct bench *b, const struct cpu_stack *stack, size_
 static void look(struct bench *b, const struct sample *sample, const struct cpu_stack *stack)
 {
 	const char *const *list = b->refused ? want_native : want;
+	const struct fold_sample folded = cpu_stack_folded(stack);
 	const size_t n_list = b->refused ? array_size(want_native) : array_size(want);
 	size_t from = 0, n = 0;
 
@@ -200,9 +201,7 @@ static void look(struct bench *b, const struct sample *sample, const struct cpu_
 			print_message(" %s", name_of(b, stack, i));
 		print_message(" (%s, flags %x)\n", sample_stat_name(sample->end), sample->flags);
 	}
-	assert_int_equal(fold_add(b->fold, stack->frames, stack->return_address, stack->n,
-				  sample->count, sample->count),
-			 0);
+	assert_int_equal(fold_add(b->fold, &folded, sample->count, sample->count), 0);
 }
 
 static void take(void *ctx, const struct sample *sample)

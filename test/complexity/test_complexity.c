@@ -601,9 +601,11 @@ static uint64_t fold_high_bits(size_t n)
 	assert_int_equal(fold_new(&fold), 0);
 	before = count_now();
 	for (size_t i = 0; i < n; i++) {
-		struct frame frame = {&image, i << 50};
+		const struct frame frame = {&image, i << 50};
+		const struct fold_sample sample = {
+			.frames = &frame, .return_address = &(uint8_t){0}, .n_frames = 1};
 
-		assert_int_equal(fold_add(fold, &frame, &(uint8_t){0}, 1, 1, 1), 0);
+		assert_int_equal(fold_add(fold, &sample, 1, 1), 0);
 	}
 	before = count_now() - before;
 	assert_int_equal(fold_n(fold), n);

@@ -37,6 +37,7 @@ struct hostwalk {
 	_Alignas(MEMO_LINE) struct regs regs;
 	_Alignas(MEMO_LINE) struct window window;
 	_Alignas(MEMO_LINE) __u64 frames[WALK_SLOTS];
+	_Alignas(MEMO_LINE) struct trail trail;
 	struct walk_room room;
 	const struct walk_runtime *step; /* NULL: native frames alone */
 	const void *record;		 /* of the process, for @step */
@@ -284,16 +285,24 @@ void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum se
 		.frames = h->frames,
 		.space = &h->kernel.space,
 		.memo = h->memo,
+		.trail = &h->trail,
 		.mode = mode,
 	};
 
-	h->walk = (struct walk){0};
+	/* What the kernel's program sets before walk_begin(), and no more: bench_lines counts. */
+	h->walk.first = 0;
+	h->walk.flags = 0;
+	h->walk.hash = 0;
+	if (h->step)
+		memset(&h->walk.aside, 0, sizeof(h->walk.aside));
 	h->regs = walk_regs(from->pc, from->sp, from->fp, from->numbered, from->in_syscall);
 	h->n_reads = 0;
 	h->thread_pointer = from->thread_pointer;
 	walk_begin(&c, 0, h->kernel.n_mappings);
+	trail_follow(&h->trail, h->memo);
 	for (int i = 0; i < WALK_PROGRAMS && h->walk.end == WALK_ON; i++)
 		walk_on(&c, h->step);
+	trail_end(&h->trail, h->walk.n_sets);
 	memcpy(ret->pcs, h->frames, h->walk.n * sizeof(h->frames[0]));
 	ret->n = h->walk.n;
 	ret->n_rows = h->walk.n_rows;
@@ -359,6 +368,7 @@ struct hostwalk_space hostwalk_space(const struct hostwalk *h)
 		.n_exes = h->kernel.n_exes,
 		.n_mappings = h->kernel.n_mappings,
 		.memo = h->memo,
+		.trail = (struct trail *)&h->trail,
 		.state = &h->walk,
 		.state_bytes = sizeof(h->walk),
 		.regs = &h->regs,

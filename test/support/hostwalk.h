@@ -21,6 +21,7 @@
 
 struct hostwalk;
 struct memo;
+struct trail;
 
 /* Where the innermost frame is. */
 struct hostwalk_regs {
@@ -47,6 +48,7 @@ struct hostwalk_space {
 	size_t n_table_pages, n_rules, n_rule_runs, n_exes;
 	uint32_t n_mappings; /* the process's; the first is entry 0 of page 0 */
 	const struct memo *memo;
+	struct trail *trail; /* of the last walk */
 	/* The memory of a walk. */
 	const void *state, *regs, *window, *frames;
 	size_t state_bytes, regs_bytes, window_bytes;

@@ -391,7 +391,7 @@
 		if (!worst || worst.share < 0.01)
 			return [];
 		const image = worst.path.slice(worst.path.lastIndexOf("/") + 1);
-		return [Math.round(worst.share * 100) + " % of samples without names: " + image + ", " +
+		return [Math.round(worst.share * 100) + " % of samples have functions without a name, most in " + image + ": " +
 			(REMEDIES[worst.reason] || worst.reason.replaceAll("_", " "))];
 	}
 

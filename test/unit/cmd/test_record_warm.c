@@ -3,15 +3,17 @@
 #include "support/test.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/root.h"
 #include "cmd/record_warm.h"
 
-#define S NSEC_PER_SEC
+#define S    NSEC_PER_SEC
+#define LOOK (S / 20)
 
-/* Looks 50 ms apart, each with another drain; the state from the start until a moment. */
+/* Looks LOOK apart, each with another drain; the state from the start until a moment. */
 static const struct warm_row {
 	const char *name;
 	uint64_t missing_ns, loading_ns, late_ns; /* until then */
@@ -29,20 +31,20 @@ static const struct warm_row {
 	{"no sample", 0, 0, UINT64_MAX, 15 * S},
 };
 
-static uint64_t begins_ns(const struct warm_row *row)
+static struct record_warm warm_of(const struct warm_row *row)
 {
 	struct record_warm warm = {0};
 	struct record_look look = {0};
 
 	do {
-		look.ns += S / 20;
+		look.ns += LOOK;
 		look.n_drains++;
-		look.n_missing = look.ns < row->missing_ns ? 2 : 0;
-		look.n_loading = look.ns < row->loading_ns;
-		look.is_late = look.ns < row->late_ns;
+		look.n_missing[RECORD_NEEDS_TABLES] = look.ns < row->missing_ns ? 2 : 0;
+		look.n_missing[RECORD_NEEDS_WALKS] = look.ns < row->loading_ns;
+		look.n_missing[RECORD_NEEDS_SAMPLES] = look.ns < row->late_ns;
 	} while (!record_warm_is_over(&warm, &look));
 	assert_int_equal(warm.last.ns, look.ns);
-	return look.ns;
+	return warm;
 }
 
 static void test_over(void **state)
@@ -52,9 +54,50 @@ static void test_over(void **state)
 		uint64_t at_ns;
 
 		row_begin(warm_rows[i].name);
-		at_ns = begins_ns(&warm_rows[i]);
-		assert_true(at_ns + S / 20 >= warm_rows[i].want_ns);
-		assert_true(at_ns <= warm_rows[i].want_ns + S / 20);
+		at_ns = warm_of(&warm_rows[i]).last.ns;
+		assert_true(at_ns + LOOK >= warm_rows[i].want_ns);
+		assert_true(at_ns <= warm_rows[i].want_ns + LOOK);
+	}
+}
+
+static void test_show(void **state)
+{
+	static const struct {
+		struct warm_row warm;
+		const char *want;
+	} rows[] = {
+		{{"nothing", 0, 0, 0, 0}, "waited 0.2 s before the recording\n"},
+		{{"tables", 3 * S + LOOK, 0, 0, 0},
+		 "waited 3.2 s before the recording: 3.0 s for unwind tables\n"},
+		{{"a walk, and no tables", 0, 5 * S + LOOK, 0, 0},
+		 "waited 5.2 s before the recording: 5.0 s for the walk of a language runtime\n"},
+		{{"a first sample", 0, 0, 2 * S + LOOK, 0},
+		 "waited 2.2 s before the recording: 2.0 s for a first sample\n"},
+		{{"several at once", 4 * S + LOOK, 6 * S + LOOK, S + LOOK, 0},
+		 "waited 6.2 s before the recording: 4.0 s for unwind tables, 6.0 s for the walk "
+		 "of "
+		 "a language runtime, 1.0 s for a first sample\n"},
+		{{"without an end", UINT64_MAX, S + LOOK, UINT64_MAX, 0},
+		 "waited 15.0 s before the recording: 15.0 s for unwind tables, 1.0 s for the walk "
+		 "of "
+		 "a language runtime, 15.0 s for a first sample; still missing: unwind tables (2), "
+		 "a "
+		 "first sample\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		const struct record_warm warm = warm_of(&rows[i].warm);
+		char *text = NULL;
+		size_t size;
+		FILE *to = open_memstream(&text, &size);
+
+		row_begin(rows[i].warm.name);
+		assert_non_null(to);
+		record_warm_show(&warm, to);
+		assert_int_equal(fclose(to), 0);
+		assert_string_equal(text, rows[i].want);
+		free(text);
 	}
 }
 
@@ -106,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_over),
+		cmocka_unit_test(test_show),
 		cmocka_unit_test(test_drains),
 		cmocka_unit_test(test_runs),
 	};

@@ -38,6 +38,15 @@ static const struct stack_row stack_rows[] = {
 	{"first again", {{&image_a, 16}, {&image_a, 32}}, {0, 1}, 2, 1, 0},
 };
 
+static int add(struct fold *fold, const struct frame *frames, const uint8_t *marks, size_t n,
+	       uint64_t count)
+{
+	const struct fold_sample sample = {
+		.frames = frames, .return_address = marks, .n_frames = n};
+
+	return fold_add(fold, &sample, count, 3 * count);
+}
+
 static uint64_t n_samples(const struct fold *fold)
 {
 	uint64_t n = 0;
@@ -59,9 +68,7 @@ static void test_equal_stacks_are_one(void **state)
 		struct fold_stack got;
 
 		row_begin(row->name);
-		assert_int_equal(
-			fold_add(fold, row->frames, row->marks, row->n, row->count, 3 * row->count),
-			0);
+		assert_int_equal(add(fold, row->frames, row->marks, row->n, row->count), 0);
 		counts[row->want] += row->count;
 		total += row->count;
 		assert_true(fold_n(fold) > row->want);
@@ -86,10 +93,10 @@ static void test_references(void **state)
 
 	(void)state;
 	assert_int_equal(fold_new(&fold), 0);
-	assert_int_equal(fold_add(fold, frames, marks, 3, 1, 3), 0);
+	assert_int_equal(add(fold, frames, marks, 3, 1), 0);
 	assert_int_equal(image_a.refs, 3);
 	assert_int_equal(image_b.refs, 2);
-	assert_int_equal(fold_add(fold, frames, marks, 3, 1, 3), 0);
+	assert_int_equal(add(fold, frames, marks, 3, 1), 0);
 	assert_int_equal(image_a.refs, 3);
 	fold_free(fold);
 	assert_int_equal(image_a.refs, 1);
@@ -99,16 +106,36 @@ static void test_references(void **state)
 /* Samples without a stack are in the totals only. */
 static void test_lost(void **state)
 {
+	static const struct fold_sample lost = {
+		.thread = "main", .is_truncated = true, .is_lost = true};
 	_cleanup_(fold_freep) struct fold *fold = NULL;
 
 	(void)state;
 	assert_int_equal(fold_new(&fold), 0);
-	fold_lose(fold, 3, 30);
-	fold_lose(fold, 4, 40);
+	assert_int_equal(fold_add(fold, &lost, 3, 30), 0);
+	assert_int_equal(fold_add(fold, &lost, 4, 40), 0);
 	assert_int_equal(fold_n(fold), 0);
 	assert_int_equal(fold_totals(fold).n_refused, 7);
 	assert_int_equal(fold_totals(fold).refused_value, 70);
 	assert_int_equal(fold_totals(fold).n_truncated, 0);
+}
+
+/* The samples of whole stacks and of truncated ones are one stack if the frames are equal. */
+static void test_truncated(void **state)
+{
+	static const struct frame frames[] = {{&image_a, 16}};
+	static const uint8_t marks[] = {0};
+	_cleanup_(fold_freep) struct fold *fold = NULL;
+	struct fold_sample sample = {.frames = frames, .return_address = marks, .n_frames = 1};
+
+	(void)state;
+	assert_int_equal(fold_new(&fold), 0);
+	assert_int_equal(fold_add(fold, &sample, 3, 30), 0);
+	sample.is_truncated = true;
+	assert_int_equal(fold_add(fold, &sample, 4, 40), 0);
+	assert_int_equal(fold_n(fold), 1);
+	assert_int_equal(fold_get(fold, 0).count, 7);
+	assert_int_equal(fold_totals(fold).n_truncated, 4);
 }
 
 static void add_numbered(struct fold *fold, uint64_t i, int want)
@@ -116,7 +143,7 @@ static void add_numbered(struct fold *fold, uint64_t i, int want)
 	const struct frame frames[] = {{&image_a, i}, {&image_a, i * 0x10000}};
 	static const uint8_t marks[] = {0, 1};
 
-	assert_int_equal(fold_add(fold, frames, marks, 2, i + 1, 3 * (i + 1)), want);
+	assert_int_equal(add(fold, frames, marks, 2, i + 1), want);
 }
 
 static void test_ceiling(void **state)
@@ -171,7 +198,10 @@ static int add_of(struct fold *fold, const char *thread, uint64_t count)
 	static const struct frame frames[] = {{&image_a, 16}, {&image_a, 32}};
 	static const uint8_t marks[] = {0, 1};
 
-	return fold_names(fold, thread, "") ?: fold_add(fold, frames, marks, 2, count, count);
+	const struct fold_sample sample = {
+		.frames = frames, .return_address = marks, .n_frames = 2, .thread = thread};
+
+	return fold_add(fold, &sample, count, count);
 }
 
 static void test_threads(void **state)
@@ -234,7 +264,13 @@ static int add_task(struct fold *fold, const char *thread, const char *task)
 	static const struct frame frames[] = {{&image_a, 16}};
 	static const uint8_t marks[] = {0};
 
-	return fold_names(fold, thread, task) ?: fold_add(fold, frames, marks, 1, 1, 1);
+	const struct fold_sample sample = {.frames = frames,
+					   .return_address = marks,
+					   .n_frames = 1,
+					   .thread = thread,
+					   .task = task};
+
+	return fold_add(fold, &sample, 1, 1);
 }
 
 /* A stack of one thread in two tasks is two stacks; above the limit, only names that there are
@@ -306,11 +342,11 @@ static void test_frames_ceiling(void **state)
 	for (i = 0; i < FOLD_FRAMES_MAX / 256; i++) {
 		for (size_t f = 0; f < 256; f++)
 			frames[f] = (struct frame){&image_a, i};
-		assert_int_equal(fold_add(fold, frames, marks, 256, 1, 3), 0);
+		assert_int_equal(add(fold, frames, marks, 256, 1), 0);
 	}
 	for (size_t f = 0; f < 256; f++)
 		frames[f].vaddr = i;
-	assert_int_equal(fold_add(fold, frames, marks, 1, 1, 3), FOLD_FULL);
+	assert_int_equal(add(fold, frames, marks, 1, 1), FOLD_FULL);
 	assert_int_equal(fold_n(fold), FOLD_FRAMES_MAX / 256);
 }
 
@@ -325,15 +361,16 @@ static int fill(void *ctx)
 	r = fold_new(&fold);
 	for (uint64_t i = 0; r == 0 && i < 200; i++) {
 		const struct frame frames[] = {{&image_a, i}, {&image_b, i}};
+		const struct fold_sample sample = {
+			.frames = frames, .return_address = marks, .n_frames = 2, .thread = name};
 		const size_t n = fold_n(fold);
 
 		snprintf(name, sizeof(name), "%zu", n);
-		r = fold_names(fold, name, "");
-		if (!r)
-			r = fold_add(fold, frames, marks, 2, 1, 3);
+		r = fold_add(fold, &sample, 1, 3);
 		/* all or nothing */
 		assert_int_equal(fold_n(fold), r ? n : n + 1);
 		assert_int_equal(n_samples(fold), fold_n(fold));
+		assert_int_equal(fold_totals(fold).n_refused, r ? 1 : 0);
 		assert_int_equal(image_a.refs, 1 + fold_n(fold));
 	}
 	return r;
@@ -353,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_equal_stacks_are_one),
 		cmocka_unit_test(test_references),
 		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_ceiling),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_threads_ceiling),

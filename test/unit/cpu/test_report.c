@@ -165,7 +165,7 @@ static struct frame frame_of(const struct bench *b, char what, uint8_t *ret_is_r
 }
 
 struct stack_row {
-	const char *frames; /* and "@NAME" of a thread */
+	const char *frames; /* and "~" of truncated stacks, or "@NAME" of a thread */
 	uint64_t count;
 	uint64_t value;
 };
@@ -186,7 +186,6 @@ struct report_row {
 	uint64_t left_out;
 	const char *unnamed[STACKS_MAX]; /* the comments about them, the last */
 	const char *whole;		 /* the comment behind the caller's */
-	uint64_t n_truncated[PARTS_MAX]; /* samples of each part */
 };
 
 static struct fold *make_fold(const struct bench *b, const struct part_row *row)
@@ -198,13 +197,20 @@ static struct fold *make_fold(const struct bench *b, const struct part_row *row)
 		const struct stack_row *s = &row->stacks[i];
 		struct frame frames[FRAMES_MAX];
 		uint8_t is_return[FRAMES_MAX];
-		size_t n = strcspn(s->frames, "@");
+		struct fold_sample sample;
+		size_t n = strcspn(s->frames, "~@");
 
 		assert_true(n <= FRAMES_MAX);
 		for (size_t k = 0; k < n; k++)
 			frames[k] = frame_of(b, s->frames[k], &is_return[k]);
-		assert_int_equal(fold_names(fold, s->frames[n] ? s->frames + n + 1 : "", ""), 0);
-		assert_int_equal(fold_add(fold, frames, is_return, n, s->count, s->value), 0);
+		sample = (struct fold_sample){
+			.frames = frames,
+			.return_address = is_return,
+			.n_frames = n,
+			.thread = s->frames[n] == '@' ? s->frames + n + 1 : NULL,
+			.is_truncated = s->frames[n] == '~',
+		};
+		assert_int_equal(fold_add(fold, &sample, s->count, s->value), 0);
 	}
 	return fold;
 }
@@ -244,7 +250,6 @@ static void input_make(struct bench *b, const struct report_row *row, struct inp
 			.labels = part->labels ? &ret->labels[ret->n] : NULL,
 			.off_cpu = part->off_cpu,
 		};
-		fold_truncated((struct fold *)ret->parts[ret->n].fold, row->n_truncated[ret->n]);
 	}
 }
 
@@ -404,11 +409,10 @@ static const struct report_row rows[] = {
 	 .expected = "2 200 cpu_inner pid=7 \n"},
 	{"truncated stacks, and samples that no fold has",
 	 {.kind = CPU_REPORT_TIME, .period = 10, .n_lost = 5, .lost_value = 55},
-	 {{NULL, false, {{"i", 6, 60}}}, {NULL, false, {{"o", 2, 20}}}},
+	 {{NULL, false, {{"i", 5, 50}, {"i~", 1, 10}}}, {NULL, false, {{"o~", 2, 20}}}},
 	 TIME_TYPES,
 	 .expected = "6 60 cpu_inner \n2 20 cpu_outer \n5 55 [over the limit] \n",
-	 .whole = "complete stacks: 62.5 % of 8 samples",
-	 .n_truncated = {1, 2}},
+	 .whole = "complete stacks: 62.5 % of 8 samples"},
 	{"no room for waits and for CPU time",
 	 {.kind = CPU_REPORT_BOTH, .period = 10, .max_samples = 2},
 	 {{NULL, false, {{"i", 2, 20}, {"o", 1, 10}}}, {NULL, true, {{"o", 3, 5000}}}},

@@ -31,11 +31,15 @@ static void look(void *ctx, struct series *series)
 
 static void add(struct series_table *t, bool is_lost, uint64_t count)
 {
-	const struct series_of of = {.id = "a", .is_lost = is_lost};
+	const struct series_of of = {.id = "a"};
 	const struct frame frames[] = {{&image, 1}};
 	static const uint8_t marks[1];
+	const struct fold_sample sample = {.frames = frames,
+					   .return_address = marks,
+					   .n_frames = is_lost ? 0 : 1,
+					   .is_lost = is_lost};
 
-	assert_int_equal(series_add(t, &of, frames, marks, is_lost ? 0 : 1, count, 10 * count), 0);
+	assert_int_equal(series_add(t, &of, &sample, count, 10 * count), 0);
 }
 
 /* Samples without a stack count for the series and its value, also alone. */
