@@ -75,10 +75,31 @@ static const char *take_value(const struct cmdline_option *o, const char *value)
 	return NULL;
 }
 
-static int take_option(const struct cmdline *c, const struct cmdline_option *o)
+/* Whether the word is an option of the command. */
+static bool is_option(const struct cmdline *c, const char *word)
 {
-	const char *wanted = takes_value(o) ? take_value(o, optarg) : NULL;
+	for (size_t i = 0; i < c->n_options; i++) {
+		const struct cmdline_option *o = &c->options[i];
+		const char letter[] = {'-', o->letter, '\0'};
 
+		if ((o->letter && strcmp(word, letter) == 0) ||
+		    (strncmp(word, "--", 2) == 0 && strcmp(word + 2, o->name) == 0))
+			return true;
+	}
+	return false;
+}
+
+/* With an empty shell variable as its value, an option would take the next option. --name=VALUE
+ * allows any value. */
+static int take_option(const struct cmdline *c, const struct cmdline_option *o, char **argv)
+{
+	const bool is_next = optarg && optarg == argv[optind - 1];
+	const char *wanted;
+
+	if (is_next && is_option(c, optarg))
+		return cmdline_usage(c, "missing value after '--%s': '%s' is an option", o->name,
+				     optarg);
+	wanted = takes_value(o) ? take_value(o, optarg) : NULL;
 	if (wanted)
 		return cmdline_usage(c, "--%s takes %s, not '%s'", o->name, wanted, optarg);
 	if (o->given)
@@ -145,7 +166,7 @@ bool cmdline_parse(struct cmdline *c, int argc, char **argv, int *ret_exit)
 			*ret_exit = cmdline_finish(c->command, CMD_DONE);
 			return false;
 		}
-		status = o ? take_option(c, o) : bad_option(c, result, argv);
+		status = o ? take_option(c, o, argv) : bad_option(c, result, argv);
 	}
 	c->operands = argv + optind;
 	c->n_operands = argc - optind;
