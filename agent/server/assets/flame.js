@@ -506,7 +506,7 @@
 		ui.about = make("p", "", { class: "about", "aria-live": "polite" });
 		ui.note = make("span", "", { class: "dim" });
 		ui.kinds = make("span", undefined, { class: "legend", role: "group", "aria-label": "Kinds of functions" });
-		ui.table = make("table");
+		ui.table = make("table", undefined, { class: "functions" });
 		bar.append(ui.type, ui.span, ui.search, ui.found, ui.reset, ui.turn, ui.note, ui.kinds);
 		const list = make("div", undefined, { class: "scroll tall" });
 		list.append(ui.table);
