@@ -29,7 +29,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import byturns  # noqa: E402
+import beside_peers  # noqa: E402
 import runtimes  # noqa: E402
 import workloads  # noqa: E402
 
@@ -164,7 +164,7 @@ def measure(name, profilers, to, options):
 
 
 def main():
-    parser = byturns.Parser(__doc__, 10, 1)
+    parser = beside_peers.Parser(__doc__, 10, 1)
     parser.option("warm-up", 6, "from a profiler's first samples")
     parser.option("program-warm-up", 5, "from a program's start")
     parser.option("rates", "97,997", "samples a second and CPU")
@@ -173,8 +173,8 @@ def main():
     parser.option("only", "python,python-c,java-int,java,node-int,node", "stacks")
     parser.option("nice", 0, "of the program with the stack, for a machine with other work")
     options = parser.parsed()
-    profilers = byturns.profilers(options)
-    byturns.run(options, options.rates, lambda to: (
+    profilers = beside_peers.profilers(options)
+    beside_peers.run(options, options.rates, lambda to: (
         row for name in options.only.split(",") for row in measure(name, profilers, f"{to}/{name}", options)))
 
 

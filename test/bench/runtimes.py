@@ -41,7 +41,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import byturns  # noqa: E402
+import beside_peers  # noqa: E402
 import workloads  # noqa: E402
 
 SOURCES = os.path.join(workloads.HERE, "servers")
@@ -86,7 +86,7 @@ class Server:
         self.process = self.client = None
 
     def start(self, to):
-        port = str(byturns.free_port())
+        port = str(beside_peers.free_port())
         link = f"{to}/{self.comm}"
         os.symlink(os.path.realpath(self.program), link)
         values = {"port": port, "dir": to}
@@ -341,7 +341,7 @@ service:
 
     def __init__(self, to):
         self.path = f"{to}/profiles.jsonl"
-        self.grpc, self.http = (f"127.0.0.1:{byturns.free_port()}" for _ in range(2))
+        self.grpc, self.http = (f"127.0.0.1:{beside_peers.free_port()}" for _ in range(2))
         with open(f"{to}/collector.yaml", "w") as f:
             f.write(self.CONFIGURATION.format(grpc=self.grpc, http=self.http, path=self.path))
         program = workloads.run(TOOL, "collector", stdout=subprocess.PIPE, text=True).stdout.strip()
@@ -454,7 +454,7 @@ def chosen(options, stack):
 
 
 def main():
-    parser = byturns.Parser(__doc__, 40, 2)
+    parser = beside_peers.Parser(__doc__, 40, 2)
     parser.option("warm-up", 15, "from a profiler's first samples")
     parser.option("server-warm-up", 20, "from a server's first answer")
     parser.option("rate", 97)
@@ -463,10 +463,10 @@ def main():
     parser.option("pause", 20, "milliseconds of a client of --together")
     parser.option("load", 0, "programs that want the CPUs, beside the servers")
     options = parser.parsed()
-    profilers = byturns.profilers(options)
+    profilers = beside_peers.profilers(options)
     with contextlib.ExitStack() as stack:
         made = chosen(options, stack)
-        byturns.run(options, options.rate, lambda to: (
+        beside_peers.run(options, options.rate, lambda to: (
             row for server in made for row in measure(server, profilers, f"{to}/{server.name}", options)))
 
 
