@@ -28,7 +28,7 @@
 #define HASH_ELEMENT_BYTES   48
 #define HASH_LOCK_BYTES	     32
 /* The kernel allocates a room by kmalloc(), in a power of two. */
-#define ROOM_ALLOCATED_BYTES 32768
+#define ROOM_ALLOCATED_BYTES 16384
 
 #define KINDS	 2
 #define ROWS_MAX 64
