@@ -32,6 +32,7 @@ run() {
 	background+=("$agent_pid")
 }
 says() { grep -q "$1" "$work/agent.log"; }
+stored() { [ -n "$(find "$work/store" -name '*.pb.gz')" ]; }
 times() { grep -c "$1" "$work/agent.log" || true; }
 
 flags=(--select '^no-such-namespace/')
@@ -47,7 +48,7 @@ says 'level=warn.*without_names=.*no --select matches.*denied' || fail "the warn
 flags=()
 run "$podprof"
 until_true says "the first profiles are there" || fail "no profile is announced"
-[ -n "$(find "$work/store" -name '*.pb.gz')" ] || fail "no profile is there"
+until_true stored || fail "no profile is there" # the store's thread writes it behind the message
 kill "$agent_pid"
 wait "$agent_pid" || true
 [ "$(times "the first profiles are there")" = 1 ] || fail "profiles are announced more than once"
