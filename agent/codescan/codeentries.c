@@ -18,21 +18,42 @@
 #include "codescan/insn.h"
 
 /* Read at a time. */
-#define PIECE	  ((size_t)64 << 10)
-#define LONGEST	  15u
+#define PIECE	    ((size_t)64 << 10)
+#define LONGEST	    15u
 /* Units of work for a byte of code. */
-#define CODE_COST 8u
+#define CODE_COST   8u
+/* Entries found last: most calls into a gap are of a linkage table without a description, again and
+ * again. 4,096, as an exponent of 2. */
+#define RECENT_BITS 12u
 
 struct finder {
 	const struct elffile *file;
 	const struct rows *known;
 	const struct codegaps *gaps;
 	struct codeentries *entries;
-	/* of add_calls(): from the first gap to the end of the last, and whether rows are selected
-	 * by a look at their bytes */
+	/* of add_calls(): from the first gap to the end of the last, whether rows are selected by a
+	 * look at their bytes, and recent_key() of entries, by their places */
 	uint64_t low, span;
 	bool selects;
+	uint64_t *recent; /* NULL: not asked for yet */
 };
+
+static uint64_t recent_key(uint64_t vaddr, bool pointed)
+{
+	return vaddr << 1 | pointed;
+}
+
+static uint64_t *recent_slot(const struct finder *f, uint64_t vaddr)
+{
+	return &f->recent[vaddr * 0x9e3779b97f4a7c15ull >>
+			  (64 - RECENT_BITS)]; /* 2^64 / golden ratio */
+}
+
+/* Whether the entry is there already. False also for entries that are not recent. */
+static bool is_recent(const struct finder *f, uint64_t vaddr, bool pointed)
+{
+	return *recent_slot(f, vaddr) == recent_key(vaddr, pointed);
+}
 
 /* Too many: the others are not known. */
 static int add_as(struct finder *f, uint64_t vaddr, bool pointed)
@@ -46,6 +67,8 @@ static int add_as(struct finder *f, uint64_t vaddr, bool pointed)
 	if (r)
 		return r < 0 ? r : 0;
 	f->entries->items[f->entries->n++] = (struct codeentry){.vaddr = vaddr, .pointed = pointed};
+	if (f->recent)
+		*recent_slot(f, vaddr) = recent_key(vaddr, pointed);
 	return 0;
 }
 
@@ -283,10 +306,11 @@ static void find_opcodes(const uint8_t *code, size_t n, uint64_t ret[2])
 	memcpy(ret, &found, sizeof(found));
 }
 
-/* Whether an instruction at @at, with one of these opcodes, leads into a gap. */
+/* Whether an instruction at @at, with one of these opcodes, leads to a new place in a gap. */
 static bool leads(const struct finder *f, const uint8_t *code, size_t n, uint64_t vaddr, size_t at)
 {
 	const uint8_t opcode = code[at];
+	const bool is_constant = opcode != 0xe8 && opcode != 0x8d;
 	uint32_t word, to;
 
 	at += opcode == 0x8d || opcode == 0xc7 ? 2 : 1;
@@ -297,9 +321,10 @@ static bool leads(const struct finder *f, const uint8_t *code, size_t n, uint64_
 		return false;
 	memcpy(&word, code + at, sizeof(word));
 	to = word - (uint32_t)f->low;
-	if (opcode == 0xe8 || opcode == 0x8d)
+	if (!is_constant)
 		to += (uint32_t)(vaddr + at + sizeof(word));
-	return to < f->span && codegaps_has(f->gaps, f->low + to);
+	return to < f->span && codegaps_has(f->gaps, f->low + to) &&
+	       !is_recent(f, f->low + to, is_constant);
 }
 
 /* The first of the bytes from @at on where an instruction may lead into a gap; @n without any. */
@@ -393,6 +418,7 @@ static int add_calls_of_range(struct finder *f, uint8_t *piece, size_t first, si
 static int add_calls(struct finder *f)
 {
 	_cleanup_(freep) uint8_t *piece = NULL;
+	_cleanup_(freep) uint64_t *recent = NULL;
 	size_t n = rows_count(f->known);
 	struct elffile_section section;
 	int r = 0;
@@ -402,8 +428,10 @@ static int add_calls(struct finder *f)
 	    rows_at(f->known, n - 1).vaddr - rows_at(f->known, 0).vaddr > CODEENTRIES_CODE_MAX)
 		return 0;
 	piece = malloc(PIECE);
-	if (!piece)
+	recent = calloc((size_t)1 << RECENT_BITS, sizeof(*recent));
+	if (!piece || !recent)
 		return -ENOMEM;
+	f->recent = recent;
 	f->low = f->gaps->items[0].start;
 	f->span = f->gaps->items[f->gaps->n - 1].end - f->low;
 	f->selects = elffile_machine(f->file) != EM_AARCH64 && f->span <= UINT32_MAX;
