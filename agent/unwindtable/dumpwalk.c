@@ -184,18 +184,6 @@ WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_c
 	return NULL;
 }
 
-WALK_INLINE struct hotspot_memo *hotspot_memo_of(const struct walk_ctx *c)
-{
-	(void)c;
-	return NULL;
-}
-
-WALK_INLINE __u64 hotspot_identity(const struct walk_ctx *c)
-{
-	(void)c;
-	return 0;
-}
-
 /* None: the objects are not in the dump. */
 WALK_INLINE const struct v8_process *v8_process_of(const struct walk_ctx *c)
 {

@@ -36,11 +36,6 @@
 /* Accessor: the process, NULL: no frames of HotSpot are known. */
 WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_ctx *c);
 
-/* Accessors: the memo of methods, NULL on the host: each method is read; and the process's identity
- * there. */
-WALK_INLINE struct hotspot_memo *hotspot_memo_of(const struct walk_ctx *c);
-WALK_INLINE __u64 hotspot_identity(const struct walk_ctx *c);
-
 /* The words of w->aside.of_runtime: values of the plan under way. */
 enum {
 	HOTSPOT_BASE, /* of the heap */
@@ -617,9 +612,9 @@ WALK_INLINE void hotspot_begin_memo(const struct walk_ctx *c, const struct hotsp
 WALK_INLINE int hotspot_find_method(const struct walk_ctx *c, const struct hotspot_process *p,
 				    __u64 method)
 {
-	struct hotspot_memo *memo = hotspot_memo_of(c);
+	struct hotspot_memo *memo = c->methods;
 	__u64 *mine = c->w->aside.of_runtime;
-	struct hotspot_memo_entry entry = {.method = method, .process = hotspot_identity(c)};
+	struct hotspot_memo_entry entry = {.method = method, .process = c->identity};
 
 	if (!mine[HOTSPOT_MEMO])
 		hotspot_begin_memo(c, p);

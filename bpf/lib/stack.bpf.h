@@ -346,18 +346,6 @@ STACK_RUNTIME_PROCESS(python)
 STACK_RUNTIME_PROCESS(hotspot)
 STACK_RUNTIME_PROCESS(v8)
 
-WALK_INLINE struct hotspot_memo *hotspot_memo_of(const struct walk_ctx *c)
-{
-	return c->methods;
-}
-
-WALK_INLINE __u64 hotspot_identity(const struct walk_ctx *c)
-{
-	const struct sample_key *key = &((struct stack *)c->w)->key;
-
-	return walk_hash(walk_hash(walk_hash(0, key->tgid), key->start_boottime_ns), key->exec_id);
-}
-
 /* Prepare the step of @runtime for the process. False if it cannot run. */
 static __always_inline int stack_runtime(struct stack *s, __u32 runtime)
 {
@@ -466,6 +454,11 @@ STACK_LOOPED stack_walk_native(__u32 i, void *ctx)
 	}
 FRAME_RUNTIMES(STACK_WALK_RUNTIME)
 
+static __always_inline __u64 stack_identity(const struct sample_key *key)
+{
+	return walk_hash(walk_hash(walk_hash(0, key->tgid), key->start_boottime_ns), key->exec_id);
+}
+
 /* The context of the walk of a process with @runtime. Zero without a room for it, which never
  * happens. */
 static __always_inline int stack_walk_begin(struct walk_ctx *c, struct stack *s,
@@ -480,6 +473,7 @@ static __always_inline int stack_walk_begin(struct walk_ctx *c, struct stack *s,
 	if (!of_methods)
 		return 0;
 	c->methods = (struct hotspot_memo *)&of_methods->memo[stack_line(0)];
+	c->identity = stack_identity(&s->key);
 	return 1;
 }
 

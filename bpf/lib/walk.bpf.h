@@ -200,7 +200,8 @@ struct walk_ctx {
 	const struct table_space *space;
 	struct memo *memo;	      /* NULL on the host: each row is looked up */
 	struct trail *trail;	      /* of walks with a memo, or NULL */
-	struct hotspot_memo *methods; /* of walks of HotSpot in a program, or NULL */
+	struct hotspot_memo *methods; /* of walks of HotSpot; NULL: each method is read */
+	__u64 identity;		      /* with @methods: of the process */
 	__u32 mode;		      /* enum settings_unwind */
 };
 

@@ -93,17 +93,6 @@ WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
 	}
 FRAME_RUNTIMES(PROCESS_OF)
 
-WALK_INLINE struct hotspot_memo *hotspot_memo_of(const struct walk_ctx *c)
-{
-	return &of_walk(c)->methods;
-}
-
-WALK_INLINE __u64 hotspot_identity(const struct walk_ctx *c)
-{
-	(void)c;
-	return 1;
-}
-
 /* ---------------------------------------------------------------- images */
 
 static int open_vdso(const struct hostwalk *h, const struct maps_entry *e, struct elffile **ret,
@@ -286,6 +275,8 @@ void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum se
 		.space = &h->kernel.space,
 		.memo = h->memo,
 		.trail = &h->trail,
+		.methods = &h->methods,
+		.identity = 1,
 		.mode = mode,
 	};
 

@@ -48,6 +48,7 @@ WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
  * @step:  of a runtime; NULL: native frames alone
  * @first: slot of the first frame, behind the kernel half
  * @rax, @rbx, @rdi, @r13: of x86-64
+ * @methods, @identity: as in struct walk_ctx
  */
 struct walk_start {
 	uint64_t pc, sp, fp;
@@ -55,6 +56,8 @@ struct walk_start {
 	const struct walk_runtime *step;
 	enum settings_unwind mode;
 	uint32_t first;
+	struct hotspot_memo *methods;
+	uint64_t identity;
 };
 
 /* @frames: all ones in slots without a frame. @n_programs: a walk in parts would need so many. */
@@ -72,6 +75,8 @@ static inline void walk_from(const struct walk_start *from, struct walked *ret)
 				   .regs = &regs,
 				   .win = &win,
 				   .frames = ret->frames,
+				   .methods = from->methods,
+				   .identity = from->identity,
 				   .mode = from->mode};
 
 #ifdef __x86_64__

@@ -150,16 +150,13 @@ WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_c
 static struct hotspot_memo memo;
 static uint64_t identity; /* of the process */
 
-WALK_INLINE struct hotspot_memo *hotspot_memo_of(const struct walk_ctx *c)
+static void walk_with_memo(const struct walk_start *from, struct walked *ret)
 {
-	(void)c;
-	return &memo;
-}
+	struct walk_start with = *from;
 
-WALK_INLINE __u64 hotspot_identity(const struct walk_ctx *c)
-{
-	(void)c;
-	return identity;
+	with.methods = &memo;
+	with.identity = identity;
+	walk_from(&with, ret);
 }
 
 WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
@@ -358,7 +355,7 @@ static void test_compiled(void **state)
 		row_begin(rows[i].name);
 		build();
 		put_frame(rows[i].bytes, rows[i].fp_saved);
-		walk_from(&at, &w);
+		walk_with_memo(&at, &w);
 		spell(&w, got);
 		assert_string_equal(got, "Ccn");
 		assert_int_equal(w.frames[4], NATIVE + 1);
@@ -409,7 +406,7 @@ static void test_odd(void **state)
 			put_word(row->addr, row->word);
 		put_frame(8, false);
 		put_word(RECORD + 8, NATIVE + 1);
-		walk_from(&at, &w);
+		walk_with_memo(&at, &w);
 		spell(&w, got);
 		assert_string_equal(got, row->want);
 		assert_int_equal(w.walk.end, row->end);
@@ -451,7 +448,7 @@ static void check_small(void)
 	put_interpreted(STACK + 0x80, STACK + 0x90, 1, CALLER + CODE + 13);
 	put_word(STACK + 0x90 + 32 - 8, NATIVE + 1);
 	put_word(STACK + 0x90 + 32 - 16, RECORD);
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "CIcn");
 	assert_int_equal(w.walk.end, SAMPLE_END_COMPLETE);
@@ -503,7 +500,7 @@ static void test_entry(void **state)
 		put_word(MADE - 24, NATIVE);
 		put_word(SENDER + 32 - 8, NATIVE + 1);
 		put_word(SENDER + 32 - 16, RECORD);
-		walk_from(&at, &w);
+		walk_with_memo(&at, &w);
 		spell(&w, got);
 		assert_string_equal(got, "Icn");
 		assert_int_equal((uint32_t)w.frames[1], 0);
@@ -528,7 +525,7 @@ static void test_interpreted(void **state)
 	put_interpreted(STACK + 0x100, STACK + 0x140, 1, CALLER + CODE + 13);
 	put_word(STACK + 0x140 + 32 - 8, NATIVE + 1);
 	put_word(STACK + 0x140 + 32 - 16, RECORD);
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "IIcn");
 	assert_int_equal((uint32_t)w.frames[1], 7);
@@ -536,46 +533,46 @@ static void test_interpreted(void **state)
 
 	/* a caller of another class does not get the first one's name */
 	put_word(STACK + 0x100 - 24, OTHER_METHOD);
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "IJcn");
 	put_word(STACK + 0x80 - 24, OTHER_METHOD);
 	put_word(STACK + 0x100 - 24, METHOD);
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "JIcn");
 	put_word(STACK + 0x80 - 24, METHOD);
 
 	/* the same, in a further method that has no frame yet */
 	put_word(STACK, BODY + 1);
-	walk_from(&entered, &w);
+	walk_with_memo(&entered, &w);
 	spell(&w, got);
 	assert_string_equal(got, "IIIcn");
 	assert_int_equal((uint32_t)w.frames[1], 0);
 
 	/* no method: one broken frame, and the walk goes on */
 	put_word(STACK + 0x80 - 24, METHOD + 1);
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "noIcn");
 	put_word(STACK + 0x80 - 24, NATIVE);
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "nuIcn");
 	put_word(STACK + 0x80 - 24, METHOD);
 	/* no names */
 	put_word(CONSTANTS + 24, NATIVE);
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "nunucn");
 	put_word(CONSTANTS + 24, HOLDER);
 	put_word(HOLDER + 16, NATIVE);
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "nunucn");
 	put_word(HOLDER + 16, CLASS_SYMBOL);
 	put_word(METHOD + 8, NATIVE);
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "nunucn");
 }
@@ -616,14 +613,14 @@ static void test_remembered(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(counts); i++) {
 		build_remembered();
-		walk_from(&at, &w);
+		walk_with_memo(&at, &w);
 		spell(&w, got);
 		assert_string_equal(got, "IIcn");
 		put_word(METHOD + 8, NATIVE);
 		put_word(SAFEPOINTS, counts[i].safepoints);
 		identity = counts[i].identity;
 		process.safepoints = counts[i].at;
-		walk_from(&at, &w);
+		walk_with_memo(&at, &w);
 		spell(&w, got);
 		assert_string_equal(got, counts[i].want);
 		/* the places are those of the frames, with and without the memo */
@@ -647,16 +644,16 @@ static void test_not_remembered(void **state)
 	put_interpreted(STACK + 0x80, STACK + 0x90, 1, CALLER + CODE + 13);
 	put_word(STACK + 0x90 + 32 - 8, NATIVE + 1);
 	put_word(STACK + 0x90 + 32 - 16, RECORD);
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "Icn");
 	put_word(STACK + 0x20, STACK + 0x80);
 	put_word(STACK + 0x28, BODY + 1);
-	walk_from(&native, &w);
+	walk_with_memo(&native, &w);
 	spell(&w, got);
 	assert_string_equal(got, "nIcn");
 	put_word(METHOD + 8, NATIVE);
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "nucn");
 }
@@ -696,7 +693,7 @@ static void test_low(void **state)
 	build();
 	put_interpreted(STACK + 0x40, STACK + 0x140, 1, CALLER + CODE + 13);
 	put_interpreted(STACK + 0x80, STACK + 0x90, STACK + 0x40, BODY + 1);
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "II");
 	assert_int_equal(w.walk.end, SAMPLE_END_FP_LOW);
@@ -704,7 +701,7 @@ static void test_low(void **state)
 	/* a stub: the frame pointer is neither sp's nor above */
 	put_word(STACK + 0x88, STUB + CODE + 1);
 	put_word(STACK + 0x80, STACK + 0x40);
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "IS");
 	assert_int_equal(w.walk.end, SAMPLE_END_FP_LOW);
@@ -742,7 +739,7 @@ static void test_random(void **state)
 			       (seed >> 16) % 0x2000 / (seed >> 60 ? 8 : 1) * (seed >> 60 ? 8 : 1);
 			region->words[(seed >> 32) % 0x100] = seed >> 62 ? word : seed;
 		}
-		walk_from(&at, &w);
+		walk_with_memo(&at, &w);
 		assert_in_range(w.walk.n, 1, SAMPLE_USER_FRAMES_MAX);
 		for (__u32 k = 0; k < w.walk.n; k += frame.n_words)
 			assert_true(frame_decode(w.frames + k, w.walk.n - k, &frame) > 0);
@@ -774,7 +771,7 @@ static void test_other(void **state)
 	(void)state;
 	build();
 	process = (struct hotspot_process){0};
-	walk_from(&at, &w);
+	walk_with_memo(&at, &w);
 	spell(&w, got);
 	assert_string_equal(got, "n");
 }

@@ -88,18 +88,6 @@ WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_c
 	return NULL;
 }
 
-WALK_INLINE struct hotspot_memo *hotspot_memo_of(const struct walk_ctx *c)
-{
-	(void)c;
-	return NULL;
-}
-
-WALK_INLINE __u64 hotspot_identity(const struct walk_ctx *c)
-{
-	(void)c;
-	return 0;
-}
-
 WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx *c)
 {
 	(void)c;
