@@ -61,6 +61,7 @@ struct reader {
 	uint64_t vaddr;
 	enum cfi_machine machine;
 	uint64_t text_start;
+	const struct described *described; /* or NULL: functions inside are left out */
 	struct rows *rows;
 	struct ehframe_stats *stats;
 	uint64_t work; /* left of EHFRAME_WORK_MAX */
@@ -239,6 +240,8 @@ static int read_fde(struct reader *r, const struct ehentry *e)
 		count_skip(r, (unsigned int)skip);
 		return 0;
 	}
+	if (r->described && described_has(r->described, range.start, range.end))
+		return 0;
 	return add_rows(r, cie, &c, r->vaddr + e->pos, &range);
 }
 
@@ -346,11 +349,16 @@ static int read_eh_frame(struct reader *r)
 	return read_section(r, &section, true, sized);
 }
 
+static bool debug_frame_section(const struct elffile *file, struct elffile_section *ret)
+{
+	return !elffile_section(file, ".debug_frame", ret) && ret->type != SHT_NOBITS;
+}
+
 static int read_debug_frame(struct reader *r)
 {
 	struct elffile_section section;
 
-	if (elffile_section(r->file, ".debug_frame", &section) || section.type == SHT_NOBITS)
+	if (!debug_frame_section(r->file, &section))
 		return 0;
 	if (section.flags & SHF_COMPRESSED)
 		return read_compressed(r, &section);
@@ -411,10 +419,27 @@ int ehframe_add(const struct elffile *file, struct rows *rows, struct ehframe_st
 
 	if (err)
 		return err;
-	if (ehframe_text(file, &r->text_start, &text_end))
-		return 0;
-	err = read_eh_frame(r);
-	return err ? err : read_debug_frame(r);
+	return ehframe_text(file, &r->text_start, &text_end) ? 0 : read_eh_frame(r);
+}
+
+bool ehframe_has_debug(const struct elffile *file)
+{
+	struct elffile_section section;
+
+	return debug_frame_section(file, &section);
+}
+
+int ehframe_add_debug(const struct elffile *file, const struct described *described,
+		      struct rows *rows, struct ehframe_stats *stats)
+{
+	_cleanup_(readerp_free) struct reader *r = NULL;
+	uint64_t text_end;
+	int err = reader_new(file, rows, stats, &r);
+
+	if (err)
+		return err;
+	r->described = described;
+	return ehframe_text(file, &r->text_start, &text_end) ? 0 : read_debug_frame(r);
 }
 
 /* ---------------------------------------------------------------- single functions */

@@ -4,13 +4,15 @@
 
 /* Rows from the unwind tables of the linker, .eh_frame and .debug_frame. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "elf/elffile.h"
+#include "unwind/described.h"
 #include "unwind/ehentry.h"
 #include "unwind/rows.h"
 
-/* Added to by each ehframe_add(). */
+/* Added to by each function below. */
 struct ehframe_stats {
 	uint64_t bytes; /* of the sections */
 	uint64_t fdes;	/* with rows */
@@ -22,18 +24,24 @@ struct ehframe_stats {
 int ehframe_text(const struct elffile *file, uint64_t *ret_start, uint64_t *ret_end);
 
 /**
- * ehframe_add() - the rows of a file's .eh_frame and .debug_frame
+ * ehframe_add() - the rows of a file's .eh_frame
  * @file:  linked, of x86-64 or AArch64
  * @rows:  made for the file's text; gets a range for each good FDE
  * @stats: counts bad FDEs by reason
  *
- * Reads the sections front to back in pieces. A malformed entry loses only its own rows.
+ * Reads the section front to back in pieces. A malformed entry loses only its own rows.
  *
- * Return: 0, also for a file without such tables; ELFFILE_UNSUPPORTED for another machine or an
+ * Return: 0, also for a file without the section; ELFFILE_UNSUPPORTED for another machine or an
  * unlinked file; ELFFILE_TRUNCATED if the file changes meanwhile; -errno; -ENOSPC for more than
  * ROWS_MAX rows. After ELFFILE_TRUNCATED and errors @rows is incomplete.
  */
 int ehframe_add(const struct elffile *file, struct rows *rows, struct ehframe_stats *stats);
+
+/* The same of .debug_frame, without its functions that other tables describe: those inside of
+ * @described. */
+int ehframe_add_debug(const struct elffile *file, const struct described *described,
+		      struct rows *rows, struct ehframe_stats *stats);
+bool ehframe_has_debug(const struct elffile *file);
 
 /**
  * ehframe_add_functions() - the rows of the functions around some addresses, by .eh_frame alone

@@ -336,6 +336,17 @@ static int end_range(struct rows *rows)
 	return r;
 }
 
+size_t rows_n_spans(const struct rows *rows)
+{
+	return rows->n_spans;
+}
+
+void rows_span(const struct rows *rows, size_t i, uint64_t *ret_start, uint64_t *ret_end)
+{
+	*ret_start = rows->text_start + rows->spans[i].start;
+	*ret_end = rows->text_start + rows->spans[i].end;
+}
+
 void rows_watch(struct rows *rows, uint64_t vaddr)
 {
 	rows->watch = vaddr - rows->text_start;

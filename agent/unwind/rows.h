@@ -117,6 +117,11 @@ int rows_add_interned(struct rows *rows, uint64_t vaddr, uint32_t rule);
 int rows_end(struct rows *rows);
 void rows_drop(struct rows *rows);
 
+/* Before rows_finish(): the ranges so far, those of a source joined where only padding lies between
+ * successive ones. */
+size_t rows_n_spans(const struct rows *rows);
+void rows_span(const struct rows *rows, size_t i, uint64_t *ret_start, uint64_t *ret_end);
+
 /* Watches one address, before any range is added; reports whether an added range contains it. */
 void rows_watch(struct rows *rows, uint64_t vaddr);
 bool rows_watched(const struct rows *rows);

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/work_budget.h"
 #include "codescan/codescan.h"
+#include "unwind/described.h"
 #include "unwind/gorows.h"
 #include "unwind/synthetic.h"
 
@@ -16,6 +17,23 @@
 /* The maximum of these units. Reached: `podprof_unwind_compiled_total{outcome="abandoned"}`: walked
  * by frame pointers, and tried again after half an hour. */
 #define COMPILE_WORK_MAX  ((uint64_t)1 << 32)
+
+/* Compilers write .debug_frame beside .eh_frame or beside Go's tables. Most of the time it says the
+ * same once more, and Go's is compressed. */
+static int add_debug_frame(const struct elffile *file, struct ehframe_stats *stats,
+			   struct rows *rows)
+{
+	_cleanup_(described_deinit) struct described described = {0};
+	bool leaves;
+	int r;
+
+	if (!ehframe_has_debug(file))
+		return 0;
+	r = described_init(&described, rows);
+	if (!r)
+		r = described_leaves(&described, file, &leaves);
+	return r || !leaves ? r : ehframe_add_debug(file, &described, rows, stats);
+}
 
 static int add_described(const struct elffile *file, struct ehframe_stats *stats, struct rows *rows)
 {
@@ -31,6 +49,8 @@ static int add_described(const struct elffile *file, struct ehframe_stats *stats
 		r = gorows_add_file(file, rows, NULL);
 		r = r < 0 ? r : 0; /* not Go's, or its tables are invalid */
 	}
+	if (!r)
+		r = add_debug_frame(file, stats, rows);
 	if (!r && !rows_watched(rows))
 		r = synthetic_add_entry(file, rows);
 	return r ? r : rows_finish(rows);

@@ -47,13 +47,15 @@ static size_t heap_bytes(void)
 static int run_once(const struct elffile *file, struct cost *best)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
+	const struct described none = {0};
 	struct cost cost = {0};
 	uint64_t start, end, t0;
 	const size_t before = heap_bytes();
 
 	t0 = cpu_ns();
 	if (ehframe_text(file, &start, &end) || rows_new(start, end, &rows) ||
-	    ehframe_add(file, rows, &cost.stats))
+	    ehframe_add(file, rows, &cost.stats) ||
+	    ehframe_add_debug(file, &none, rows, &cost.stats))
 		return -1;
 	cost.add_ns = cpu_ns() - t0;
 	cost.bytes = heap_bytes() - before;

@@ -20,9 +20,16 @@
 /* Bytes of a build id. */
 #define BUILD_ID_MAX 64
 
-static const char names[] = "\0.eh_frame\0.debug_frame\0.shstrtab";
+static const char names[] = "\0.eh_frame\0.debug_frame\0.shstrtab\0.text";
 
-enum { SECTION_NULL, SECTION_EH_FRAME, SECTION_DEBUG_FRAME, SECTION_NAMES, N_SECTIONS };
+enum {
+	SECTION_NULL,
+	SECTION_EH_FRAME,
+	SECTION_DEBUG_FRAME,
+	SECTION_NAMES,
+	SECTION_TEXT,
+	N_SECTIONS,
+};
 
 struct headers {
 	Elf64_Ehdr eh;
@@ -98,6 +105,13 @@ static void fill_sections(Elf64_Shdr sh[N_SECTIONS], const struct ehimage *image
 				     .sh_flags = image->compressed ? SHF_COMPRESSED : 0,
 				     .sh_offset = EHIMAGE_EH_FRAME + n_eh,
 				     .sh_size = n_debug};
+	if (image->n_text)
+		sh[SECTION_TEXT] = (Elf64_Shdr){.sh_name = 34,
+						.sh_type = SHT_PROGBITS,
+						.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+						.sh_addr = EHIMAGE_TEXT,
+						.sh_offset = EHIMAGE_EH_FRAME + n_eh + n_debug,
+						.sh_size = bounded(image->n_text)};
 	sh[SECTION_NAMES] = (Elf64_Shdr){.sh_name = 24,
 					 .sh_type = SHT_STRTAB,
 					 .sh_offset = NAMES_OFF,

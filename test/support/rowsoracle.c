@@ -784,6 +784,7 @@ static int open_elf(const char *path, struct elffile **ret)
 static int read_rows(struct oracle *o, struct rows **ret)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
+	const struct described none = {0};
 	uint64_t start, end;
 	int r = ehframe_text(o->file, &start, &end);
 
@@ -791,6 +792,8 @@ static int read_rows(struct oracle *o, struct rows **ret)
 		r = rows_new(start, end, &rows);
 	if (!r)
 		r = ehframe_add(o->file, rows, &o->stats);
+	if (!r)
+		r = ehframe_add_debug(o->file, &none, rows, &o->stats);
 	if (!r)
 		r = rows_finish(rows);
 	if (!r)

@@ -555,6 +555,51 @@ static void test_debug_frame(void **state)
 	      "");
 }
 
+/* The bytes of tables that compile_image() reads. */
+static uint64_t bytes_read(const struct ehimage *image)
+{
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+	struct ehframe_stats stats;
+	size_t n;
+
+	bytes = ehimage_build(image, &n);
+	assert_non_null(bytes);
+	assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
+	assert_int_equal(compile_image(file, &stats, &rows), 0);
+	return stats.bytes;
+}
+
+/* .debug_frame is left out where .eh_frame has all of a function, and as a whole if .eh_frame
+ * describes all code. */
+static void test_debug_frame_again(void **state)
+{
+	static const uint8_t text[0x110];
+	struct bytes b = {0}, eh = {0};
+	size_t cie = PUT_CIE(&eh, CIE_ZR);
+	struct ehimage image;
+
+	(void)state;
+	put_fde(&eh, cie, EHIMAGE_TEXT, 16);
+	put_debug_frame(&b, EHIMAGE_TEXT);
+	put_debug_frame(&b, EHIMAGE_TEXT + 8);
+	image = (struct ehimage){.eh_frame = eh.data,
+				 .n_eh_frame = eh.n,
+				 .debug_frame = b.data,
+				 .n_debug_frame = b.n,
+				 .text = text,
+				 .n_text = sizeof(text)};
+	check("half of a function", &image,
+	      "10000 cfa=rsp+8 fp=same ra=cfa-8 | 10001 cfa=rsp+16 fp=same ra=cfa-8 | "
+	      "10010 cfa=rsp+32 fp=same ra=cfa-8 | 10018 gap",
+	      "");
+	assert_int_equal(bytes_read(&image), eh.n + b.n);
+	image.n_text = 16;
+	check("all code", &image, GOOD, "");
+	assert_int_equal(bytes_read(&image), eh.n);
+}
+
 static void put_compressed(struct bytes *b, const struct bytes *from, uint32_t method,
 			   uint64_t size)
 {
@@ -759,6 +804,7 @@ int main(void)
 		cmocka_unit_test(test_no_section_headers),
 		cmocka_unit_test(test_header_lies),
 		cmocka_unit_test(test_debug_frame),
+		cmocka_unit_test(test_debug_frame_again),
 		cmocka_unit_test(test_compressed),
 		cmocka_unit_test(test_other_files),
 		cmocka_unit_test(test_functions),

@@ -612,6 +612,7 @@ static void test_debug_frame(const char *go, const char *variant)
 	_cleanup_(elffile_freep) struct elffile *file = NULL;
 	_cleanup_(rows_freep) struct rows *rows = NULL, *frame = NULL;
 	struct ehframe_stats ehframe = {0};
+	const struct described none = {0};
 	struct comparison c = {0};
 	struct gorows_stats stats;
 	uint64_t start, end;
@@ -622,7 +623,7 @@ static void test_debug_frame(const char *go, const char *variant)
 	assert_int_equal(rows_new(start, end, &rows), 0);
 	assert_int_equal(rows_new(start, end, &frame), 0);
 	assert_int_equal(gorows_add_file(file, rows, &stats), 0);
-	assert_int_equal(ehframe_add(file, frame, &ehframe), 0);
+	assert_int_equal(ehframe_add_debug(file, &none, frame, &ehframe), 0);
 	assert_int_equal(rows_finish(rows), 0);
 	assert_int_equal(rows_finish(frame), 0);
 	c.go = rows;
