@@ -345,7 +345,7 @@ static void print_head(const json_t *root, size_t shown)
 	view_print_text(root, "period      {period} ");
 	view_print_text(json_object_get(root, "period_type"), "{type|}/{unit|}\n");
 	print_types(root, shown);
-	view_print_text(root, "samples     {samples}, at {locations} locations in {functions} "
+	view_print_text(root, "stacks      {samples}, at {locations} locations in {functions} "
 			      "functions\n");
 	json_array_foreach(json_object_get(root, "comments"), i, comment) {
 		if (unnamed_parse(json_string_value(comment), &unnamed))

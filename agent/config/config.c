@@ -511,20 +511,36 @@ void config_diff(const struct config *a, const struct config *b, char *ret, size
 						 options[i].name);
 }
 
+/* Columns of the help: of a line, and in front of the texts. */
+#define HELP_COLUMNS 90
+#define HELP_INDENT  28
+
+/* Prints the words of @text, from column *@column on, in lines of HELP_COLUMNS. */
+static void print_words(FILE *to, const char *text, int *column)
+{
+	while (*text) {
+		const int n = (int)strcspn(text, " ");
+
+		if (*column + 1 + n > HELP_COLUMNS)
+			*column = fprintf(to, "\n%*s", HELP_INDENT, "") - 1;
+		*column += fprintf(to, "%s%.*s", *column > HELP_INDENT ? " " : "", n, text);
+		text += n + strspn(text + n, " ");
+	}
+}
+
 static void print_option(FILE *to, const struct option_desc *option)
 {
-	char flag[64];
+	char flag[64], value[64];
+	int column;
 
 	snprintf(flag, sizeof(flag), "--%s%s%s", option->name, option->value_name ? " " : "",
 		 option->value_name ? option->value_name : "");
-	fprintf(to, "  %-30s ", flag);
-	for (const char *p = option->help; *p; p++)
-		if (*p == '\n')
-			fprintf(to, "\n  %-30s ", "");
-		else
-			fputc(*p, to);
-	if (option->default_text)
-		fprintf(to, " (default: %s)", option->default_text);
+	column = fprintf(to, "  %-*s", HELP_INDENT - 2, flag);
+	print_words(to, option->help, &column);
+	if (option->default_text) {
+		snprintf(value, sizeof(value), "(default: %s)", option->default_text);
+		print_words(to, value, &column);
+	}
 	fputc('\n', to);
 }
 

@@ -42,14 +42,14 @@ const struct option_desc options[] = {
 	 .offset = AT(cpu_rate),
 	 .value_name = "HZ",
 	 .default_text = "97",
-	 .help = "samples per second and CPU; 0 turns CPU profiling off. Use a prime:\n"
+	 .help = "samples per second and CPU; 0 turns CPU profiling off. Use a prime: "
 		 "other rates may run in step with periodic programs"},
 	{.name = "off-cpu",
 	 .kind = OPTION_SHARE,
 	 .offset = AT(off_cpu),
 	 .value_name = "SHARE",
 	 .default_text = "0",
-	 .help = "share of task switches to sample, to show where threads wait: 0.01\n"
+	 .help = "share of task switches to sample, to show where threads wait: 0.01 "
 		 "suits a busy node; 0 turns off-CPU profiling off"},
 	{.name = "unwind",
 	 .kind = OPTION_CHOICE,
@@ -57,7 +57,7 @@ const struct option_desc options[] = {
 	 .value_name = "WAY",
 	 .choices = unwind_choices,
 	 .default_text = "auto",
-	 .help = "unwinding of user stacks: auto (unwind tables, and frame pointers for\n"
+	 .help = "unwinding of user stacks: auto (unwind tables, and frame pointers for "
 		 "code without a table), fp (frame pointers only), dwarf (tables only)"},
 	{.name = "kernel-stacks",
 	 .kind = OPTION_BOOL,
@@ -78,19 +78,19 @@ const struct option_desc options[] = {
 	 .kind = OPTION_STRING,
 	 .offset = AT(doc_url),
 	 .value_name = "URL",
-	 .help = "address of a page about these profiles, for instance your runbook: pprof\n"
+	 .help = "address of a page about these profiles, for instance your runbook: pprof "
 		 "links to it"},
 	{.name = "dwarf",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(dwarf),
 	 .default_text = "true",
-	 .help = "read inlined functions, files and lines from debug information, in a\n"
+	 .help = "read inlined functions, files and lines from debug information, in a "
 		 "process of its own; symbol tables name functions in any case"},
 	{.name = "debuginfod",
 	 .kind = OPTION_LIST,
 	 .offset = AT(debuginfod),
 	 .value_name = "URL",
-	 .help = "ask this debuginfod server for the debug files of programs without\n"
+	 .help = "ask this debuginfod server for the debug files of programs without "
 		 "names; repeatable. The server learns the build ids of all programs"},
 	{.name = "debuginfod-dir",
 	 .kind = OPTION_STRING,
@@ -110,8 +110,8 @@ const struct option_desc options[] = {
 	 .value_name = "MODE",
 	 .choices = go_heap_choices,
 	 .default_text = "enabled",
-	 .help = "disabled; enabled (read programs with sampling on); force (if sampling\n"
-		 "is off, turn it on by writing MemProfileRate once); force-annotated\n"
+	 .help = "disabled; enabled (read programs with sampling on); force (if sampling "
+		 "is off, turn it on by writing MemProfileRate once); force-annotated "
 		 "(the same, only in pods annotated podprof.io/go-heap: force)"},
 	{.name = "go-contention",
 	 .kind = OPTION_BOOL,
@@ -121,14 +121,14 @@ const struct option_desc options[] = {
 	{.name = "host-processes",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(host_processes),
-	 .help = "also profile processes outside of all containers (default: true; in a\n"
+	 .help = "also profile processes outside of all containers (default: true; in a "
 		 "Kubernetes pod false)"},
 	{.name = "select",
 	 .kind = OPTION_LIST,
 	 .offset = AT(select),
 	 .value_name = "PATTERN",
 	 .live = true,
-	 .help = "profile only matching names: NAMESPACE/POD/CONTAINER; outside of pods\n"
+	 .help = "profile only matching names: NAMESPACE/POD/CONTAINER; outside of pods "
 		 "the name of the container, unit or process; repeatable"},
 	{.name = "ignore",
 	 .kind = OPTION_LIST,
@@ -167,8 +167,8 @@ const struct option_desc options[] = {
 	 .value_name = "SOURCE",
 	 .choices = metadata_choices,
 	 .default_text = "auto",
-	 .help = "source of names: kubelet, apiserver, runtime (its files on the node), none,\n"
-		 "or auto (the runtime; in a Kubernetes pod also the kubelet, with the API\n"
+	 .help = "source of names: kubelet, apiserver, runtime (its files on the node), none, "
+		 "or auto (the runtime; in a Kubernetes pod also the kubelet, with the API "
 		 "server as the fallback)"},
 	{.name = "kubelet-url",
 	 .kind = OPTION_STRING,
@@ -181,7 +181,7 @@ const struct option_desc options[] = {
 	 .value_name = "HOW",
 	 .choices = verify_choices,
 	 .default_text = "full",
-	 .help = "check of the kubelet's certificate with the cluster's CA: full, chain (the\n"
+	 .help = "check of the kubelet's certificate with the cluster's CA: full, chain (the "
 		 "signature without the name) or none"},
 	{.group = "Destinations and store",
 	 .name = "destination",
@@ -194,7 +194,7 @@ const struct option_desc options[] = {
 	 .kind = OPTION_STRING,
 	 .offset = AT(store_dir),
 	 .value_name = "DIR",
-	 .help = "keep profiles here for the page (default: /var/lib/podprof without\n"
+	 .help = "keep profiles here for the page (default: /var/lib/podprof without "
 		 "a destination, else none)"},
 	{.name = "store-bytes",
 	 .kind = OPTION_BYTES,
@@ -212,7 +212,7 @@ const struct option_desc options[] = {
 	 .kind = OPTION_STRING,
 	 .offset = AT(spool_dir),
 	 .value_name = "DIR",
-	 .help = "keep profiles for destinations here until they are sent, also across the\n"
+	 .help = "keep profiles for destinations here until they are sent, also across the "
 		 "agent's end (default: none)"},
 	{.name = "spool-bytes",
 	 .kind = OPTION_BYTES,
@@ -231,21 +231,21 @@ const struct option_desc options[] = {
 	 .kind = OPTION_STRING,
 	 .offset = AT(ui_listen),
 	 .value_name = "ADDR:PORT",
-	 .help = "HTTP server: the page, stored profiles and profiles on demand, and all\n"
-		 "else (default: --listen if it is on loopback, else 127.0.0.1 at the next\n"
+	 .help = "HTTP server: the page, stored profiles and profiles on demand, and all "
+		 "else (default: --listen if it is on loopback, else 127.0.0.1 at the next "
 		 "port)"},
 	{.name = "web-config",
 	 .kind = OPTION_STRING,
 	 .offset = AT(web_config),
 	 .value_name = "FILE",
-	 .help = "TLS and basic authentication of the HTTP server at both addresses, in the web\n"
-		 "configuration format of Prometheus' exporter-toolkit; podprof reads changed\n"
+	 .help = "TLS and basic authentication of the HTTP server at both addresses, in the web "
+		 "configuration format of Prometheus' exporter-toolkit; podprof reads changed "
 		 "files again"},
 	{.name = "pull",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(pull),
 	 .default_text = "false",
-	 .help = "make profiles on demand, at the paths of Go's net/http/pprof, also for\n"
+	 .help = "make profiles on demand, at the paths of Go's net/http/pprof, also for "
 		 "clients of other machines; clients on loopback get them in any case"},
 	{.name = "memory-budget",
 	 .kind = OPTION_BYTES,
@@ -257,7 +257,7 @@ const struct option_desc options[] = {
 	 .kind = OPTION_BOOL,
 	 .offset = AT(allow_unsafe_kernel),
 	 .default_text = "false",
-	 .help = "sample on kernels that may hang: Linux 5.19 to 6.3 without the fix of\n"
+	 .help = "sample on kernels that may hang: Linux 5.19 to 6.3 without the fix of "
 		 "6.1.36, 6.3.10 and 6.4"},
 	{.name = "log-level",
 	 .kind = OPTION_CHOICE,

@@ -23,10 +23,10 @@ enum option_kind {
 struct option_desc {
 	const char *name; /* kebab-case, without the dashes */
 	enum option_kind kind;
-	size_t offset;		    /* in struct config */
-	const char *value_name;	    /* for the help */
-	const char *default_text;   /* parsed like any other value; NULL: unchanged */
-	const char *help;	    /* may have several lines */
+	size_t offset;		  /* in struct config */
+	const char *value_name;	  /* for the help */
+	const char *default_text; /* parsed like any other value; NULL: unchanged */
+	const char *help;
 	const char *const *choices; /* OPTION_CHOICE, ends with NULL */
 	const char *group;	    /* heading before this option; or NULL */
 	size_t list_max;	    /* OPTION_LIST: ceiling of its items; 0: CONFIG_LIST_MAX */

@@ -119,7 +119,7 @@ static void test_empty_profile(void **state)
 	(void)state;
 	inspect("test/data/pprof/go_empty.pb.gz", &r);
 	assert_int_equal(r.status, CMD_DONE);
-	command_assert_has(&r.out, "samples     0,");
+	command_assert_has(&r.out, "stacks      0,");
 	inspect("--json test/data/pprof/go_empty.pb.gz", &json);
 	assert_int_equal(json.status, CMD_DONE);
 }

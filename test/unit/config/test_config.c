@@ -288,6 +288,31 @@ static void test_help(void **state)
 	assert_int_equal(load(flags, &c, &error), CONFIG_HELP);
 }
 
+/* Each option has its line, and no line is wider than a terminal of 90 columns. */
+static void test_help_text(void **state)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t n = 0, n_options = 0;
+	FILE *to = open_memstream(&text, &n);
+
+	(void)state;
+	assert_non_null(to);
+	config_print_help(to);
+	assert_int_equal(fclose(to), 0);
+	for (const char *line = text; *line;) {
+		const size_t length = strcspn(line, "\n");
+
+		if (length > 90)
+			fail_msg("%zu columns: %.*s", length, (int)length, line);
+		n_options += strncmp(line, "  --", 4) == 0;
+		line += length + 1;
+	}
+	assert_true(n_options > 30);
+	assert_non_null(
+		strstr(text, "\n  --cpu-rate HZ             samples per second and CPU; 0 "));
+	assert_non_null(strstr(text, "\n                            (default: 97)\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,7 +320,8 @@ int main(void)
 		cmocka_unit_test(test_precedence),    cmocka_unit_test(test_lists_replace),
 		cmocka_unit_test(test_event_sampler), cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_bad_file),      cmocka_unit_test(test_diff),
-		cmocka_unit_test(test_help),	      cmocka_unit_test(test_relabel),
+		cmocka_unit_test(test_help),	      cmocka_unit_test(test_help_text),
+		cmocka_unit_test(test_relabel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
