@@ -2,7 +2,6 @@
 """Profilers by turns, beside programs in Python, Java and Node: options, commands, and the table of the figures."""
 import contextlib
 import shutil
-import socket
 import tempfile
 
 import benchoptions
@@ -24,16 +23,10 @@ class Parser(benchoptions.Parser):
         self.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND")
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def profilers(options):
     """The commands; {rate}, {endpoint} (gRPC) and {http} are the turn's."""
     podprof = [workloads.PODPROF, "agent", "--window", f"{options.window}s", "--cpu-rate", "{rate}", "--listen",
-               f"127.0.0.1:{free_port()}", "--destination", "otlp=http://{http}", "--metadata", "none",
+               f"127.0.0.1:{workloads.free_port()}", "--destination", "otlp=http://{http}", "--metadata", "none",
                "--go-heap-profiler", "disabled"]
     return {"podprof": podprof, **workloads.commands_of(options.peer)}
 

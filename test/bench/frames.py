@@ -115,7 +115,9 @@ class Turns:
         c = self.counts
         n, ns = (sum(r[key] for r in self.runs) for key in ("runs", "ns"))
         if not c.samples or not n:
-            return {"stack": program, "rate": rate, "profiler": name, "samples": c.samples, "runs": n}
+            return {"stack": program, "rate": rate, "profiler": name, "samples": c.samples,
+                    **dict.fromkeys(("delivered %", "complete %", "functions", "frames", "us a sample", "ns a frame"),
+                                    "-")}
         frames = c.frames / c.samples
         return {
             "stack": program, "rate": rate, "profiler": name, "samples": c.samples,

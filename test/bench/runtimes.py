@@ -86,7 +86,7 @@ class Server:
         self.process = self.client = None
 
     def start(self, to):
-        port = str(beside_peers.free_port())
+        port = str(workloads.free_port())
         link = f"{to}/{self.comm}"
         os.symlink(os.path.realpath(self.program), link)
         values = {"port": port, "dir": to}
@@ -341,7 +341,7 @@ service:
 
     def __init__(self, to):
         self.path = f"{to}/profiles.jsonl"
-        self.grpc, self.http = (f"127.0.0.1:{beside_peers.free_port()}" for _ in range(2))
+        self.grpc, self.http = (f"127.0.0.1:{workloads.free_port()}" for _ in range(2))
         with open(f"{to}/collector.yaml", "w") as f:
             f.write(self.CONFIGURATION.format(grpc=self.grpc, http=self.http, path=self.path))
         program = workloads.run(TOOL, "collector", stdout=subprocess.PIPE, text=True).stdout.strip()

@@ -17,7 +17,6 @@ import re
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ import urllib.request
 import uuid
 
 import benchoptions
+import workloads
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 FLOOD = os.path.join(TOP, "test", "hostile", "flood.py")
@@ -71,12 +71,6 @@ mkdir -p /run/secrets/kubernetes.io/serviceaccount &&
 echo token >/run/secrets/kubernetes.io/serviceaccount/token &&
 exec "$0" "$@"
 """
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def cgroup_root():
@@ -221,7 +215,7 @@ class Node:
 
 class Agent:
     def __init__(self, node, options):
-        self.address = f"127.0.0.1:{free_port()}"
+        self.address = f"127.0.0.1:{workloads.free_port()}"
         command = [os.path.join(TOP, "build", "podprof")]
         if node.kubelet:
             options = options + ["--metadata", "kubelet", "--kubelet-url", node.kubelet.url]

@@ -32,6 +32,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,12 @@ LISTEN = "127.0.0.1:17171"
 BPFTOOL = shutil.which("bpftool") or "/usr/sbin/bpftool"
 CPUS = os.cpu_count()
 ALONE = {"action": "keep", "source_labels": ["service_name"], "regex": "pw-.*"}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def run(*command, **options):
