@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first page's table: sort by a column, filter, and stay fresh. All of it is there without us.
+// The first page's table: sort by a column, filter, fold programs without samples in the last window, and stay fresh.
+// All of it is there without us.
 "use strict";
 
 (function () {
 	const table = document.getElementById("entities");
 	const filter = document.getElementById("filter");
+	const past = document.getElementById("past");
 	const REFRESH_MS = 15000;
 	const heads = table ? Array.from(table.tHead.rows[0].cells) : [];
 	let column = 2;
 	let descending = true;
+	let folded = true;
 
 	function value(row) {
 		const cell = row.cells[column];
@@ -33,14 +36,18 @@
 		});
 	}
 
-	// Every word has to be somewhere in the row.
+	// Every word has to be somewhere in the row. The filter looks at folded rows, too.
 	function applyFilter() {
 		const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+		const count = table.getElementsByClassName("past").length;
 
 		for (const row of table.tBodies[0].rows) {
 			const text = row.textContent.toLowerCase();
 			row.hidden = !words.every((word) => text.includes(word));
 		}
+		table.classList.toggle("folded", folded && !words.length);
+		past.hidden = !count || words.length > 0;
+		past.textContent = `${folded ? "Show" : "Hide"} ${count} without samples in this window`;
 	}
 
 	// The page as it is now, from which the new rows are taken over.
@@ -79,6 +86,11 @@
 		});
 		filter.hidden = false;
 		filter.addEventListener("input", applyFilter);
+		past.addEventListener("click", function () {
+			folded = !folded;
+			applyFilter();
+		});
+		applyFilter();
 		setInterval(refresh, REFRESH_MS);
 	}
 

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/labels.h"
+#include "base/nsec.h"
+#include "server/page.h"
+#include "server/ui.h"
+
+/* With and without samples in the last window. */
+static void give_entities(void *ctx, ui_entity_fn fn, void *arg)
+{
+	static const struct labels none;
+	const struct ui_entity entities[] = {
+		{.id = "a", .name = "now", .kind = "process", .samples = 1, .cpu_ns = 2},
+		{.id = "b", .name = "before", .kind = "process"},
+		{.id = "c", .name = "out", .kind = "process", .excluded = "--ignore"},
+		{.id = "d", .name = "heap", .kind = "process", .go_state = "ok"},
+		{.id = "e", .name = "quiet", .kind = "container"},
+	};
+
+	(void)ctx;
+	for (size_t i = 0; i < array_size(entities); i++) {
+		struct ui_entity entity = entities[i];
+
+		entity.runtime = "";
+		entity.labels = &none;
+		fn(arg, &entity);
+	}
+}
+
+/* A container is listed whatever it does, and so is all with another reason to be here. */
+static void programs_of_earlier_windows_are_marked(void **state)
+{
+	const struct ui_source ui = {
+		.node = "n1", .window_ns = NSEC_PER_SEC, .entities = give_entities};
+	_cleanup_(buf_deinit) struct buf page = BUF_INIT(100000);
+	const char *text, *past;
+
+	(void)state;
+	assert_int_equal(page_overview(&ui, &page), 0);
+	assert_int_equal(buf_append(&page, "", 1), 0);
+	text = (const char *)page.data;
+	past = strstr(text,
+		      "<tr class=\"past\"><th scope=\"row\"><a href=\"/entity/b\">before</a>");
+	assert_non_null(past);
+	assert_ptr_equal(strstr(text, "class=\"past\""), past + strlen("<tr "));
+	assert_null(strstr(past + 8, "class=\"past\""));
+	assert_non_null(strstr(text, "<button type=\"button\" id=\"past\" hidden>"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(programs_of_earlier_windows_are_marked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
