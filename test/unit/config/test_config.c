@@ -4,8 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
+#include "base/cleanup.h"
 #include "base/nsec.h"
 #include "config/config.h"
+#include "config/option.h"
 #include "relabel/relabel.h"
 
 static int load(const char *const *flags, struct config *c, struct config_error *error)
@@ -292,7 +296,7 @@ static void test_help(void **state)
 static void test_help_text(void **state)
 {
 	_cleanup_(freep) char *text = NULL;
-	size_t n = 0, n_options = 0;
+	size_t n = 0, n_found = 0;
 	FILE *to = open_memstream(&text, &n);
 
 	(void)state;
@@ -304,23 +308,93 @@ static void test_help_text(void **state)
 
 		if (length > 90)
 			fail_msg("%zu columns: %.*s", length, (int)length, line);
-		n_options += strncmp(line, "  --", 4) == 0;
+		n_found += strncmp(line, "  --", 4) == 0;
 		line += length + 1;
 	}
-	assert_true(n_options > 30);
+	assert_true(n_found > 30);
 	assert_non_null(
 		strstr(text, "\n  --cpu-rate HZ             samples per second and CPU; 0 "));
 	assert_non_null(strstr(text, "\n                            (default: 97)\n"));
 }
 
+/* Settings that the chart makes itself, from other values. */
+static bool is_charts(const char *name)
+{
+	static const char *const names[] = {"listen",	 "cgroupfs-root",  "destination",
+					    "store-dir", "spool-dir",	   "metadata",
+					    "config",	 "kubelet-verify", "web-config"};
+
+	for (size_t i = 0; i < array_size(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static void check_choices(const json_t *words, const char *const *choices)
+{
+	size_t n = 0;
+
+	for (; choices[n]; n++)
+		assert_string_equal(json_string_value(json_array_get(words, n)), choices[n]);
+	assert_int_equal(json_array_size(words), n);
+}
+
+/* helm install rejects misspelt settings: the chart's schema has the name and kind of each. */
+static void chart_knows_settings(void **state)
+{
+	static const char *const kinds[] = {
+		[OPTION_STRING] = "#/definitions/string",
+		[OPTION_UINT] = "#/definitions/uint",
+		[OPTION_SHARE] = "#/definitions/share",
+		[OPTION_DURATION] = "#/definitions/duration",
+		[OPTION_BYTES] = "#/definitions/bytes",
+		[OPTION_BOOL] = "#/definitions/bool",
+		[OPTION_LIST] = "#/definitions/list",
+	};
+	json_t *schema = json_load_file("charts/podprof/values.schema.json", 0, NULL);
+	const json_t *config, *known;
+	size_t n = 0;
+
+	(void)state;
+	assert_non_null(schema);
+	config = json_object_get(json_object_get(schema, "properties"), "config");
+	assert_true(json_is_false(json_object_get(config, "additionalProperties")));
+	known = json_object_get(config, "properties");
+	for (size_t i = 0; i < n_options; i++) {
+		const struct option_desc *option = &options[i];
+		const json_t *has = json_object_get(known, option->name);
+
+		row_begin(option->name);
+		if (is_charts(option->name)) {
+			assert_null(has);
+			continue;
+		}
+		n++;
+		assert_non_null(has);
+		if (option->kind == OPTION_CHOICE)
+			check_choices(json_object_get(has, "enum"), option->choices);
+		else
+			assert_string_equal(json_string_value(json_object_get(has, "$ref")),
+					    kinds[option->kind]);
+	}
+	assert_int_equal(json_object_size(known), n);
+	json_decref(schema);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),      cmocka_unit_test(test_in_kubernetes),
-		cmocka_unit_test(test_precedence),    cmocka_unit_test(test_lists_replace),
-		cmocka_unit_test(test_event_sampler), cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_bad_file),      cmocka_unit_test(test_diff),
-		cmocka_unit_test(test_help),	      cmocka_unit_test(test_help_text),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_in_kubernetes),
+		cmocka_unit_test(test_precedence),
+		cmocka_unit_test(test_lists_replace),
+		cmocka_unit_test(test_event_sampler),
+		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_bad_file),
+		cmocka_unit_test(test_diff),
+		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_help_text),
+		cmocka_unit_test(chart_knows_settings),
 		cmocka_unit_test(test_relabel),
 	};
 
