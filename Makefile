@@ -20,6 +20,10 @@ VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unkn
 CC ?= gcc
 CXX ?= g++
 CLANG ?= clang
+# A verifier accepts what one compiler makes of a program, and may refuse what another one does. So the agent is made
+# again with the programs by Debian 13's clang, which Debian 12 has, too.
+NEWER_CLANG ?= clang-19
+NEWER := $(B)/newer
 BPFTOOL ?= $(shell command -v bpftool 2>/dev/null || echo /usr/sbin/bpftool)
 PREFIX ?= /usr/local
 IMAGE ?= podprof:$(VERSION)
@@ -103,6 +107,7 @@ COUNT_OBJ := $(patsubst %.c,$(B)/count/%.o,$(sort $(wildcard $(COUNTED:%=agent/%
 # Attackers and their victim, for containers: static, and without sanitizers.
 HOSTILE := $(addprefix $(B)/hostile/,attack stallfs victim worstfile goring)
 GUEST := $(B)/test/kernels/guest $(B)/test/kernels/runtimes
+NEWER_GUEST := $(GUEST:$(B)/%=$(NEWER)/%)
 
 # Not what tests compile themselves.
 TIDY_SRC := $(AGENT_SRC) $(sort $(filter-out test/data/% test/fixtures/% \
@@ -131,7 +136,7 @@ run: ## install what is missing, build, and profile this node with a page on loo
 # All run to their end, whatever the others find. Tests with a live agent or kernel wait most of their time: they get
 # a CPU first, then the unit tests (check-unit), then lint. The attacks come after the other tests: they take names
 # from all agents of the machine, and a CPU from everybody.
-CHECKS := check-e2e check-bpf check-unit check-kernel check-fuzz check-counts check-page check-deploy check-format
+CHECKS := check-e2e check-bpf check-unit check-kernel check-compiler check-fuzz check-counts check-page check-deploy check-format
 check: ## install what is missing, build and run every test
 	$(Q)test/setup.sh all
 	$(Q)test/run.sh begin
@@ -156,8 +161,8 @@ clean: ## remove build/
 	rm -rf $(B)
 
 ##@ Parts of check
-.PHONY: check-build check-unit check-bpf check-kernel check-fuzz check-counts check-page check-format check-deploy check-e2e check-hostile lint lint-c format limits
-check-build: $(UNIT) $(COMPLEXITY) $(BPF_TEST) $(REPLAY) $(GUEST) $(HOSTILE) $(BPF_OTHER) ## build every test program
+.PHONY: check-build check-unit check-bpf check-kernel check-compiler check-fuzz check-counts check-page check-format check-deploy check-e2e check-hostile lint lint-c format limits
+check-build: $(UNIT) $(COMPLEXITY) $(BPF_TEST) $(REPLAY) $(GUEST) $(NEWER)/podprof $(NEWER_GUEST) $(HOSTILE) $(BPF_OTHER) ## build every test program
 check-unit: $(UNIT) $(COMPLEXITY) ## unit tests under ASan and UBSan; the growth of parsers' work
 	$(Q)nice -n 5 test/run.sh unit $(UNIT) $(COMPLEXITY)
 
@@ -166,6 +171,10 @@ check-bpf: $(BPF_TEST) ## BPF programs in the real kernel (root)
 
 check-kernel: $(B)/podprof $(GUEST) ## the oldest kernel that can be had, booted in QEMU
 	$(Q)B=$(B) ARCH=$(ARCH) test/kernels/check.sh oldest
+
+check-compiler: $(NEWER)/podprof $(NEWER_GUEST) ## the same with BPF programs by NEWER_CLANG, and in the real kernel (root)
+	$(Q)B=$(NEWER) ARCH=$(ARCH) test/kernels/check.sh oldest
+	$(Q)B=$(NEWER) ARCH=$(ARCH) test/kernels/check.sh here
 
 check-fuzz: $(REPLAY) ## every fuzzer on its corpus
 	$(Q)test/run.sh fuzz $(REPLAY)
@@ -207,6 +216,10 @@ check-format: ## whether the C files are formatted
 # ---------------------------------------------------------------- the program
 
 $(B)/podprof: $(B)/obj/agent/main.o $(B)/obj/libpodprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(NEWER)/podprof: $(B)/obj/agent/main.o $(NEWER)/bpfobj.o $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -305,6 +318,26 @@ $(B)/bpf/other/%.bpf.o: bpf/%.bpf.c $(B)/bpf/flags
 $(B)/bpf/podprof.linked.o: $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/%.bpf.o)
 	$(call say,BPF-LINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
+
+# The agent once more, with the programs by NEWER_CLANG.
+$(NEWER)/bpf/%.bpf.o: bpf/%.bpf.c $(B)/bpf/flags
+	$(call say,BPF,$< ($(NEWER_CLANG)))
+	@mkdir -p $(@D)
+	$(Q)$(NEWER_CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(ARCH) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
+
+$(NEWER)/bpf/podprof.linked.o: $(BPF_SRC:bpf/%.bpf.c=$(NEWER)/bpf/%.bpf.o)
+	$(call say,BPF-LINK,$@)
+	$(Q)$(BPFTOOL) gen object $@ $^
+
+$(NEWER)/gen/podprof.skel.h: $(NEWER)/bpf/podprof.linked.o
+	$(call say,SKEL,$@)
+	@mkdir -p $(@D)
+	$(Q)$(BPFTOOL) gen skeleton $< name podprof_bpf > $@
+
+# In front of the library, whose own stays out.
+$(NEWER)/bpfobj.o: agent/profile/bpfobj.c $(NEWER)/gen/podprof.skel.h $(B)/flags | $(GEN_HDR)
+	$(call say,CC,$<)
+	$(Q)$(CC) -I$(NEWER)/gen $(ALL_CFLAGS) $(HARDEN) -MMD -MP -c -o $@ $<
 
 $(B)/gen/podprof.skel.h: $(B)/bpf/podprof.linked.o
 	$(call say,SKEL,$@)
@@ -567,7 +600,9 @@ $(B)/lint/%.ok: %.cc $(B)/lint/flags | $(GEN_HDR)
 $(B)/obj/test/kernels/plain.o: private HARDEN += -fomit-frame-pointer
 $(B)/test/kernels/guest: $(addprefix $(B)/obj/test/kernels/,guest.o entities.o plain.o)
 $(B)/test/kernels/runtimes: $(addprefix $(B)/obj/test/,kernels/runtimes.o bpf/runtime_agent.o)
-$(GUEST): $(B)/obj/test/support/burn.o $(B)/obj/libpodprof.a
+$(NEWER)/test/kernels/guest: $(addprefix $(B)/obj/test/kernels/,guest.o entities.o plain.o) $(NEWER)/bpfobj.o
+$(NEWER)/test/kernels/runtimes: $(addprefix $(B)/obj/test/,kernels/runtimes.o bpf/runtime_agent.o)
+$(GUEST) $(NEWER_GUEST): $(B)/obj/test/support/burn.o $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/obj/libpodprof.a $(LIBS)
@@ -844,4 +879,4 @@ $(filter-out %/bench_lines,$(BENCH)): $(B)/%: $(B)/obj/%.o $(BENCH_SUPPORT) $(B)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
 
--include $(shell find $(B)/obj $(B)/san $(B)/count $(B)/fuzzobj $(B)/bpf $(B)/lint -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/san $(B)/count $(B)/fuzzobj $(B)/bpf $(B)/newer $(B)/lint -name '*.d' 2>/dev/null)

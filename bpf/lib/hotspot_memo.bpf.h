@@ -39,8 +39,10 @@ static inline __attribute__((always_inline)) struct hotspot_memo_entry *
 hotspot_memo_set(struct hotspot_memo *memo, __u64 method, __u64 process)
 {
 	__u64 hash = ((method ^ process) * 0x9e3779b97f4a7c15ull) >> 32; /* 2^64 / golden ratio */
+	__u64 number = hash * HOTSPOT_MEMO_SETS >> 32;
 
-	return memo->sets[hash * HOTSPOT_MEMO_SETS >> 32];
+	__asm__ volatile("" : "+r"(number)); /* as in memo_set() */
+	return memo->sets[number];
 }
 
 /* The value of the key, 0: unknown. Without branches, for the verifier. */

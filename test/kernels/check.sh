@@ -14,15 +14,16 @@ build=${B:-build}
 arch=${ARCH:-x86}
 sysroot=${SYSROOT:-/}
 work=$build/test/kernels
-results=build/test/results
+arguments=$*
+results=build/test/results/kernels-${build//\//-}-${arguments// /-}
 # A virtual machine has 2 slow CPUs and this time, in seconds. Seen: 20 without KVM, on an idle machine.
 patience=1800
 
 # Oldest first. The archive may have dropped the first one.
 oldest="5.10 6.1"
 
-mkdir -p "$work" "$results"
-: >"$results/kernels"
+mkdir -p "$work" "${results%/*}"
+: >"$results"
 
 qemu() {
 	# One thread for both CPUs: with two threads, QEMU 7.2 sometimes hits a breakpoint already removed by the other
@@ -55,11 +56,11 @@ outcome() {
 	line=$(grep -ao '^RESULT .*' "$2" | tail -n 1)
 	case $line in
 	"RESULT ok "*)
-		echo "passed $1" >>"$results/kernels"
+		echo "passed $1" >>"$results"
 		printf '  %-8s %s %s\n' PASS "$1" "${line#RESULT ok }"
 		;;
 	*)
-		echo "failed $1" >>"$results/kernels"
+		echo "failed $1" >>"$results"
 		printf '  %-8s %s\n' FAIL "$1"
 		cat "$2"
 		return 1
@@ -95,7 +96,7 @@ one() {
 		boot "$1" "$kernel"
 	else
 		echo "  FAIL     linux $1: no kernel to boot"
-		echo "failed linux $1" >>"$results/kernels"
+		echo "failed linux $1" >>"$results"
 		return 1
 	fi
 }
