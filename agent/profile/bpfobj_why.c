@@ -41,6 +41,10 @@ const struct bpfobj_fault *bpfobj_unfit(const struct bpfobj_facts *facts, enum b
 	return is[what] ? &faults[what] : NULL;
 }
 
+static const char refused[] =
+	"the kernel refuses the programs: please report this with the output of "
+	"'uname -a' and 'clang --version'";
+
 static const char *load_not_permitted(const struct bpfobj_facts *facts)
 {
 	if (facts->no_bpf || facts->no_perfmon)
@@ -48,6 +52,9 @@ static const char *load_not_permitted(const struct bpfobj_facts *facts)
 			       ? "grant CAP_BPF and CAP_PERFMON (or run as root)"
 		       : facts->no_bpf ? "CAP_BPF is missing: grant it (or run as root)"
 				       : "CAP_PERFMON is missing: grant it (or run as root)";
+	/* the verifier has looked at them, so bpf(2) is allowed */
+	if (facts->complaint && *facts->complaint)
+		return refused;
 	if (facts->version.major && kernel_is_before(&facts->version, 5, 11))
 		return "before Linux 5.11 locked memory must be unlimited: grant CAP_SYS_RESOURCE "
 		       "or raise the limit; or a seccomp profile forbids bpf(2): allow bpf(2)";
@@ -79,10 +86,7 @@ static const char *reason(enum bpfobj_step step, int err, const struct bpfobj_fa
 		return "not enough memory in the agent's cgroup: raise its memory limit "
 		       "or lower --cpu-rate";
 	default:
-		return step == BPFOBJ_LOAD
-			       ? "the kernel refuses the programs: please report this with "
-				 "the output of 'uname -a'"
-			       : "see perf_event_open(2)";
+		return step == BPFOBJ_LOAD ? refused : "see perf_event_open(2)";
 	}
 }
 
