@@ -3,8 +3,10 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 
+#include "base/keysort.h"
 #include "elf/elffile.h"
 #include "unwind/rows.h"
 
@@ -14,12 +16,9 @@
 /* Units of work for a range of a section. */
 #define RANGE_COST 2u
 
-static int by_start(const void *a, const void *b)
-{
-	const struct described_range *left = a, *right = b;
-
-	return left->start < right->start ? -1 : left->start > right->start;
-}
+_Static_assert(sizeof(struct described_range) == KEYSORT_BYTES &&
+		       offsetof(struct described_range, start) == 0,
+	       "sorted by start");
 
 /* Joins ranges that touch or overlap. */
 static void join(struct described *d)
@@ -41,20 +40,22 @@ static void join(struct described *d)
 
 int described_init(struct described *ret, const struct rows *rows)
 {
-	*ret = (struct described){.n = rows_n_spans(rows)};
-	ret->items = calloc(ret->n + 1, sizeof(*ret->items));
-	if (!ret->items)
+	const size_t n = rows_n_spans(rows);
+
+	/* half of it is room for the sort */
+	*ret = (struct described){.memory = calloc(2 * n + 1, sizeof(*ret->memory)), .n = n};
+	if (!ret->memory)
 		return -ENOMEM;
-	for (size_t i = 0; i < ret->n; i++)
-		rows_span(rows, i, &ret->items[i].start, &ret->items[i].end);
-	qsort(ret->items, ret->n, sizeof(*ret->items), by_start);
+	for (size_t i = 0; i < n; i++)
+		rows_span(rows, i, &ret->memory[i].start, &ret->memory[i].end);
+	ret->items = keysort(ret->memory, ret->memory + n, n);
 	join(ret);
 	return 0;
 }
 
 void described_deinit(struct described *d)
 {
-	free(d->items);
+	free(d->memory);
 }
 
 /* The first range that ends after @vaddr; n if there is none. */

@@ -22,7 +22,8 @@ struct described_range {
 /* Ascending, without overlaps. Padding of up to ROWS_PADDING_MAX bytes between functions counts as
  * described. */
 struct described {
-	struct described_range *items;
+	struct described_range *memory; /* owned */
+	struct described_range *items;	/* in it */
 	size_t n;
 };
 
