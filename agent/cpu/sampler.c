@@ -39,6 +39,9 @@
  * sample of a process with thousands of mappings takes a millisecond while the process maps files.
  */
 #define CPU_SAMPLER_SLICE_NS	(5 * NSEC_PER_MSEC)
+/* Period of the look for processes that have ended: a fourth of the time for which their events
+ * stay. */
+#define CPU_SAMPLER_EXPIRE_NS	(5 * NSEC_PER_SEC)
 /* Sweeps from one look for ended processes in /proc to the next, while events tell of all. */
 #define CPU_SAMPLER_CHECK	16
 
@@ -65,6 +68,7 @@ struct cpu_sampler {
 	struct log_limit tick_log;
 	uint64_t n_drains;
 	unsigned int event_turns; /* without samples, so far */
+	uint64_t expired_ns;	  /* boot clock: last look for ended processes */
 	unsigned int n_sweeps;
 	bool lost;	/* events since the last check of ended processes */
 	bool caught_up; /* of the next samples; all earlier events are in the history */
@@ -448,6 +452,29 @@ static bool has_samples(const struct cpu_sampler *s)
 	       (s->offcpu && stacks_next_since_ns(offcpu_stacks(s->offcpu)) != UINT64_MAX);
 }
 
+/* Time of the oldest sample that the loop has not taken; now if it has taken all. */
+static uint64_t oldest_ns(const struct cpu_sampler *s)
+{
+	uint64_t oldest = nsec_boot(), since = stacks_next_since_ns(oncpu_stacks(s->oncpu));
+
+	if (since < oldest)
+		oldest = since;
+	since = s->offcpu ? stacks_next_since_ns(offcpu_stacks(s->offcpu)) : UINT64_MAX;
+	return since < oldest ? since : oldest;
+}
+
+/* The events of an ended process take as much memory as those of a running one: on a node with many
+ * short processes a window is too long. */
+static void expire(struct cpu_sampler *s)
+{
+	const uint64_t since_ns = oldest_ns(s);
+
+	if (since_ns < s->expired_ns + CPU_SAMPLER_EXPIRE_NS)
+		return;
+	s->expired_ns = since_ns;
+	address_space_cache_expire(s->spaces, since_ns);
+}
+
 /* A slice of one drain of each kind a turn: the loop has other things to do. */
 static void on_drained(void *ctx, int fd, uint32_t events)
 {
@@ -462,6 +489,7 @@ static void on_drained(void *ctx, int fd, uint32_t events)
 		drain_again(s->drain);
 		return;
 	}
+	expire(s);
 	more = walk_deferred(s, until_ns);
 	if (waiting_samples_n(s->waiting)) /* some may have waited too long */
 		(void)loop_arm(s->opened, 1, 0);
@@ -633,17 +661,6 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 	finish_deferred(s);
 	if (r < 0)
 		log_warn("cannot read the last samples, dropping them", log_err(r));
-}
-
-/* Time of the oldest sample that the loop has not taken; now if it has taken all. */
-static uint64_t oldest_ns(const struct cpu_sampler *s)
-{
-	uint64_t oldest = nsec_boot(), since = stacks_next_since_ns(oncpu_stacks(s->oncpu));
-
-	if (since < oldest)
-		oldest = since;
-	since = s->offcpu ? stacks_next_since_ns(offcpu_stacks(s->offcpu)) : UINT64_MAX;
-	return since < oldest ? since : oldest;
 }
 
 void cpu_sampler_sweep(struct cpu_sampler *s)

@@ -28,13 +28,14 @@
 #include "procmap/process_history.h"
 #include "procmap/space.h"
 
-/* Sweeps before the eviction of an unused process, and of one that has ended before its last list.
- */
-#define ADDRESS_SPACE_IDLE_SWEEPS 2
-#define ADDRESS_SPACE_GONE_SWEEPS 1
-/* Time before the eviction of an unused process that runs. With short windows, a process that works
- * for 1 ms a second has no sample in many of them, and its list would be read again and again. */
-#define ADDRESS_SPACE_IDLE_NS	  (100 * NSEC_PER_SEC)
+/* Time before the eviction of an unused process that runs. A process that works for 1 ms a second
+ * has no sample in many seconds, and its list would be read again and again. */
+#define ADDRESS_SPACE_IDLE_NS  (100 * NSEC_PER_SEC)
+/* The same for a process whose leader has ended. Its threads may go on. */
+#define ADDRESS_SPACE_ENDED_NS (20 * NSEC_PER_SEC)
+/* The same for a process that had ended before its mappings were read. For samples that arrive
+ * later, its events still tell the mappings. There may be a hundred such processes a second. */
+#define ADDRESS_SPACE_GONE_NS  (5 * NSEC_PER_SEC)
 
 static const char *const outcome_names[ADDRESS_SPACE_OUTCOME_MAX] = {
 	[ADDRESS_SPACE_FILE] = "file",	       [ADDRESS_SPACE_NO_ELF] = "no_elf",
@@ -102,36 +103,41 @@ static bool has_ended(const struct address_space_cache *c, const struct address_
 {
 	const struct history_record *record = space_record(c, s);
 
-	return s->ended || (record && history_record_exit_ns(record));
+	return record && history_record_exit_ns(record);
 }
 
-static bool is_unused(const struct address_space *s, uint64_t now_ns)
+static uint64_t keep_ns(const struct address_space *s)
 {
 	if (s->gone)
-		return s->idle > ADDRESS_SPACE_GONE_SWEEPS;
-	return s->idle > ADDRESS_SPACE_IDLE_SWEEPS &&
-	       (s->ended || now_ns >= s->used_ns + ADDRESS_SPACE_IDLE_NS);
+		return ADDRESS_SPACE_GONE_NS;
+	return s->ended ? ADDRESS_SPACE_ENDED_NS : ADDRESS_SPACE_IDLE_NS;
 }
 
-void address_space_cache_sweep(struct address_space_cache *c, uint64_t since_ns)
+void address_space_cache_expire(struct address_space_cache *c, uint64_t since_ns)
 {
 	struct address_space *s, *next;
 
 	HASH_ITER(hh, c->spaces, s, next) {
-		s->stale |= !s->gone && space_is_due(c, s);
-		if (!s->idle++)
-			s->used_ns = since_ns;
-		s->ended = has_ended(c, s); /* the history forgets it */
-		if (is_unused(s, since_ns))
+		s->ended = s->ended || has_ended(c, s); /* the history forgets it */
+		if (!s->unused_ns)
+			s->unused_ns = since_ns;
+		if (since_ns >= s->unused_ns + keep_ns(s))
 			space_drop(c, s);
 	}
+	process_history_sweep(c->history, since_ns);
+}
+
+void address_space_cache_sweep(struct address_space_cache *c, uint64_t since_ns)
+{
+	address_space_cache_expire(c, since_ns);
+	for (struct address_space *s = c->spaces; s; s = s->hh.next)
+		s->stale |= !s->gone && space_is_due(c, s);
 	for (struct space_owner *owner = c->owners; owner; owner = owner->hh.next)
 		owner->used_ns /= 2;
 	if (c->opener)
 		opener_sweep(c->opener);
 	else
 		images_sweep(c->images);
-	process_history_sweep(c->history, since_ns);
 }
 
 /* ---------------------------------------------------------------- lookup */
@@ -155,7 +161,7 @@ int address_space_cache_get(struct address_space_cache *c, const struct address_
 	if (r)
 		return r;
 	s->used = ++c->tick;
-	s->idle = 0;
+	s->unused_ns = 0;
 	r = space_refresh(c, s, who->pc);
 	if (r)
 		return r;

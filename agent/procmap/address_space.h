@@ -191,9 +191,12 @@ void address_space_cache_follow(struct address_space_cache *cache, address_space
 /* The following samples were taken after @since_ns and not after @until_ns (boot clock). */
 void address_space_cache_between(struct address_space_cache *cache, uint64_t since_ns,
 				 uint64_t until_ns);
-/* Once a window: drops targets without a request since two calls ago and, unless they have ended,
- * for 100 s (without a list to read: since the last call), images without references, and events
- * that samples after @since_ns (boot clock) do not need. */
+/* Every few seconds: drops processes without a request for 100 s (20 s if the leader has ended, 5 s
+ * if the process ended before its mappings were read), and events that samples after @since_ns
+ * (boot clock) do not need. */
+void address_space_cache_expire(struct address_space_cache *cache, uint64_t since_ns);
+/* Once a window: the same, drops images without references, and looks for mapping lists to read
+ * again. */
 void address_space_cache_sweep(struct address_space_cache *cache, uint64_t since_ns);
 /* A metric_collect_fn: podprof_images by state, podprof_resolved_pcs by outcome,
  * podprof_address_space*. */

@@ -375,8 +375,8 @@ static bool add_map(struct process_history *history, struct history_record *reco
 		history->stats.n_maps++;
 		drop_map(history, record, 0);
 	}
-	if (vec_grow(&record->maps, &record->maps_cap, record->n_maps + 1, sizeof(*record->maps),
-		     HISTORY_RECORD_MAPS_MAX))
+	if (vec_grow_tight(&record->maps, &record->maps_cap, record->n_maps + 1,
+			   sizeof(*record->maps), HISTORY_RECORD_MAPS_MAX))
 		return false;
 	history->stats.bytes += (record->maps_cap - was) * sizeof(*record->maps);
 	record->maps[record->n_maps++] = *map;

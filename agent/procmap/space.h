@@ -99,8 +99,7 @@ struct address_space {
 	uint64_t epoch_ns;     /* last loss of events before the mappings were read */
 	uint64_t delay_ns;     /* delay before a new read for a pc outside */
 	uint64_t used;	       /* tick of the last use */
-	unsigned int idle;     /* sweeps since then */
-	uint64_t used_ns;      /* boot clock: the first of these sweeps */
+	uint64_t unused_ns;    /* boot clock: the first expiry since then; 0: none */
 	bool replaces;	       /* a file was in the place of another one, or is gone */
 	bool stale;	       /* read again before the next use */
 	unsigned int sweeps;   /* since the last list */

@@ -362,7 +362,8 @@ static void judge(struct address_space_cache *c, struct address_space *s)
 {
 	const struct history_record *record = space_record(c, s);
 
-	s->ended = record && history_record_exit_ns(record);
+	if (record)
+		s->ended = history_record_exit_ns(record);
 	s->doubtful = !space_is_any(s) && record && history_record_changed_ns(record) > c->since_ns;
 	s->unsure = (is_uncertain(c, s) || is_old(c, s)) && !is_proven(c, s);
 }
