@@ -70,8 +70,10 @@ struct cpu_sampler {
 	unsigned int event_turns; /* without samples, so far */
 	uint64_t expired_ns;	  /* boot clock: last look for ended processes */
 	unsigned int n_sweeps;
-	bool lost;	/* events since the last check of ended processes */
-	bool caught_up; /* of the next samples; all earlier events are in the history */
+	bool lost;	       /* events since the last check of ended processes */
+	bool runtimes_sampled; /* frames of a runtime in the last drain: their names are in memory
+				  of the process, which may end */
+	bool caught_up;	       /* of the next samples; all earlier events are in the history */
 };
 
 void cpu_stack_deinit(struct cpu_stack *stack)
@@ -336,6 +338,7 @@ static void pass_on(struct cpu_sampler *s, const struct sample *sample, bool off
 {
 	const struct address_space_who who = who_of(s, sample);
 
+	s->runtimes_sampled |= sample->n_runtime > 0;
 	if (!must_wait(s, sample, &who) ||
 	    !waiting_samples_add(s->waiting, sample, who.owner, off_cpu, &s->taken))
 		deliver(s, sample, off_cpu);
@@ -366,8 +369,10 @@ static enum taken take_samples(struct cpu_sampler *s, struct stacks *stacks, uin
 
 	if (!stacks_next(stacks))
 		return TAKEN_NONE;
-	if (!*taken_ns)
+	if (!*taken_ns) {
 		*taken_ns = nsec_boot();
+		s->runtimes_sampled = s->runtimes_sampled && off_cpu;
+	}
 	until_ns = stacks_until_ns(stacks);
 	s->taken = (struct sample_time){stacks_since_ns(stacks), *taken_ns};
 	address_space_cache_between(s->spaces, s->taken.since_ns, s->taken.until_ns);
@@ -503,7 +508,7 @@ static void on_drained(void *ctx, int fd, uint32_t events)
 	more |= has_samples(s);
 	if (more)
 		drain_again(s->drain);
-	drain_set_busy(s->drain, more || cpu_sampler_pending(s) ||
+	drain_set_busy(s->drain, more || s->runtimes_sampled || cpu_sampler_pending(s) ||
 					 (s->deferred && deferred_unwind_pending(s->deferred)));
 }
 

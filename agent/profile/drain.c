@@ -29,8 +29,8 @@
 /* The longest sleep, in ns: without kinds of samples, the dumps alone are due after it. */
 #define DRAIN_SLEEP_NS (2 * NSEC_PER_SEC)
 
-/* Intervals from a look at maps without samples to the next. The maps hold the samples of two
- * intervals, if all of these are distinct. */
+/* Intervals from a look at maps without samples to the next, and from a drain with few samples. The
+ * maps hold the samples of two intervals, if all of these are distinct. */
 #define DRAIN_IDLE_INTERVALS 2
 
 struct drain {
@@ -71,9 +71,11 @@ static int fetch_stacks(struct drain *d, size_t i, bool now)
 	return stacks_fetch_none(stacks);
 }
 
+/* New processes have dumps, and their tables keep the owner busy. */
 static void set_due(struct drain *d, size_t i)
 {
-	const uint64_t n = d->idle[i] && !d->dumped ? DRAIN_IDLE_INTERVALS : 1;
+	const bool quiet = d->opts.idle_ns && !d->busy && stacks_sparse(d->opts.stacks[i]);
+	const uint64_t n = (d->idle[i] || quiet) && !d->dumped ? DRAIN_IDLE_INTERVALS : 1;
 
 	d->due_ns[i] = nsec_monotonic() + n * stacks_interval_ns(d->opts.stacks[i]);
 }

@@ -27,7 +27,8 @@ struct sideband;
  * @dumps:  NULL: none
  * @sideband: its full rings are fetched; NULL: none
  * @idle_ns: longest time between two drains while no sample is stored. Until then the thread only
- *           looks, every other interval. 0: always drains, each interval
+ *           looks, every other interval, and it drains every other interval while there are few
+ *           samples. 0: always drains, each interval
  */
 struct drain_opts {
 	struct stacks *stacks[DRAIN_KINDS];

@@ -106,6 +106,7 @@ struct stacks {
 	/* of the fetching thread */
 	uint64_t wished_ns;	    /* requested interval */
 	uint64_t interval_ns;	    /* present interval */
+	bool sparse;		    /* the last copy was below a quarter in all classes */
 	struct sample_stats *flags; /* one per possible CPU */
 	bool turned;	      /* the generations have changed, and the old one is not emptied yet */
 	uint64_t turned_ns;   /* when (monotonic) */
@@ -267,9 +268,10 @@ static void adapt_interval(struct stacks *s, const struct batch *batch)
 	const size_t n_large = batch_count(batch, sizeof(struct sample_large));
 	const size_t n_deep = batch_count(batch, sizeof(struct sample_deep));
 
+	s->sparse = n_small < small_quarter && n_large < large_quarter && n_deep < deep_quarter;
 	if (n_small > 3 * small_quarter || n_large > 3 * large_quarter || n_deep > 3 * deep_quarter)
 		s->interval_ns /= 2;
-	else if (n_small < small_quarter && n_large < large_quarter && n_deep < deep_quarter)
+	else if (s->sparse)
 		s->interval_ns *= 2;
 	if (s->interval_ns < STACKS_INTERVAL_MIN_NS)
 		s->interval_ns = STACKS_INTERVAL_MIN_NS;
@@ -619,6 +621,11 @@ int stacks_finish(struct stacks *s, sample_fn fn, void *ctx)
 uint64_t stacks_interval_ns(const struct stacks *s)
 {
 	return s->turned ? STACKS_SETTLE_NS : s->interval_ns - STACKS_SETTLE_NS;
+}
+
+bool stacks_sparse(const struct stacks *s)
+{
+	return !s->turned && s->sparse && s->interval_ns == s->wished_ns;
 }
 
 uint64_t stacks_next_since_ns(struct stacks *s)

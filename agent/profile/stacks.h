@@ -56,6 +56,9 @@ int stacks_fetch(struct stacks *s);
 /* True between two drains while no sample is stored: a drain would find nothing. The span of the
  * next samples then begins now. On the thread that fetches. */
 bool stacks_idle(struct stacks *s);
+/* True between two drains if few samples are to be expected: the last drain found less than a
+ * quarter of what the maps hold. On the thread that fetches. */
+bool stacks_sparse(const struct stacks *s);
 /* After stacks_idle() said so: a drain without samples, for the thread that takes. Costs nothing in
  * the kernel. STACKS_FETCHED or -ENOMEM. */
 int stacks_fetch_none(struct stacks *s);

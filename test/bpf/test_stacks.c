@@ -325,6 +325,32 @@ static void test_slices(void **state)
 	assert_all_taken(b);
 }
 
+/* Few samples are expected after a drain with few, in the whole interval that was asked for. */
+static void test_sparse(void **state)
+{
+	struct bench *b = *state;
+
+	start(b, SMALL, NSEC_PER_SEC);
+	assert_false(stacks_sparse(b->stacks)); /* no drain yet */
+	inject(b, SMALL / 4);
+	assert_true(fetch(b));
+	assert_false(stacks_sparse(b->stacks));
+	inject(b, SMALL / 4 - 1);
+	assert_true(fetch(b));
+	assert_true(stacks_sparse(b->stacks));
+	assert_int_equal(stacks_fetch(b->stacks), 0); /* between the halves of a drain */
+	assert_false(stacks_sparse(b->stacks));
+	while (!stacks_fetch(b->stacks))
+		usleep(1000);
+	inject(b, SMALL);
+	assert_true(fetch(b)); /* a shorter interval */
+	inject(b, 1);
+	assert_true(fetch(b));
+	assert_true(stacks_sparse(b->stacks));
+	take_all(b);
+	assert_all_taken(b);
+}
+
 /* The owner hears of idle time, too. */
 static void test_idle_span(void **state)
 {
@@ -402,6 +428,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rest, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ceiling, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interval, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sparse, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slices, setup, teardown),
