@@ -12,11 +12,13 @@ Instructions in user mode are counted by valgrind, system calls by strace. BPF i
 that the kernel's verifier follows and the bytes of machine code. Lines come from bench_lines. Root.
 """
 import contextlib
+import ctypes
 import glob
 import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -33,6 +35,10 @@ import workloads  # noqa: E402
 RATIO_MAX = 1.05
 NOISE = {"instructions": 100, "lines": 1.5, "bytes": 64, "calls": 4}
 TIMES = {"s", "ms", "us", "ns"}
+
+# bpf(2)
+BPF_NUMBER = 321 if os.uname().machine == "x86_64" else 280
+BPF_PROG_GET_FD_BY_ID = 13
 
 # Same bytes for both versions: files of this machine, and of the tree that measures.
 LIBRARY = "/lib/x86_64-linux-gnu/libc.so.6" if os.uname().machine == "x86_64" \
@@ -99,16 +105,44 @@ def descriptors(pid):
             yield dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
 
 
+def called_programs(map_ids):
+    """The ids of the programs in the arrays for tail calls: an agent keeps no descriptors of these."""
+    shown = json.loads(subprocess.run([workloads.BPFTOOL, "-j", "map", "show"], check=True,
+                                      stdout=subprocess.PIPE).stdout)
+    for array in (m["id"] for m in shown if m["type"] == "prog_array" and str(m["id"]) in map_ids):
+        entries = json.loads(subprocess.run([workloads.BPFTOOL, "-j", "map", "dump", "id", str(array)],
+                                            check=True, stdout=subprocess.PIPE).stdout)
+        for entry in entries:
+            if isinstance(entry["value"], list):  # else an error: no program
+                yield int.from_bytes(bytes(int(b, 16) for b in entry["value"]), sys.byteorder)
+
+
+def instructions_checked(program_id):
+    """As the text about a descriptor says."""
+    attributes = struct.pack("=III116x", program_id, 0, 0)
+    fd = ctypes.CDLL(None, use_errno=True).syscall(BPF_NUMBER, BPF_PROG_GET_FD_BY_ID, attributes, len(attributes))
+    if fd < 0:
+        sys.exit(f"counts: BPF program {program_id}: {os.strerror(ctypes.get_errno())}")
+    try:
+        with open(f"/proc/self/fdinfo/{fd}") as text:
+            return int(re.search(r"^verified_insns:\s*(\d+)", text.read(), re.M).group(1))
+    finally:
+        os.close(fd)
+
+
 def measure_bpf(figures, pid):
     """Programs by name: instructions checked, and machine code. Maps by name: memory."""
-    checked = {d["prog_id"]: int(d["verified_insns"]) for d in descriptors(pid) if "verified_insns" in d}
-    if not checked:
+    programs = {d["prog_id"] for d in descriptors(pid) if "verified_insns" in d}
+    if not programs:
         sys.exit("counts: the agent has loaded no BPF program, see its log above")
+    called = {str(i) for i in called_programs({d["map_id"] for d in descriptors(pid) if "map_id" in d})}
+    if not called:
+        sys.exit("counts: no BPF program calls another one, so the walks are not measured")
     shown = json.loads(subprocess.run([workloads.BPFTOOL, "-j", "prog", "show"], check=True,
                                       stdout=subprocess.PIPE).stdout)
     for p in shown:
-        if str(p["id"]) in checked:
-            figures.put(f"BPF {p['name']}: instructions checked", checked[str(p["id"])], "instructions")
+        if str(p["id"]) in programs | called:
+            figures.put(f"BPF {p['name']}: instructions checked", instructions_checked(p["id"]), "instructions")
             figures.put(f"BPF {p['name']}: machine code", p["bytes_jited"], "bytes")
     maps = {d["map_id"]: int(d["memlock"]) for d in descriptors(pid) if "map_id" in d}
     shown = json.loads(subprocess.run([workloads.BPFTOOL, "-j", "map", "show"], check=True,
