@@ -33,9 +33,9 @@
 #define ADDRESS_SPACE_IDLE_NS  (100 * NSEC_PER_SEC)
 /* The same for a process whose leader has ended. Its threads may go on. */
 #define ADDRESS_SPACE_ENDED_NS (20 * NSEC_PER_SEC)
-/* The same for a process that had ended before its mappings were read. For samples that arrive
- * later, its events still tell the mappings. There may be a hundred such processes a second. */
-#define ADDRESS_SPACE_GONE_NS  (5 * NSEC_PER_SEC)
+/* The same if there is no list to be read any more: most of these processes were short, and their
+ * events still tell the mappings. There may be a hundred such processes a second. */
+#define ADDRESS_SPACE_GONE_NS  (10 * NSEC_PER_SEC)
 
 static const char *const outcome_names[ADDRESS_SPACE_OUTCOME_MAX] = {
 	[ADDRESS_SPACE_FILE] = "file",	       [ADDRESS_SPACE_NO_ELF] = "no_elf",

@@ -191,9 +191,9 @@ void address_space_cache_follow(struct address_space_cache *cache, address_space
 /* The following samples were taken after @since_ns and not after @until_ns (boot clock). */
 void address_space_cache_between(struct address_space_cache *cache, uint64_t since_ns,
 				 uint64_t until_ns);
-/* Every few seconds: drops processes without a request for 100 s (20 s if the leader has ended, 5 s
- * if the process ended before its mappings were read), and events that samples after @since_ns
- * (boot clock) do not need. */
+/* Every few seconds: drops processes without a request for 100 s (20 s if the leader has ended, 10
+ * s if there is no list to read any more), and events that samples after @since_ns (boot clock) do
+ * not need. */
 void address_space_cache_expire(struct address_space_cache *cache, uint64_t since_ns);
 /* Once a window: the same, drops images without references, and looks for mapping lists to read
  * again. */
