@@ -37,7 +37,7 @@ struct stack_stats offcpu_stats SEC(".maps");
 /* Interrupts are off at a task switch. */
 struct stack_scratch offcpu_scratch SEC(".maps");
 struct stack_rooms offcpu_rooms SEC(".maps");
-struct stack_methods offcpu_methods SEC(".maps");
+struct stack_objects offcpu_objects SEC(".maps");
 struct stack_dump_scratch offcpu_dump_scratch SEC(".maps");
 
 /* offcpu_walk or offcpu_walk_part, the walks of each runtime, and offcpu_dump; filled by user
@@ -373,7 +373,7 @@ static __always_inline int offcpu_walk_by(__u64 *args, __u32 runtime,
 	struct stack *s = offcpu_stack();
 	struct walk_ctx c;
 
-	if (!s || !room || !stack_walk_begin(&c, s, room, &offcpu_methods, runtime))
+	if (!s || !room || !stack_walk_begin(&c, s, room, &offcpu_objects, runtime))
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	stack_walk_all(&c, walk_some);
 	if (stack_dump_after(s))
@@ -390,7 +390,7 @@ static __always_inline int offcpu_part_by(__u64 *args, __u32 slot,
 	struct stack *s = offcpu_stack();
 	struct walk_ctx c;
 
-	if (!s || !room || !stack_walk_begin(&c, s, room, &offcpu_methods, slot))
+	if (!s || !room || !stack_walk_begin(&c, s, room, &offcpu_objects, slot))
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	if (stack_walk_part(&c, runtime))
 		bpf_tail_call(args, &offcpu_programs, slot);

@@ -27,7 +27,7 @@ struct stack_stats oncpu_stats SEC(".maps");
  * way has this to itself. */
 struct stack_scratch oncpu_scratch SEC(".maps");
 struct stack_rooms oncpu_rooms SEC(".maps");
-struct stack_methods oncpu_methods SEC(".maps");
+struct stack_objects oncpu_objects SEC(".maps");
 struct stack_trails oncpu_trails SEC(".maps");
 struct stack_dump_scratch oncpu_dump_scratch SEC(".maps");
 
@@ -200,7 +200,7 @@ static __always_inline int oncpu_walk_by(struct regs_event *ctx, __u32 runtime,
 	struct trail *trail = stack_trail(&oncpu_trails);
 	struct walk_ctx c;
 
-	if (!s || !room || !trail || !stack_walk_begin(&c, s, room, &oncpu_methods, runtime))
+	if (!s || !room || !trail || !stack_walk_begin(&c, s, room, &oncpu_objects, runtime))
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	c.trail = trail;
 	stack_walk_all(&c, walk_some);
@@ -219,7 +219,7 @@ static __always_inline int oncpu_part_by(struct regs_event *ctx, __u32 slot,
 	struct stack_room *room = stack_room(&oncpu_rooms);
 	struct walk_ctx c;
 
-	if (!s || !room || !stack_walk_begin(&c, s, room, &oncpu_methods, slot))
+	if (!s || !room || !stack_walk_begin(&c, s, room, &oncpu_objects, slot))
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	if (stack_walk_part(&c, runtime))
 		bpf_tail_call(ctx, &oncpu_programs, slot);

@@ -115,8 +115,8 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		{skel->maps.oncpu_deep_0, opts->oncpu.deep},
 		{skel->maps.oncpu_deep_1, opts->oncpu.deep},
 		{skel->maps.oncpu_rooms, opts->n_cpus},
-		{skel->maps.oncpu_methods, 0}, /* with the walk of HotSpot */
-		{skel->maps.offcpu_methods, 0},
+		{skel->maps.oncpu_objects, 0}, /* with the walks that have_objects() */
+		{skel->maps.offcpu_objects, 0},
 		/* as many names as there may be stacks; the verifier removes the unused code */
 		{skel->maps.sample_names,
 		 (opts->settings.thread_names + opts->settings.task_names) *
@@ -660,23 +660,29 @@ static int chain_walks(const struct bpfobj *obj, const struct podprof_bpf *skel,
 	return r;
 }
 
-/* The rooms of HotSpot's walks alone; others have none. */
-static int set_methods(const struct bpfobj *obj, const struct podprof_bpf *skel)
+/* Whether the runtime's walks have a memo of its objects. */
+static bool have_objects(uint32_t runtime)
+{
+	return runtime == FRAME_RUNTIME_HOTSPOT || runtime == FRAME_RUNTIME_PYTHON;
+}
+
+/* The rooms of these walks alone; others have none. */
+static int set_objects(const struct bpfobj *obj, const struct podprof_bpf *skel)
 {
 	const struct map_size sizes[] = {
-		{skel->maps.oncpu_methods, obj->n_cpus},
-		{skel->maps.offcpu_methods, obj->has_offcpu ? obj->n_cpus : 0},
+		{skel->maps.oncpu_objects, obj->n_cpus},
+		{skel->maps.offcpu_objects, obj->has_offcpu ? obj->n_cpus : 0},
 	};
 
 	return set_sizes_of(sizes, array_size(sizes));
 }
 
-static int make_methods(const struct bpfobj *obj, const struct podprof_bpf *skel)
+static int make_objects(const struct bpfobj *obj, const struct podprof_bpf *skel)
 {
-	int r = make_rooms(skel->maps.oncpu_methods, obj->n_cpus, SETTINGS_METHODS_BYTES);
+	int r = make_rooms(skel->maps.oncpu_objects, obj->n_cpus, SETTINGS_OBJECTS_BYTES);
 
 	if (!r && obj->has_offcpu)
-		r = make_rooms(skel->maps.offcpu_methods, obj->n_cpus, SETTINGS_METHODS_BYTES);
+		r = make_rooms(skel->maps.offcpu_objects, obj->n_cpus, SETTINGS_OBJECTS_BYTES);
 	return r;
 }
 
@@ -685,8 +691,8 @@ static int load_walks(const struct bpfobj *obj, struct podprof_bpf *skel, uint32
 {
 	int r = share_maps(obj, skel);
 
-	if (!r && runtime == FRAME_RUNTIME_HOTSPOT)
-		r = set_methods(obj, skel);
+	if (!r && have_objects(runtime))
+		r = set_objects(obj, skel);
 	if (!r)
 		r = set_walks(obj, skel, runtime);
 	if (!r)
@@ -701,7 +707,7 @@ static int load_walks(const struct bpfobj *obj, struct podprof_bpf *skel, uint32
 		return BPFOBJ_RUNTIME_REFUSED;
 	}
 	verifier_done(&ret->verifier);
-	r = runtime == FRAME_RUNTIME_HOTSPOT ? make_methods(obj, skel) : 0;
+	r = have_objects(runtime) ? make_objects(obj, skel) : 0;
 	return r ? r : chain_walks(obj, skel, runtime);
 }
 

@@ -60,10 +60,8 @@ static const struct release releases[] = {
 	/* clang-format on */
 };
 
-/* The first release whose code objects have a number, and the number's distance from the first
- * line. */
+/* The first release whose code objects have a number. */
 #define VERSION_OF_NUMBERS 0x030c
-#define NUMBER_BEHIND_LINE 24
 
 /* The number, or the strings, tell code objects apart that have the same address one after the
  * other: their strings and tables often have the same addresses, too. False if a word is outside of
@@ -71,7 +69,7 @@ static const struct release releases[] = {
 static bool take_number(struct python_layout *layout)
 {
 	const uint16_t word =
-		(uint16_t)((layout->process.code_first_line + NUMBER_BEHIND_LINE) & ~7);
+		(uint16_t)((layout->process.code_first_line + PYTHON_NUMBER_BEHIND_LINE) & ~7);
 
 	if (layout->version >= VERSION_OF_NUMBERS)
 		layout->process.code_name = word;
@@ -82,6 +80,21 @@ static bool take_number(struct python_layout *layout)
 	       layout->process.code_first_line < layout->process.code_filename &&
 	       layout->process.code_first_line < layout->process.code_qualname &&
 	       layout->process.code_name < layout->process.code_lines;
+}
+
+/* The counter of these numbers in the interpreter, which no _Py_DebugOffsets has: of builds with
+ * the interpreter lock. Found in 3.13.0, 3.13.5, 3.13.18, 3.14.10 and 3.15.2 as the word that grows
+ * by one with each code object. python_process_attach() proves the place. */
+static const struct {
+	uint16_t version, at;
+} counts[] = {{0x030d, 17000}, {0x030e, 14256}, {0x030f, 14264}};
+
+static uint16_t count_of(uint16_t version)
+{
+	for (size_t i = 0; i < array_size(counts); i++)
+		if (counts[i].version == version)
+			return counts[i].at;
+	return 0;
 }
 
 static const struct release *release_of(uint16_t version)
@@ -326,6 +339,8 @@ enum python_offsets_outcome python_layout_of_offsets(const void *bytes, size_t n
 		return PYTHON_OFFSETS_ODD;
 	layout.string_wide = (uint16_t)(string_size - STRING_POINTER);
 	layout.process.code_tagged = d->code_tagged;
+	if (!word_at(bytes, n, WORD_FREE_THREADED))
+		layout.code_count = count_of(layout.version);
 	if (copies)
 		layout.string_kind = STRING_KIND_COPIES;
 	*ret = layout;

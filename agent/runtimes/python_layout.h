@@ -19,6 +19,14 @@
 /* Bits of a tagged reference that are not the address. */
 #define PYTHON_CODE_TAG 7ull
 
+/* From a code object's first line to its number, in releases with numbers. */
+#define PYTHON_NUMBER_BEHIND_LINE 24
+
+/* The cache of functions by number: slots of two words, of which the second is the code object, in
+ * the slot of its number's lower bits. */
+#define PYTHON_CACHE_AT	   8
+#define PYTHON_CACHE_SLOTS 4096u
+
 /* Shape of a code object's line table. */
 enum python_lines {
 	PYTHON_LNOTAB,	  /* to 3.9 */
@@ -33,6 +41,8 @@ enum python_lines {
  * @is_described:  offsets are the image's own, not a table's
  * @interpreters:  in _PyRuntime: the list of interpreters; in 3.6 the variable itself
  * @interpreter_modules: in the interpreter: the dict sys.modules; 0: not known
+ * @code_count:    in the interpreter: the number of the next code object, 32 bits, and 8 bytes on
+ * the cache of functions by number (PYTHON_CACHE_*); 0: not known
  * @thread_id:     the thread pointer on x86-64
  * @thread_native: PYTHON_NO_OFFSET before 3.11
  * @process:       frames and code objects
@@ -48,6 +58,7 @@ struct python_layout {
 	uint16_t interpreter_next;
 	uint16_t interpreter_threads;
 	uint16_t interpreter_modules;
+	uint16_t code_count;
 	uint16_t thread_next;
 	uint16_t thread_interpreter;
 	uint16_t thread_id;

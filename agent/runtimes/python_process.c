@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -11,6 +12,10 @@
 
 /* Attempts. A list is torn for some microseconds while a thread begins or ends. */
 #define PYTHON_ATTEMPTS 3
+/* Slots of the cache of functions that are read, and code objects in these that prove the cache. A
+ * program without any import has a few dozen. */
+#define COUNT_SLOTS	64
+#define COUNT_PROOFS	8
 /* Bytes of the name of a type, with its NUL. */
 #define TYPE_NAME_BYTES 16
 
@@ -100,6 +105,62 @@ static int check_frames(struct memory *m, const struct python_layout *layout,
 	return last;
 }
 
+/* ---------------------------------------------------------------- the count of code objects */
+
+/* Whether the code object in @slot has this number, of those below @count. */
+static int check_slot(struct memory *m, const struct python_layout *layout, uint64_t code,
+		      size_t slot, uint32_t count)
+{
+	const uint64_t at = code + layout->process.code_first_line + PYTHON_NUMBER_BEHIND_LINE;
+	uint32_t number;
+	int r = python_outcome_of_memory(memory_read(m, at, &number, sizeof(number)));
+
+	if (r)
+		return r;
+	return number % PYTHON_CACHE_SLOTS == slot && number < count ? 0 : PYTHON_ODD;
+}
+
+/* Whether the counter is at @at: the cache behind it has code objects in the slots of their
+ * numbers. */
+static int check_count(struct memory *m, const struct python_layout *layout, uint64_t at)
+{
+	struct {
+		uint64_t count;
+		uint64_t slots[COUNT_SLOTS][2];
+	} cache;
+	_Static_assert(offsetof(__typeof__(cache), slots) == PYTHON_CACHE_AT, "in memory");
+	size_t n = 0;
+	int r = python_outcome_of_memory(memory_read(m, at, &cache, sizeof(cache)));
+
+	for (size_t i = 0; !r && i < COUNT_SLOTS && n < COUNT_PROOFS; i++) {
+		if (!cache.slots[i][1])
+			continue;
+		r = check_slot(m, layout, cache.slots[i][1], i, (uint32_t)cache.count);
+		n++;
+	}
+	if (r)
+		return r;
+	return n == COUNT_PROOFS ? 0 : PYTHON_ODD;
+}
+
+/* Without a proof, the walker reads each code object. */
+static int find_count(struct memory *m, const struct python_layout *layout, uint64_t interpreter,
+		      struct python_process *process)
+{
+	const uint64_t at = interpreter + layout->code_count;
+	int r;
+
+	if (!layout->code_count || at % sizeof(uint64_t) ||
+	    layout->thread_interpreter != PYTHON_THREAD_INTERPRETER)
+		return 0;
+	r = check_count(m, layout, at);
+	if (r == 0) {
+		process->interpreter = interpreter;
+		process->code_count = at;
+	}
+	return r < 0 ? r : 0;
+}
+
 /* ---------------------------------------------------------------- attach */
 
 static int attempt(struct memory *m, const struct python_image *image, uint64_t bias,
@@ -140,5 +201,5 @@ int python_process_attach(struct memory *m, const struct python_image *image, ui
 	if (r)
 		return r;
 	*ret = python_process_of_image(image, bias, way);
-	return 0;
+	return find_count(m, &image->layout, ret_threads->interpreter, ret);
 }

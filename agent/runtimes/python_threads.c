@@ -83,6 +83,7 @@ int python_threads_read(struct memory *m, const struct python_layout *layout, ui
 			return PYTHON_ODD;
 		r = read_word(m, interpreter + layout->interpreter_next, &next);
 		/* the first interpreter is the oldest: the last of the list */
+		ret->interpreter = interpreter;
 		if (!r)
 			r = read_states(m, layout, interpreter, next != 0, ret);
 	}

@@ -38,6 +38,7 @@ struct python_threads {
 	struct python_thread items[PYTHON_THREADS_MAX];
 	size_t n;
 	bool is_cut;
+	uint64_t interpreter; /* the first one */
 };
 
 /**

@@ -29,7 +29,7 @@
  * Continuation.enterSpecial() is next on the stack.
  */
 
-#include "lib/hotspot_memo.bpf.h"
+#include "lib/object_memo.bpf.h"
 #include "lib/runtime_plan.bpf.h"
 #include "shared/hotspot.h"
 
@@ -612,18 +612,18 @@ WALK_INLINE void hotspot_begin_memo(const struct walk_ctx *c, const struct hotsp
 WALK_INLINE int hotspot_find_method(const struct walk_ctx *c, const struct hotspot_process *p,
 				    __u64 method)
 {
-	struct hotspot_memo *memo = c->methods;
+	struct object_memo *memo = c->objects;
 	__u64 *mine = c->w->aside.of_runtime;
-	struct hotspot_memo_entry entry = {.method = method, .process = c->identity};
+	struct object_memo_entry entry = {.object = method, .process = c->identity};
 
 	if (!mine[HOTSPOT_MEMO])
 		hotspot_begin_memo(c, p);
 	WALK_FENCE();
 	if (!memo || mine[HOTSPOT_MEMO] != HOTSPOT_MEMO_USED)
 		return hotspot_read_method(c, p, method);
-	entry.safepoints = mine[HOTSPOT_SAFEPOINTS];
-	entry.value = hotspot_memo_find(hotspot_memo_set(memo, method, entry.process), method,
-					entry.process, entry.safepoints);
+	entry.count = mine[HOTSPOT_SAFEPOINTS];
+	entry.value = object_memo_find(object_memo_set(memo, method, entry.process), method,
+				       entry.process, entry.count);
 	if (entry.value) {
 		mine[HOTSPOT_HASH] = entry.value;
 		mine[HOTSPOT_CODE] = (__u32)entry.value;
@@ -634,7 +634,7 @@ WALK_INLINE int hotspot_find_method(const struct walk_ctx *c, const struct hotsp
 	WALK_FENCE();
 	entry.value = mine[HOTSPOT_HASH] >> 32 << 32 | (__u32)mine[HOTSPOT_CODE];
 	if (mine[HOTSPOT_IS_CALLER])
-		hotspot_memo_add(hotspot_memo_set(memo, method, entry.process), &entry);
+		object_memo_add(object_memo_set(memo, method, entry.process), &entry);
 	return 0;
 }
 

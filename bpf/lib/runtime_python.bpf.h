@@ -22,12 +22,15 @@
  * A wait without the interpreter lock keeps the frames: the pointer to the thread's state is the
  * one that the lock does not change (struct python_process).
  *
+ * From 3.13 on, a memo (object_memo.bpf.h) has the checks of code objects found last.
+ *
  * Frames since 3.11 lie in blocks of 16 KB, a caller's at a lower address than its callee's. The
  * window therefore begins below the frame, and mostly has the next frames already. An entry frame
  * lies elsewhere and is read without the window. Older frames are objects of their own, with a read
  * each.
  */
 
+#include "lib/object_memo.bpf.h"
 #include "shared/python.h"
 #include "shared/stack_dump.h"
 
@@ -52,6 +55,8 @@ enum {
 	PYTHON_OUTER,  /* the innermost frame of the cframe before that */
 	PYTHON_FILE,   /* the file name read last; mostly the caller's, too */
 	PYTHON_FILE_VALUE,
+	PYTHON_COUNT,	  /* of code objects, for the memo; 0: each is read */
+	PYTHON_INNERMOST, /* the thread's innermost frame */
 };
 
 #define PYTHON_BEGUN  1 /* PYTHON_AT is set */
@@ -162,12 +167,11 @@ WALK_INLINE int python_frame(const struct walk_ctx *c, const struct python_proce
 }
 
 /* @code is of the frame at PYTHON_AT. */
-WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_process *p, __u64 code,
-			     __u64 from, __u64 *ret)
+WALK_INLINE int python_find_check(const struct walk_ctx *c, const struct python_process *p,
+				  __u64 code, __u64 *ret)
 {
 	const __u64 *frame = python_copied_frame(c, c->w->aside.of_runtime[PYTHON_AT]);
 
-	(void)from;
 	(void)p;
 	if (!frame || frame[PYTHON_CODE] != code)
 		return -1;
@@ -176,6 +180,21 @@ WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_proce
 }
 
 #else
+
+/* Once a sample: the count of code objects. Other interpreters of the process have counts of their
+ * own. A count of 0 is an overflow. */
+WALK_INLINE void python_begin_memo(const struct walk_ctx *c, const struct python_process *p,
+				   __u64 state)
+{
+	__u64 *mine = c->w->aside.of_runtime, word;
+
+	if (!p->interpreter || !c->objects ||
+	    python_word(c, state + PYTHON_THREAD_INTERPRETER, &word) || word != p->interpreter)
+		return;
+	WALK_FENCE();
+	if (!python_word(c, p->code_count, &word))
+		mine[PYTHON_COUNT] = (__u32)word;
+}
 
 /* The address of the thread's state into PYTHON_AT; 0 for a thread without Python. Not 0 if
  * unreadable, with the address in PYTHON_AT. */
@@ -206,6 +225,8 @@ WALK_INLINE int python_begin_thread(const struct walk_ctx *c, const struct pytho
 		return -1;
 	if (!mine[PYTHON_AT])
 		return 0;
+	python_begin_memo(c, p, mine[PYTHON_AT]);
+	WALK_FENCE();
 	mine[PYTHON_AT] += p->tstate_frame;
 	if (python_word(c, mine[PYTHON_AT], &mine[PYTHON_AT]))
 		return -1;
@@ -376,6 +397,33 @@ WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_proce
 	return python_uncopy(c, p, code);
 }
 
+/* As python_check(), through the memo. The innermost frame may be no whole frame, so only others
+ * are added. */
+WALK_INLINE int python_find_check(const struct walk_ctx *c, const struct python_process *p,
+				  __u64 code, __u64 *ret)
+{
+	const __u64 *mine = c->w->aside.of_runtime;
+	struct object_memo_entry entry = {
+		.object = code, .process = c->identity, .count = mine[PYTHON_COUNT]};
+	struct object_memo *memo = c->objects;
+
+	if (!memo || !entry.count)
+		return python_check(c, p, code, python_code_from(p), ret);
+	entry.value = object_memo_find(object_memo_set(memo, code, entry.process), code,
+				       entry.process, entry.count);
+	if (entry.value) {
+		*ret = entry.value >> 32;
+		return 0;
+	}
+	if (python_check(c, p, code, python_code_from(p), ret))
+		return -1;
+	WALK_FENCE();
+	entry.value = *ret << 32 | 1;
+	if (mine[PYTHON_AT] != mine[PYTHON_INNERMOST])
+		object_memo_add(object_memo_set(memo, code, entry.process), &entry);
+	return 0;
+}
+
 #endif
 
 /* ---------------------------------------------------------------- frames */
@@ -411,6 +459,7 @@ WALK_INLINE __u32 python_enter(const struct walk_ctx *c, const struct python_pro
 			mine[PYTHON_AT] = 0;
 			return end;
 		}
+		mine[PYTHON_INNERMOST] = mine[PYTHON_AT];
 		WALK_FENCE();
 	}
 	if (mine[PYTHON_CFRAME] && !python_in_native(c->w, mine[PYTHON_CFRAME]))
@@ -458,7 +507,7 @@ WALK_INLINE __u32 python_store(const struct walk_ctx *c, const struct python_pro
 	frame[PYTHON_CODE] &= ~(p->code_tagged * 3ull);
 	if (!python_plausible(frame[PYTHON_CODE]))
 		return python_broken(c, FRAME_REASON_ODD);
-	if (python_check(c, p, frame[PYTHON_CODE], python_code_from(p), &check)) {
+	if (python_find_check(c, p, frame[PYTHON_CODE], &check)) {
 		mine[PYTHON_AT] = frame[PYTHON_CODE];
 		return python_broken(c, FRAME_REASON_UNREADABLE);
 	}

@@ -142,14 +142,14 @@ struct stack_rooms {
 		});
 };
 
-/* HotSpot's memo of methods, likewise. User space makes these arrays with the walk of HotSpot, so
- * that a node without Java has none. */
-struct stack_method_room {
-	__u8 memo[MEMO_LINE + sizeof(struct hotspot_memo)];
+/* The memo of runtimes' objects, likewise. User space makes these arrays with the walk of HotSpot
+ * and with CPython's, so that a node without these has none. */
+struct stack_object_room {
+	__u8 memo[MEMO_LINE + sizeof(struct object_memo)];
 };
-_Static_assert(sizeof(struct stack_method_room) == SETTINGS_METHODS_BYTES, "made by user space");
+_Static_assert(sizeof(struct stack_object_room) == SETTINGS_OBJECTS_BYTES, "made by user space");
 
-struct stack_methods {
+struct stack_objects {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1); /* set before loading: enough for all CPUs */
 	__type(key, __u32);
@@ -158,7 +158,7 @@ struct stack_methods {
 			__uint(type, BPF_MAP_TYPE_ARRAY);
 			__uint(max_entries, 1);
 			__uint(key_size, sizeof(__u32));
-			__uint(value_size, sizeof(struct stack_method_room));
+			__uint(value_size, sizeof(struct stack_object_room));
 		});
 };
 
@@ -462,17 +462,17 @@ static __always_inline __u64 stack_identity(const struct sample_key *key)
 /* The context of the walk of a process with @runtime. Zero without a room for it, which never
  * happens. */
 static __always_inline int stack_walk_begin(struct walk_ctx *c, struct stack *s,
-					    struct stack_room *room, void *methods, __u32 runtime)
+					    struct stack_room *room, void *objects, __u32 runtime)
 {
-	struct stack_method_room *of_methods;
+	struct stack_object_room *of_objects;
 
 	*c = stack_walk_ctx(s, room);
-	if (runtime != FRAME_RUNTIME_HOTSPOT)
+	if (runtime != FRAME_RUNTIME_HOTSPOT && runtime != FRAME_RUNTIME_PYTHON)
 		return 1;
-	of_methods = stack_of_cpu(methods);
-	if (!of_methods)
+	of_objects = stack_of_cpu(objects);
+	if (!of_objects)
 		return 0;
-	c->methods = (struct hotspot_memo *)&of_methods->memo[stack_line(0)];
+	c->objects = (struct object_memo *)&of_objects->memo[stack_line(0)];
 	c->identity = stack_identity(&s->key);
 	return 1;
 }

@@ -189,7 +189,7 @@ WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_f
 /* Accessor: the thread pointer (thread-local storage), 0 if unknown. */
 WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space);
 
-struct hotspot_memo;
+struct object_memo;
 
 /* Context of a step. */
 struct walk_ctx {
@@ -198,11 +198,11 @@ struct walk_ctx {
 	struct window *win;
 	__u64 *frames; /* WALK_SLOTS */
 	const struct table_space *space;
-	struct memo *memo;	      /* NULL on the host: each row is looked up */
-	struct trail *trail;	      /* of walks with a memo, or NULL */
-	struct hotspot_memo *methods; /* of walks of HotSpot; NULL: each method is read */
-	__u64 identity;		      /* with @methods: of the process */
-	__u32 mode;		      /* enum settings_unwind */
+	struct memo *memo;	     /* NULL on the host: each row is looked up */
+	struct trail *trail;	     /* of walks with a memo, or NULL */
+	struct object_memo *objects; /* of walks of HotSpot and CPython; NULL: all are read */
+	__u64 identity;		     /* with @objects: of the process */
+	__u32 mode;		     /* enum settings_unwind */
 };
 
 /**

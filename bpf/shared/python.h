@@ -29,7 +29,7 @@
 
 #include "lib/types.h"
 
-/* Processes with CPython, some 280 bytes of kernel memory each; before Linux 6.1 the map has the
+/* Processes with CPython, some 300 bytes of kernel memory each; before Linux 6.1 the map has the
  * memory for all, 1.2 MB. An owner has a share of the free ones (base/share.h). Reached: a
  * further process has native frames only;
  * `podprof_runtime_processes{state="full"}`. */
@@ -57,6 +57,9 @@
 /* Characters in the check. Reached: functions of one name at one place of one file, or with an
  * equal end of these, are told apart by length and addresses. A name or a path has a hash soon. */
 #define PYTHON_TAIL_BYTES    32
+
+/* In a thread's state: its interpreter, in the releases with a memo of code objects. */
+#define PYTHON_THREAD_INTERPRETER 16
 
 /* The Python frames of one run of the evaluation loop. */
 enum python_activation {
@@ -106,6 +109,9 @@ struct python_process {
 					   * of the process; zeros behind the last */
 	struct python_tasks tasks;
 	struct python_way way;
+	__u64 interpreter;	 /* the first one, whose code objects the memo has; 0: no memo */
+	__u64 code_count;	 /* address of the number of its next code object, 32 bits; a
+				  * multiple of 8 */
 	__u16 tstate_frame;	 /* in the thread state: pointer to the frame, or to the cframe */
 	__u16 cframe_frame;	 /* in the cframe: pointer to the frame; PYTHON_NO_OFFSET: none */
 	__u16 frame_previous;	 /* a multiple of 8, as are all pointers' */
@@ -126,7 +132,7 @@ struct python_process {
 	__u8 code_tagged;	 /* the low bits of frame_code are a tag: 3.14 */
 	__u8 has_strings;	 /* the check has the strings: to 3.11 */
 };
-_Static_assert(sizeof(struct python_process) == 208, "value of the map of Python processes");
+_Static_assert(sizeof(struct python_process) == 224, "value of the map of Python processes");
 
 /*
  * A program with CPython, for processes of it that the agent does not know yet. A stack dump of
@@ -136,7 +142,7 @@ _Static_assert(sizeof(struct python_process) == 208, "value of the map of Python
  * id, which proves it.
  */
 
-/* Programs with CPython, 320 bytes of kernel memory each. Reached: the owner's oldest program, or
+/* Programs with CPython, 340 bytes of kernel memory each. Reached: the owner's oldest program, or
  * the oldest of all, is forgotten, and learnt again. */
 #define PYTHON_EXES_MAX	      1024
 /* Candidates. Reached: a process with another place has native frames until the agent reads it. */
@@ -152,7 +158,7 @@ _Static_assert(sizeof(struct python_process) == 208, "value of the map of Python
 #define PYTHON_STARVED_CPU_NS 1000000000ull
 
 struct python_exe {
-	struct python_process process;		 /* without loops, tasks and way */
+	struct python_process process;		 /* without addresses and tasks */
 	struct python_way ways[PYTHON_WAYS_MAX]; /* candidates; zeros behind the last */
 	__u16 thread_id;			 /* in the thread state */
 	__u16 string_length;			 /* characters */
@@ -163,7 +169,7 @@ struct python_exe {
 	__u8 string_kind; /* the width's lowest bit in string_state */
 	__u8 pad[3];
 };
-_Static_assert(sizeof(struct python_exe) == 272, "value of the map of programs with Python");
+_Static_assert(sizeof(struct python_exe) == 288, "value of the map of programs with Python");
 
 /* The parts of an excerpt. */
 enum python_part {

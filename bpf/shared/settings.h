@@ -62,10 +62,10 @@ enum settings_program {
 	SETTINGS_PROGRAMS,
 };
 
-/* What a walk has for itself on each CPU, and a walk of HotSpot besides: see lib/stack.bpf.h. With
- * the header of a BPF array, 312 bytes in Linux 6.18, each is a block of 16 KB. */
+/* What a walk has for itself on each CPU, and a walk of HotSpot or CPython besides: see
+ * lib/stack.bpf.h. With a BPF array's header, 312 bytes in Linux 6.18, each is a block of 16 KB. */
 #define SETTINGS_ROOM_BYTES    (31 * 512)
-#define SETTINGS_METHODS_BYTES (241 * 64)
+#define SETTINGS_OBJECTS_BYTES (241 * 64)
 
 /* The first pid namespace's inode number (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
 #define SETTINGS_PIDNS_INIT 0xeffffffcu

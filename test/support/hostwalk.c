@@ -27,11 +27,11 @@
 _Static_assert(HOSTWALK_SLOTS == WALK_SLOTS, "the walker's slots");
 
 struct hostwalk {
-	struct hostspace kernel;     /* first: the accessors receive the address */
-	int mem;		     /* /proc/PID/mem */
-	uint64_t thread_pointer;     /* of the walked thread */
-	struct memo *memo;	     /* in cache lines, as in the kernel */
-	struct hotspot_memo methods; /* of one process */
+	struct hostspace kernel;    /* first: the accessors receive the address */
+	int mem;		    /* /proc/PID/mem */
+	uint64_t thread_pointer;    /* of the walked thread */
+	struct memo *memo;	    /* in cache lines, as in the kernel */
+	struct object_memo objects; /* of one process */
 	/* Of a walk, each in separate cache lines. */
 	_Alignas(MEMO_LINE) struct walk walk;
 	_Alignas(MEMO_LINE) struct regs regs;
@@ -275,7 +275,7 @@ void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum se
 		.space = &h->kernel.space,
 		.memo = h->memo,
 		.trail = &h->trail,
-		.methods = &h->methods,
+		.objects = &h->objects,
 		.identity = 1,
 		.mode = mode,
 	};

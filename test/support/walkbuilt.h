@@ -48,7 +48,7 @@ WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
  * @step:  of a runtime; NULL: native frames alone
  * @first: slot of the first frame, behind the kernel half
  * @rax, @rbx, @rdi, @r13: of x86-64
- * @methods, @identity: as in struct walk_ctx
+ * @objects, @identity: as in struct walk_ctx
  */
 struct walk_start {
 	uint64_t pc, sp, fp;
@@ -56,7 +56,7 @@ struct walk_start {
 	const struct walk_runtime *step;
 	enum settings_unwind mode;
 	uint32_t first;
-	struct hotspot_memo *methods;
+	struct object_memo *objects;
 	uint64_t identity;
 };
 
@@ -75,7 +75,7 @@ static inline void walk_from(const struct walk_start *from, struct walked *ret)
 				   .regs = &regs,
 				   .win = &win,
 				   .frames = ret->frames,
-				   .methods = from->methods,
+				   .objects = from->objects,
 				   .identity = from->identity,
 				   .mode = from->mode};
 

@@ -29,6 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2)
 		return 0;
 	python_layout_of_version((uint16_t)(0x0306 + data[1] % 7), &image.layout);
+	image.layout.code_count = data[0] & 2 ? 256 : 0;
 	flatmemory_init(&fm, data + 2, size - 2);
 	fm.wraps = data[0] & 1;
 	if (!python_process_attach(&fm.memory, &image, 0, &process, &threads) &&

@@ -147,14 +147,14 @@ WALK_INLINE const struct hotspot_process *hotspot_process_of(const struct walk_c
 	return &process;
 }
 
-static struct hotspot_memo memo;
+static struct object_memo memo;
 static uint64_t identity; /* of the process */
 
 static void walk_with_memo(const struct walk_start *from, struct walked *ret)
 {
 	struct walk_start with = *from;
 
-	with.methods = &memo;
+	with.objects = &memo;
 	with.identity = identity;
 	walk_from(&with, ret);
 }
@@ -661,25 +661,25 @@ static void test_not_remembered(void **state)
 /* More methods than a set has room for: each is right, and the newest are there. */
 static void test_memo(void **state)
 {
-	struct hotspot_memo_entry *set = memo.sets[0];
+	struct object_memo_entry *set = memo.sets[0];
 
 	(void)state;
 	memset(&memo, 0, sizeof(memo));
-	for (uint64_t i = 1; i <= HOTSPOT_MEMO_WAYS + 1; i++) {
-		const struct hotspot_memo_entry entry = {i * 8, 1, 2, i};
+	for (uint64_t i = 1; i <= OBJECT_MEMO_WAYS + 1; i++) {
+		const struct object_memo_entry entry = {i * 8, 1, 2, i};
 
-		assert_int_equal(hotspot_memo_find(set, i * 8, 1, 2), 0);
-		hotspot_memo_add(set, &entry);
-		assert_int_equal(hotspot_memo_find(set, i * 8, 1, 2), i);
-		assert_int_equal(hotspot_memo_find(set, i * 8, 1, 3), 0);
-		assert_int_equal(hotspot_memo_find(set, i * 8, 2, 2), 0);
-		assert_int_equal(hotspot_memo_find(set, i * 8 + (1ull << 63), 1, 2), 0);
+		assert_int_equal(object_memo_find(set, i * 8, 1, 2), 0);
+		object_memo_add(set, &entry);
+		assert_int_equal(object_memo_find(set, i * 8, 1, 2), i);
+		assert_int_equal(object_memo_find(set, i * 8, 1, 3), 0);
+		assert_int_equal(object_memo_find(set, i * 8, 2, 2), 0);
+		assert_int_equal(object_memo_find(set, i * 8 + (1ull << 63), 1, 2), 0);
 	}
-	assert_int_equal(hotspot_memo_find(set, 8, 1, 2), 0);
-	assert_int_equal(hotspot_memo_find(set, 16, 1, 2), 2);
+	assert_int_equal(object_memo_find(set, 8, 1, 2), 0);
+	assert_int_equal(object_memo_find(set, 16, 1, 2), 2);
 	for (uint64_t i = 0; i < 1000; i++)
-		assert_in_range(hotspot_memo_set(&memo, METHOD + i * 8, i % 7) - memo.sets[0], 0,
-				(HOTSPOT_MEMO_SETS - 1) * HOTSPOT_MEMO_WAYS);
+		assert_in_range(object_memo_set(&memo, METHOD + i * 8, i % 7) - memo.sets[0], 0,
+				(OBJECT_MEMO_SETS - 1) * OBJECT_MEMO_WAYS);
 }
 
 /* The frame pointer of the second frame is below the frame. */

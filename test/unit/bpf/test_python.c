@@ -45,6 +45,9 @@ static struct region {
 static struct region *const regions[] = {&stack, &thread, &codes, &frames};
 
 static struct python_process process;
+static struct object_memo memo;
+static bool has_memo;
+static uint64_t identity;
 static size_t n_reads;
 static bool has_process;
 
@@ -402,6 +405,8 @@ static void walk_built(const char *native, const struct walk_runtime *step, stru
 		.sp = STACK,
 		.fp = RECORD(0),
 		.step = step,
+		.objects = has_memo ? &memo : NULL,
+		.identity = identity,
 		.mode = SETTINGS_UNWIND_AUTO,
 	};
 
@@ -661,12 +666,104 @@ static void test_string_reads(void **state)
 	assert_int_equal(n[1] - n[0], n_strings);
 }
 
+/* ---------------------------------------------------------------- the memo of code objects */
+
+#define INTERPRETER (THREAD + 0x1000)
+#define COUNT_AT    (THREAD + 0x1100)
+
+/* Frames of code that is in the memo cost no read. @ret: of the walk. */
+static size_t reads_with_memo(const char *python)
+{
+	struct walked w;
+	char got[64];
+
+	walk_built("L", &python_walk, &w);
+	spell(&w, got);
+	assert_string_equal(got, python);
+	return n_reads;
+}
+
+static void build_counted(const char *python, uint64_t count)
+{
+	build("L", python);
+	put_word(TSTATE + PYTHON_THREAD_INTERPRETER, INTERPRETER);
+	put_word(COUNT_AT, count);
+}
+
+static void test_memo(void **state)
+{
+	size_t all;
+
+	(void)state;
+	process = releases[R313];
+	has_process = has_memo = true;
+	process.interpreter = INTERPRETER;
+	process.code_count = COUNT_AT;
+	memset(&memo, 0, sizeof(memo));
+	build_counted("abcd", 7);
+	all = reads_with_memo("abcd");
+	/* the innermost one is read each time: it may be no whole frame */
+	assert_int_equal(reads_with_memo("abcd"), all - 3);
+	assert_int_equal(reads_with_memo("abcd"), all - 3);
+	/* of another process, or after another code object was made: all are read */
+	identity = 1;
+	assert_int_equal(reads_with_memo("abcd"), all);
+	identity = 0;
+	put_word(COUNT_AT, 8);
+	assert_int_equal(reads_with_memo("abcd"), all);
+	/* a counter of 32 bits */
+	put_word(COUNT_AT, 1ull << 32 | 8);
+	assert_int_equal(reads_with_memo("abcd"), all - 3);
+	/* an overflow, another interpreter, and a process without a count: neither used nor added
+	 * to */
+	put_word(COUNT_AT, 1ull << 32);
+	assert_int_equal(reads_with_memo("abcd"), all);
+	assert_int_equal(reads_with_memo("abcd"), all);
+	put_word(COUNT_AT, 8);
+	put_word(TSTATE + PYTHON_THREAD_INTERPRETER, INTERPRETER + 8);
+	assert_int_equal(reads_with_memo("abcd"), all - 1);
+	process.interpreter = 0;
+	assert_int_equal(reads_with_memo("abcd"), all - 2);
+	has_memo = false;
+}
+
+/* The check of the second frame, when another object is at the code's address. */
+static uint64_t check_with(uint64_t number, uint64_t count)
+{
+	struct frame_record frame;
+	struct walked w;
+
+	build_counted("abcd", count);
+	put_word(CODE('b') + process.code_name, number);
+	walk_built("L", &python_walk, &w);
+	assert_int_equal(frame_decode(w.frames + 2, w.walk.n - 2, &frame), 2);
+	assert_true(frame.words[0] == CODE('b'));
+	return frame.words[1] >> 32;
+}
+
+static void test_memo_reused(void **state)
+{
+	uint64_t first;
+
+	(void)state;
+	process = releases[R313];
+	has_process = has_memo = true;
+	process.interpreter = INTERPRETER;
+	process.code_count = COUNT_AT;
+	memset(&memo, 0, sizeof(memo));
+	first = check_with(6, 7);
+	assert_true(check_with(7, 8) != first);
+	assert_true(check_with(6, 9) == first);
+	has_memo = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stacks),	cmocka_unit_test(test_circle),
 		cmocka_unit_test(test_threads), cmocka_unit_test(test_random),
 		cmocka_unit_test(test_reads),	cmocka_unit_test(test_string_reads),
+		cmocka_unit_test(test_memo),	cmocka_unit_test(test_memo_reused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,6 +162,43 @@ static void all_frames(void **state)
 	assert_int_equal(runtime_files_probed(images), probed);
 }
 
+/* The count of code objects: the number of the next one. */
+static void counts(void **state)
+{
+	_cleanup_(pythons_deinit) struct pythons pythons;
+	_cleanup_(runtime_files_freep) struct runtime_files *images = NULL;
+	size_t n = 0;
+
+	(void)state;
+	pythons_find(&pythons);
+	assert_int_equal(runtime_files_new(&python_probe, &images), 0);
+	for (size_t i = 0; i < pythons.n; i++) {
+		_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+		_cleanup_(freep) struct subject *s = calloc(1, sizeof(*s));
+		_cleanup_(freep) char *newest = NULL;
+		uint32_t count;
+
+		pythons_run(pythons.paths[i], "counts.py", &p, &newest);
+		assert_int_equal(process_memory_init(&s->pm, &p.proc, &p.id), 0);
+		assert_int_equal(python_target_find(images, &p.proc, &p.id, &s->pm.memory,
+						    &s->target, &s->threads),
+				 PYTHON_OK);
+		if (!s->target.image.layout.code_count) {
+			assert_true(s->target.process.interpreter == 0);
+		} else {
+			assert_true(s->target.process.interpreter == s->threads.interpreter);
+			assert_int_equal(memory_read(&s->pm.memory, s->target.process.code_count,
+						     &count, sizeof(count)),
+					 0);
+			print_message("%s: %u\n", pythons.paths[i], count);
+			assert_int_equal(count, strtoul(newest, NULL, 10) + 1);
+			n++;
+		}
+		process_memory_deinit(&s->pm);
+	}
+	print_message("%zu interpreters with a count\n", n);
+}
+
 /* A process without Python. */
 static void no_python(void **state)
 {
@@ -355,9 +392,10 @@ static void odd_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_frames),  cmocka_unit_test(no_python),
-		cmocka_unit_test(files_alone), cmocka_unit_test(forged_lists),
-		cmocka_unit_test(all_lines),   cmocka_unit_test(odd_lines),
+		cmocka_unit_test(all_frames),	cmocka_unit_test(counts),
+		cmocka_unit_test(no_python),	cmocka_unit_test(files_alone),
+		cmocka_unit_test(forged_lists), cmocka_unit_test(all_lines),
+		cmocka_unit_test(odd_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -459,6 +459,60 @@ static void arrays(void **state)
 	}
 }
 
+/* ---------------------------------------------------------------- the count of code objects */
+
+#define COUNT	1000u
+#define OBJECTS 8 /* that prove the cache */
+
+/* The counter before a cache of functions, and code objects with these numbers. */
+static void counted(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t numbers[OBJECTS]; /* 0: no object */
+		size_t slots[OBJECTS];
+		bool unknown, want;
+	} rows[] = {
+		{"each in its slot", {1, 2, 3, 9, 20, 40, 62, 63}, {0}, false, true},
+		{"in the slot of its lowest bits",
+		 {1, 2, 3, 9, 20, 40, 62, COUNT - 1},
+		 {0},
+		 false,
+		 false},
+		{"a release without a place", {1, 2, 3, 9, 20, 40, 62, 63}, {0}, true, false},
+		{"one too few", {1, 2, 3, 9, 20, 40, 62}, {0}, false, false},
+		{"one in another's slot", {1, 2, 3, 9, 20, 40, 62, 63}, {2}, false, false},
+		{"a later number", {1, 2, 3, 9, 20, 40, 62, 63 + 4096}, {0}, false, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		const uint64_t at = FLATMEMORY_BASE + 3072, codes = at + 8 + 64 * 16 + 128;
+		struct subject s;
+
+		row_begin(rows[i].name);
+		subject_init(&s, "3.12", 0x030c);
+		flatmemory_init(&s.fm, s.bytes, BYTES);
+		assert_int_equal(attach(&s), 0);
+		assert_true(s.process.interpreter == 0);
+		s.image.layout.code_count =
+			rows[i].unknown ? 0 : (uint16_t)(at - s.threads.interpreter);
+		memset(s.bytes + at - FLATMEMORY_BASE, 0, 8 + 64 * 16);
+		put(&s, at, COUNT);
+		for (size_t k = 0; k < OBJECTS && rows[i].numbers[k]; k++) {
+			const uint64_t slot =
+				rows[i].slots[k] ? rows[i].slots[k] : rows[i].numbers[k] % 64;
+
+			put(&s, at + 8 + slot * 16 + 8, codes + k * 8 - 68 - 24);
+			put(&s, codes + k * 8, rows[i].numbers[k]);
+		}
+		assert_int_equal(attach(&s), 0);
+		assert_int_equal(s.process.interpreter != 0, rows[i].want);
+		if (rows[i].want)
+			assert_true(s.process.code_count == at);
+	}
+}
+
 /* ---------------------------------------------------------------- images that describe themselves
  */
 
@@ -477,12 +531,12 @@ static void described(void **state)
 {
 	static const struct {
 		const char *release;
-		uint16_t version, type, filename, instructions, length, string_state, ascii;
+		uint16_t version, type, filename, instructions, length, string_state, ascii, count;
 		size_t header;
 	} rows[] = {
-		{"3.13", 0x030d, 8, 112, 200, 16, 32, 40, 36},
-		{"3.13t", 0x030d, 24, 128, 216, 32, 48, 56, 52},
-		{"3.14", 0x030e, 8, 112, 208, 16, 32, 40, 36},
+		{"3.13", 0x030d, 8, 112, 200, 16, 32, 40, 17000, 36},
+		{"3.13t", 0x030d, 24, 128, 216, 32, 48, 56, 0, 52},
+		{"3.14", 0x030e, 8, 112, 208, 16, 32, 40, 14256, 36},
 	};
 
 	(void)state;
@@ -500,6 +554,7 @@ static void described(void **state)
 		assert_int_equal(layout.string_length, rows[i].length);
 		assert_int_equal(layout.string_state, rows[i].string_state);
 		assert_int_equal(layout.string_ascii, rows[i].ascii);
+		assert_int_equal(layout.code_count, rows[i].count);
 		assert_int_equal(python_string_header_bytes(&layout), rows[i].header);
 	}
 }
@@ -562,10 +617,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_releases),	  cmocka_unit_test(refused),
-		cmocka_unit_test(refused_code),	  cmocka_unit_test(cyclic_frames),
-		cmocka_unit_test(random_words),	  cmocka_unit_test(described),
-		cmocka_unit_test(free_threaded),  cmocka_unit_test(arrays),
-		cmocka_unit_test(another_object), cmocka_unit_test(another_string),
+		cmocka_unit_test(counted),	  cmocka_unit_test(refused_code),
+		cmocka_unit_test(cyclic_frames),  cmocka_unit_test(random_words),
+		cmocka_unit_test(described),	  cmocka_unit_test(free_threaded),
+		cmocka_unit_test(arrays),	  cmocka_unit_test(another_object),
+		cmocka_unit_test(another_string),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
