@@ -39,6 +39,7 @@ struct bench {
 	uint64_t right; /* ... functions in these with the number */
 	uint64_t wrong; /* ... with another one */
 	uint64_t gone;	/* ... without a name */
+	char why[64];	/* the last reason of these */
 };
 
 static void look_at(struct bench *b, const struct image *image, const char *number, uint64_t count)
@@ -46,8 +47,13 @@ static void look_at(struct bench *b, const struct image *image, const char *numb
 	const char *name = image->kind == IMAGE_RUNTIME ? image->function.name : NULL;
 	const char *at;
 
-	if (image->kind == IMAGE_BROKEN)
+	if (image->kind == IMAGE_BROKEN) {
+		if (strcmp(image->function.name, b->why)) {
+			snprintf(b->why, sizeof(b->why), "%s", image->function.name);
+			print_message("%s in %s\n", b->why, number);
+		}
 		b->gone += count;
+	}
 	if (!name)
 		return;
 	at = strstr(name, "outer");
