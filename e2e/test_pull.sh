@@ -36,7 +36,7 @@ until_true is_there "/debug/pprof/heap?container=$goalloc" || fail "no heap prof
 pprof -top "http://$agent/debug/pprof/profile?seconds=4&$of_burn" >"$work/top" || fail "go tool pprof: $(cat "$work/check.log")"
 grep -q ' burn_seventy' "$work/top" || fail "go tool pprof -top does not show burn_seventy"
 ! grep -q 'main\.allocate' "$work/top" || fail "another container is in the profile"
-grep -q '^Duration: 4' "$work/top" || fail "not 4 s: $(head -4 "$work/top" | paste -sd' ')"
+grep -q '^Duration: 4' "$work/top" || fail "not 4 s: $(grep "^Duration" "$work/top")"
 sed -n '4,7s/^/           /p' "$work/top"
 # The functions' shares, and the whole of the CPU time that the kernel counted meanwhile, in ticks of 10 ms
 pprof -proto -output "$work/cpu.pb.gz" "http://$agent/debug/pprof/profile?seconds=6&$of_burn" >/dev/null || fail "-proto"

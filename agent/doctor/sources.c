@@ -182,11 +182,10 @@ static void check_source(const struct probe_results *results, const struct sourc
 	struct finding *finding;
 	char found[FINDING_TEXT_MAX];
 
-	if (server)
-		snprintf(found, sizeof(found), "%s %s: %s", source->name, source->url,
-			 source->word);
-	else
-		snprintf(found, sizeof(found), "the container runtimes' files: %s", source->word);
+	snprintf(found, sizeof(found), "%s%s%s: %s",
+		 strcmp(source->name, "runtime") == 0 ? "the container runtimes' files"
+						      : source->name,
+		 server ? " " : "", source->url, source->word);
 	if (source->state == METADATA_WORKS ||
 	    (source->state == METADATA_WAITING && !server && !results->sources.n_containers)) {
 		findings_add(ret, "names of pods", FINDING_OK, "%s", found);

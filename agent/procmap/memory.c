@@ -11,6 +11,8 @@
  * the reads proves the identity for all reads, because a process does not come back. An exec keeps
  * both, so the address space is checked, too: a descriptor of /proc/PID/mem stays with the address
  * space of the opening and reads as an empty file afterwards (proc(5); mem_rw() in fs/proc/base.c).
+ * Another reader of the process may hold the old address space a moment longer than the exec. Until
+ * then the reads are of the new program, and only their content can tell.
  */
 #include "procmap/memory.h"
 

@@ -75,9 +75,9 @@ static int fetch_stacks(struct drain *d, size_t i, bool now)
 static void set_due(struct drain *d, size_t i)
 {
 	const bool quiet = d->opts.idle_ns && !d->busy && stacks_sparse(d->opts.stacks[i]);
-	const uint64_t n = (d->idle[i] || quiet) && !d->dumped ? DRAIN_IDLE_INTERVALS : 1;
+	const unsigned int n = (d->idle[i] || quiet) && !d->dumped ? DRAIN_IDLE_INTERVALS : 1;
 
-	d->due_ns[i] = nsec_monotonic() + n * stacks_interval_ns(d->opts.stacks[i]);
+	d->due_ns[i] = nsec_monotonic() + stacks_interval_ns(d->opts.stacks[i], n);
 }
 
 /* Dumps come after the stacks: an off-CPU sample and its dump are in both, and the dump is older.
@@ -198,7 +198,7 @@ int drain_new(const struct drain_opts *opts, struct drain **ret)
 	if (d->ready_fd < 0)
 		return -errno;
 	for (size_t i = 0; i < opts->n; i++)
-		d->due_ns[i] = nsec_monotonic() + stacks_interval_ns(opts->stacks[i]);
+		d->due_ns[i] = nsec_monotonic() + stacks_interval_ns(opts->stacks[i], 1);
 	r = start(d);
 	if (r)
 		return r;

@@ -130,7 +130,7 @@ void offcpu_walked(struct offcpu *oc, const struct sample *sample)
 
 uint64_t offcpu_interval_ns(const struct offcpu *oc)
 {
-	return stacks_interval_ns(oc->stacks);
+	return stacks_interval_ns(oc->stacks, 1);
 }
 
 struct stacks *offcpu_stacks(const struct offcpu *oc)

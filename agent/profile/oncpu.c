@@ -318,7 +318,7 @@ void oncpu_walked(struct oncpu *oc, const struct sample *sample)
 
 uint64_t oncpu_interval_ns(const struct oncpu *oc)
 {
-	return stacks_interval_ns(oc->stacks);
+	return stacks_interval_ns(oc->stacks, 1);
 }
 
 uint64_t oncpu_period(const struct oncpu *oc)

@@ -618,9 +618,9 @@ int stacks_finish(struct stacks *s, sample_fn fn, void *ctx)
 
 /* ---------------------------------------------------------------- telling */
 
-uint64_t stacks_interval_ns(const struct stacks *s)
+uint64_t stacks_interval_ns(const struct stacks *s, unsigned int n)
 {
-	return s->turned ? STACKS_SETTLE_NS : s->interval_ns - STACKS_SETTLE_NS;
+	return s->turned ? STACKS_SETTLE_NS : n * s->interval_ns - STACKS_SETTLE_NS;
 }
 
 bool stacks_sparse(const struct stacks *s)

@@ -62,8 +62,9 @@ bool stacks_sparse(const struct stacks *s);
 /* After stacks_idle() said so: a drain without samples, for the thread that takes. Costs nothing in
  * the kernel. STACKS_FETCHED or -ENOMEM. */
 int stacks_fetch_none(struct stacks *s);
-/* Time from this stacks_fetch() or stacks_tick() to the next, in ns; on the same thread. */
-uint64_t stacks_interval_ns(const struct stacks *s);
+/* Time from this stacks_fetch() or stacks_tick() to the next, in ns, if a drain is due every @n
+ * intervals; on the same thread. */
+uint64_t stacks_interval_ns(const struct stacks *s, unsigned int n);
 
 /* Take the samples of one drain from what is fetched, the oldest. Samples that are taken and not
  * delivered stay taken. False if there are none. */

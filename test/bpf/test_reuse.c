@@ -48,7 +48,7 @@ static void look_at(struct bench *b, const struct image *image, const char *numb
 	const char *at;
 
 	if (image->kind == IMAGE_BROKEN) {
-		if (strcmp(image->function.name, b->why)) {
+		if (strcmp(image->function.name, b->why) != 0) {
 			snprintf(b->why, sizeof(b->why), "%s", image->function.name);
 			print_message("%s in %s\n", b->why, number);
 		}

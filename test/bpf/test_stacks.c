@@ -155,7 +155,7 @@ static bool fetch(struct bench *b)
 	if (b->generation == before)
 		return false;
 	while (!(r = stacks_fetch(b->stacks)))
-		usleep((useconds_t)(stacks_interval_ns(b->stacks) / 1000));
+		usleep((useconds_t)(stacks_interval_ns(b->stacks, 1) / 1000));
 	assert_int_equal(r, STACKS_FETCHED);
 	return true;
 }
@@ -235,10 +235,10 @@ static void test_interval(void **state)
 	uint64_t before_ns, after_ns;
 
 	start(b, SMALL, NSEC_PER_SEC);
-	before_ns = stacks_interval_ns(b->stacks);
+	before_ns = stacks_interval_ns(b->stacks, 1);
 	inject(b, SMALL);
 	assert_true(fetch(b));
-	after_ns = stacks_interval_ns(b->stacks);
+	after_ns = stacks_interval_ns(b->stacks, 1);
 	assert_true(after_ns < before_ns);
 }
 
@@ -255,7 +255,7 @@ static void test_idle(void **state)
 	assert_int_equal(stacks_fetch(b->stacks), 0);
 	assert_false(stacks_idle(b->stacks)); /* in the middle of a drain */
 	while (!stacks_fetch(b->stacks))
-		usleep((useconds_t)(stacks_interval_ns(b->stacks) / 1000));
+		usleep((useconds_t)(stacks_interval_ns(b->stacks, 1) / 1000));
 	usleep(20000); /* more than the span's margin of 10 ms */
 	begun_ns = nsec_boot();
 	usleep(20000);
