@@ -252,7 +252,8 @@ const struct option_desc options[] = {
 	 .offset = AT(memory_budget),
 	 .value_name = "BYTES",
 	 .default_text = "96MiB",
-	 .help = "limit of all caches and queues together"},
+	 .help = "limit of symbol tables, unwind tables, Go heap records and the queues of "
+		 "destinations together; other caches have limits of their own"},
 	{.name = "allow-unsafe-kernel",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(allow_unsafe_kernel),

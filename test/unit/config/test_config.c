@@ -320,9 +320,11 @@ static void test_help_text(void **state)
 /* Settings that the chart makes itself, from other values. */
 static bool is_charts(const char *name)
 {
-	static const char *const names[] = {"listen",	 "cgroupfs-root",  "destination",
-					    "store-dir", "spool-dir",	   "metadata",
-					    "config",	 "kubelet-verify", "web-config"};
+	static const char *const names[] = {
+		"listen",     "cgroupfs-root", "destination",	 "store-dir",
+		"spool-dir",  "metadata",      "kubelet-verify", "config",
+		"web-config", "debuginfod",    "debuginfod-dir",
+	};
 
 	for (size_t i = 0; i < array_size(names); i++)
 		if (strcmp(name, names[i]) == 0)
