@@ -242,17 +242,19 @@ static __always_inline int stack_dump_urgent(const struct stack_dump_record *c)
  * every second or two. Returns STACK_DUMP_TAKEN or STACK_DUMP_RING_FULL. */
 static __always_inline __u32 stack_dump_send(struct stack_dump_record *c)
 {
-	__u64 size =
-		sizeof(c->head) + stack_dump_bytes_off(c) + c->head.n_bytes + c->head.n_excerpt;
-	__u64 flags;
+	__u64 flags, size;
 
-	if (size > sizeof(*c))
-		return STACK_DUMP_RING_FULL;
 	flags = stack_dump_urgent(c) ||
 				bpf_ringbuf_query(&stack_dumps, BPF_RB_AVAIL_DATA) >
 					bpf_ringbuf_query(&stack_dumps, BPF_RB_RING_SIZE) / 4
 			? BPF_RB_FORCE_WAKEUP
 			: BPF_RB_NO_WAKEUP;
+	size = sizeof(c->head) + stack_dump_bytes_off(c) + c->head.n_bytes + c->head.n_excerpt;
+	/* Nothing is between the check and the use: a register stored to the stack before the check
+	 * would come back without the bound (Linux 6.1). */
+	__asm__ volatile("" : "+r"(size));
+	if (size > sizeof(*c))
+		return STACK_DUMP_RING_FULL;
 	return bpf_ringbuf_output(&stack_dumps, c, size, flags) ? STACK_DUMP_RING_FULL
 								: STACK_DUMP_TAKEN;
 }

@@ -223,6 +223,7 @@ static void report_load(struct guest *g, const struct run *run)
 	say_verified(g, bpfobj_verifier(object), "");
 	for (uint32_t i = FRAME_RUNTIME_NONE + 1; i < FRAME_RUNTIME_MAX; i++) {
 		if (bpfobj_load_runtime(object, i, &loaded)) {
+			printf("  %s\n", loaded.why);
 			fail(g, "the kernel refuses a runtime");
 			continue;
 		}
@@ -354,6 +355,7 @@ static void check_thread_names(struct guest *g)
 		return;
 	for (uint32_t i = FRAME_RUNTIME_NONE + 1; i < FRAME_RUNTIME_MAX; i++) {
 		if (bpfobj_load_runtime(oncpu_object(run.oc), i, &loaded)) {
+			printf("  %s\n", loaded.why);
 			fail(g, "the kernel refuses a runtime with names of threads");
 			continue;
 		}
