@@ -316,8 +316,6 @@ $(B)/bpf/other/%.bpf.o: bpf/%.bpf.c $(B)/bpf/flags
 	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(OTHER_ARCH) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
 
 $(B)/bpf/podprof.linked.o: $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/%.bpf.o)
-	$(call say,BPF-LINK,$@)
-	$(Q)$(BPFTOOL) gen object $@ $^
 
 # The agent once more, with the programs by NEWER_CLANG.
 $(NEWER)/bpf/%.bpf.o: bpf/%.bpf.c $(B)/bpf/flags
@@ -326,13 +324,8 @@ $(NEWER)/bpf/%.bpf.o: bpf/%.bpf.c $(B)/bpf/flags
 	$(Q)$(NEWER_CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(ARCH) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
 
 $(NEWER)/bpf/podprof.linked.o: $(BPF_SRC:bpf/%.bpf.c=$(NEWER)/bpf/%.bpf.o)
-	$(call say,BPF-LINK,$@)
-	$(Q)$(BPFTOOL) gen object $@ $^
 
 $(NEWER)/gen/podprof.skel.h: $(NEWER)/bpf/podprof.linked.o
-	$(call say,SKEL,$@)
-	@mkdir -p $(@D)
-	$(Q)$(BPFTOOL) gen skeleton $< name podprof_bpf > $@
 
 # In front of the library, whose own stays out.
 $(NEWER)/bpfobj.o: agent/profile/bpfobj.c $(NEWER)/gen/podprof.skel.h $(B)/flags | $(GEN_HDR)
@@ -340,9 +333,6 @@ $(NEWER)/bpfobj.o: agent/profile/bpfobj.c $(NEWER)/gen/podprof.skel.h $(B)/flags
 	$(Q)$(CC) -I$(NEWER)/gen $(ALL_CFLAGS) $(HARDEN) -MMD -MP -c -o $@ $<
 
 $(B)/gen/podprof.skel.h: $(B)/bpf/podprof.linked.o
-	$(call say,SKEL,$@)
-	@mkdir -p $(@D)
-	$(Q)$(BPFTOOL) gen skeleton $< name podprof_bpf > $@
 
 $(B)/bpf/test/%.bpf.o: test/bpf/%.bpf.c $(B)/bpf/flags
 	$(call say,BPF,$<)
@@ -357,10 +347,15 @@ $(B)/bpf/runtime/%.bpf.o: bpf/%.bpf.c $(B)/bpf/flags
 		-D__TARGET_ARCH_$(ARCH) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
 
 $(B)/bpf/runtime/podprof.linked.o: $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/runtime/%.bpf.o)
+
+$(RUNTIME_HDR): $(B)/bpf/runtime/podprof.linked.o
+
+# One object and one skeleton of all programs, in each of the three kinds.
+$(B)/bpf/podprof.linked.o $(NEWER)/bpf/podprof.linked.o $(B)/bpf/runtime/podprof.linked.o:
 	$(call say,BPF-LINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 
-$(RUNTIME_HDR): $(B)/bpf/runtime/podprof.linked.o
+$(B)/gen/podprof.skel.h $(NEWER)/gen/podprof.skel.h $(RUNTIME_HDR):
 	$(call say,SKEL,$@)
 	@mkdir -p $(@D)
 	$(Q)$(BPFTOOL) gen skeleton $< name podprof_bpf > $@

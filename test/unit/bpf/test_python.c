@@ -690,16 +690,22 @@ static void build_counted(const char *python, uint64_t count)
 	put_word(COUNT_AT, count);
 }
 
-static void test_memo(void **state)
+/* A process of 3.13 with an empty memo. */
+static void begin_memo(void)
 {
-	size_t all;
-
-	(void)state;
 	process = releases[R313];
 	has_process = has_memo = true;
 	process.interpreter = INTERPRETER;
 	process.code_count = COUNT_AT;
 	memset(&memo, 0, sizeof(memo));
+}
+
+static void test_memo(void **state)
+{
+	size_t all;
+
+	(void)state;
+	begin_memo();
 	build_counted("abcd", 7);
 	all = reads_with_memo("abcd");
 	/* the innermost one is read each time: it may be no whole frame */
@@ -746,11 +752,7 @@ static void test_memo_reused(void **state)
 	uint64_t first;
 
 	(void)state;
-	process = releases[R313];
-	has_process = has_memo = true;
-	process.interpreter = INTERPRETER;
-	process.code_count = COUNT_AT;
-	memset(&memo, 0, sizeof(memo));
+	begin_memo();
 	first = check_with(6, 7);
 	assert_true(check_with(7, 8) != first);
 	assert_true(check_with(6, 9) == first);
