@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/supervise.h"
 #include "base/utf8.h"
 #include "symbolize/dwarfchild.h"
 
@@ -71,6 +72,47 @@ static void put_json(const char *s)
 		s += n ? n : 1;
 	}
 	putchar_unlocked('\n');
+}
+
+struct apart {
+	const char *name;
+	int (*run)(void *ctx);
+	void *ctx;
+};
+
+static void tell_forced(void *ctx, enum supervise_forced how, const char *threads)
+{
+	const struct apart *apart = ctx;
+
+	cmd_error(how == SUPERVISE_STUCK
+			  ? "%s: a thread waits for a file system without an answer, leaving its "
+			    "process behind: %s"
+			  : "%s: killed, because it did not end in time: %s",
+		  apart->name, threads);
+}
+
+static int run_apart(void *ctx)
+{
+	const struct apart *apart = ctx;
+
+	return apart->run(apart->ctx);
+}
+
+int cmd_run_apart(const char *name, int (*run)(void *ctx), void *ctx, uint64_t grace_ns)
+{
+	struct apart apart = {.name = name, .run = run, .ctx = ctx};
+	const struct supervise_opts opts = {
+		.run = run_apart,
+		.forced = tell_forced,
+		.ctx = &apart,
+		.grace_ns = grace_ns,
+	};
+	int status;
+	int r = supervise(&opts, &status);
+
+	if (r)
+		cmd_error("%s: cannot start the working process: %s", name, strerror(-r));
+	return r ? CMD_FAILED : status;
 }
 
 static int print_json(json_t *object, size_t flags)

@@ -4,6 +4,8 @@
 
 /* The subcommands: one file each, found by name in the table of cmd.c. */
 
+#include <stdint.h>
+
 enum cmd_exit {
 	CMD_DONE = 0,
 	CMD_FAILED = 1,
@@ -25,6 +27,14 @@ int cmd_version(int argc, char **argv);
 /* One line on stderr with the prefix "podprof: ": the failed action, its object, the reason, the
  * remedy. */
 void cmd_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* From SIGINT or SIGTERM to the end of a command that only reads. Reached: its working process is
+ * killed. */
+#define CMD_INTERRUPTED_NS 1000000000ull
+/* Runs @run in a child process (base/supervise.h), because a thread in a file system without an
+ * answer cannot be ended: it stays behind, and the command ends. @name: the command, for that
+ * message. @grace_ns: from SIGINT or SIGTERM to the end by force; 0: no limit. Returns the exit
+ * status. */
+int cmd_run_apart(const char *name, int (*run)(void *ctx), void *ctx, uint64_t grace_ns);
 /* Prints foreign text on stdout with control characters replaced by '?', also in errors. */
 void cmd_print(const char *s);
 /* Prints a line of JSON on stdout, or indented lines. Control characters are escaped, also those

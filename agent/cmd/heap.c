@@ -375,7 +375,7 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 	return *ret_exit == CMD_DONE;
 }
 
-static int run(struct go_profile_oneshot *s, const struct options *o, struct root *proc)
+static int read_profile(struct go_profile_oneshot *s, const struct options *o, struct root *proc)
 {
 	char who[HEAP_WHO_BYTES];
 	int status, r;
@@ -400,17 +400,24 @@ static int run(struct go_profile_oneshot *s, const struct options *o, struct roo
 	return status == CMD_DONE ? report(s, o, who) : status;
 }
 
-int cmd_heap(int argc, char **argv)
+static int run(void *ctx)
 {
-	struct options options = {.proc_root = "/proc", .kind_name = "heap"};
+	const struct options *options = ctx;
 	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
 	_cleanup_(go_profile_oneshot_deinit) struct go_profile_oneshot session = {
 		.max_bytes = HEAP_RECORDS_BYTES,
 		.symbol_bytes = HEAP_SYMBOLS_BYTES,
 	};
+
+	return cmdline_finish("heap", read_profile(&session, options, &proc));
+}
+
+int cmd_heap(int argc, char **argv)
+{
+	struct options options = {.proc_root = "/proc", .kind_name = "heap"};
 	int status;
 
 	if (!parse_options(argc, argv, &options, &status))
 		return status;
-	return cmdline_finish("heap", run(&session, &options, &proc));
+	return cmd_run_apart("heap", run, &options, CMD_INTERRUPTED_NS);
 }

@@ -35,6 +35,29 @@ static void print_help(FILE *to)
 	fputs("\n'podprof inspect WHAT --help' shows the help of each.\n", to);
 }
 
+/* One command line. */
+struct inspection {
+	const struct inspector *inspector;
+	int argc;
+	char **argv;
+};
+
+static int run(void *ctx)
+{
+	const struct inspection *i = ctx;
+
+	return i->inspector->run(i->argc, i->argv);
+}
+
+static int inspect(const struct inspector *inspector, int argc, char **argv)
+{
+	struct inspection inspection = {.inspector = inspector, .argc = argc, .argv = argv};
+	char name[32];
+
+	snprintf(name, sizeof(name), "inspect %s", inspector->name);
+	return cmd_run_apart(name, run, &inspection, CMD_INTERRUPTED_NS);
+}
+
 int cmd_inspect(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -47,7 +70,7 @@ int cmd_inspect(int argc, char **argv)
 	}
 	for (size_t i = 0; i < array_size(inspectors); i++)
 		if (strcmp(argv[1], inspectors[i].name) == 0)
-			return inspectors[i].run(argc - 1, argv + 1);
+			return inspect(&inspectors[i], argc - 1, argv + 1);
 	cmd_error("inspect: unknown '%s'; 'podprof inspect --help' lists the choices", argv[1]);
 	return CMD_USAGE;
 }

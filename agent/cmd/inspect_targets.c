@@ -2,8 +2,8 @@
 /*
  * The entities an agent with the same settings would profile, and their labels. The settings are
  * the agent's own flags, variables and file, so inside the agent's pod the command needs no
- * options. The command looks for itself and waits a little for the names. It does not ask the
- * agent, because the agent may be broken.
+ * options. The command looks for itself and waits a little for the names, and for mapped files
+ * that do not answer. It does not ask the agent, because the agent may be broken.
  */
 #include "cmd/inspect.h"
 
@@ -22,6 +22,7 @@
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
+#include "cmd/target_files.h"
 #include "cmd/view.h"
 #include "config/config.h"
 #include "discovery/discovery.h"
@@ -49,6 +50,9 @@ struct target_process {
 	struct pid_id pid;
 	const struct entity *entity;
 	char comm[PID_COMM_MAX]; /* printable */
+	size_t n_slow_files;
+	char *slow_path; /* one of these files; owned, or NULL */
+	bool slow_list;
 };
 
 /**
@@ -75,6 +79,8 @@ struct inspection {
 	uint64_t deadline_ns;
 	struct discovery *discovery;
 	struct naming *naming;
+	struct target_files *files;
+	size_t n_unseen; /* mapping lists and files, after the time limit */
 	struct target_process *processes;
 	size_t n_processes;
 	size_t cap_processes;
@@ -87,7 +93,10 @@ static void inspection_deinit(struct inspection *t)
 	for (size_t i = 0; i < t->n_views; i++)
 		labelled_deinit(&t->views[i].is);
 	free(t->views);
+	for (size_t i = 0; i < t->n_processes; i++)
+		free(t->processes[i].slow_path);
 	free(t->processes);
+	target_files_free(t->files);
 	naming_free(t->naming);
 	discovery_free(t->discovery);
 	loop_free(t->loop);
@@ -137,7 +146,29 @@ static int wait_for_names(struct inspection *t)
 	t->deadline_ns = nsec_monotonic() + TARGETS_WAIT_NS;
 	if (!r)
 		r = loop_arm(t->timer, 1, TARGETS_POLL_NS);
-	return r ? r : loop_run(t->loop);
+	if (!r)
+		r = loop_run(t->loop);
+	return r ? r : loop_disarm(t->timer);
+}
+
+/* The owner is only compared. */
+static int add_files(void *ctx, const struct pid_id *pid, struct entity *entity)
+{
+	const struct inspection *t = ctx;
+
+	return target_files_add(t->files, pid, (uintptr_t)entity);
+}
+
+/* Of all processes. */
+static int look_at_files(struct inspection *t)
+{
+	int r = target_files_new(t->loop, &t->proc, &t->files);
+
+	if (!r)
+		r = discovery_for_each_process(t->discovery, add_files, t);
+	if (!r)
+		r = target_files_look(t->files, &t->n_unseen);
+	return r ? failed("cannot look at the mapped files", strerror(-r)) : CMD_DONE;
 }
 
 static int start(struct inspection *t)
@@ -167,7 +198,7 @@ static int start(struct inspection *t)
 	if (!r)
 		r = wait_for_names(t);
 	return r ? failed("cannot start the lookup of names", r < 0 ? strerror(-r) : why.text)
-		 : CMD_DONE;
+		 : look_at_files(t);
 }
 
 /* ---------------------------------------------------------------- gathering */
@@ -245,6 +276,24 @@ static void cut_slash(char *name)
 		name[n - 1] = '\0';
 }
 
+static void on_slow(void *ctx, const struct address_space_slow *slow)
+{
+	struct inspection *t = ctx;
+
+	for (size_t i = 0; i < t->n_processes; i++) {
+		struct target_process *process = &t->processes[i];
+
+		if (process->pid.pid != slow->pid)
+			continue;
+		process->n_slow_files = slow->n_files;
+		process->slow_list = slow->list;
+		if (!process->slow_path && slow->path)
+			process->slow_path = strdup(slow->path);
+		if (process->slow_path)
+			utf8_make_printable(process->slow_path);
+	}
+}
+
 static int add_view(struct inspection *t, const struct entity *entity)
 {
 	struct target_view *v = &t->views[t->n_views];
@@ -273,6 +322,7 @@ static int gather(struct inspection *t)
 	t->views = calloc(n, sizeof(*t->views));
 	if (r || !t->views)
 		return -ENOMEM;
+	target_files_slow(t->files, on_slow, t);
 	if (t->n_processes)
 		qsort(t->processes, t->n_processes, sizeof(*t->processes), process_order);
 	while (!r && (entity = discovery_next_entity(t->discovery, entity)))
@@ -313,14 +363,41 @@ static json_t *json_settings(const struct labels *settings)
 	return object;
 }
 
+static bool is_slow(const struct target_process *process)
+{
+	return process->n_slow_files || process->slow_list;
+}
+
+/* What does not answer in a process. */
+static json_t *json_slow(const struct target_process *process)
+{
+	if (!is_slow(process))
+		return json_null();
+	return json_pack("{s:I, s:o, s:b}", "files", (json_int_t)process->n_slow_files, "path",
+			 view_text(process->slow_path ? process->slow_path : ""), "maps",
+			 process->slow_list);
+}
+
+static bool has_slow(const struct target_view *v)
+{
+	bool slow = false;
+
+	for (size_t i = 0; i < v->n_processes; i++)
+		slow |= is_slow(&v->processes[i]);
+	return slow;
+}
+
 static json_t *json_processes(const struct target_view *v)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < v->n_processes; i++)
-		json_array_append_new(list, json_pack("{s:I, s:s}", "pid",
-						      (json_int_t)v->processes[i].pid.pid, "comm",
-						      v->processes[i].comm));
+	for (size_t i = 0; i < v->n_processes; i++) {
+		const struct target_process *process = &v->processes[i];
+
+		json_array_append_new(list, json_pack("{s:I, s:s, s:o}", "pid",
+						      (json_int_t)process->pid.pid, "comm",
+						      process->comm, "slow", json_slow(process)));
+	}
 	return list;
 }
 
@@ -337,14 +414,14 @@ static json_t *json_of(const struct target_view *v)
 	const struct cgroup_id *id = &v->entity->id;
 	bool container = v->entity->kind == ENTITY_CONTAINER;
 
-	return json_pack("{s:s, s:s, s:b, s:o, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:s, s:s, s:b, s:o, s:b, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			 "name", v->name, "kind", what_of(v), "profiled", !v->is.why[0], "excluded",
-			 view_text(v->is.why), "pending", v->entity->pending, "runtime",
-			 container ? cgroup_runtime_name(id->runtime) : NULL, "container_id",
-			 view_text(id->container_id), "outer_container", view_text(id->outer_id),
-			 "user", json_user(id), "pod_uid", view_text(id->pod_uid), "labels",
-			 json_labels(&v->is), "settings", json_settings(&v->is.settings),
-			 "processes", json_processes(v));
+			 view_text(v->is.why), "pending", v->entity->pending, "slow", has_slow(v),
+			 "runtime", container ? cgroup_runtime_name(id->runtime) : NULL,
+			 "container_id", view_text(id->container_id), "outer_container",
+			 view_text(id->outer_id), "user", json_user(id), "pod_uid",
+			 view_text(id->pod_uid), "labels", json_labels(&v->is), "settings",
+			 json_settings(&v->is.settings), "processes", json_processes(v));
 }
 
 /* ---------------------------------------------------------------- text */
@@ -395,6 +472,26 @@ static void print_processes(const json_t *processes)
 	puts(n ? "" : "none");
 }
 
+/* Processes with files or mapping lists that do not answer. */
+static void print_slow(const json_t *processes)
+{
+	size_t n = json_array_size(processes), n_slow = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const json_t *process = json_array_get(processes, i);
+		const json_t *slow = json_object_get(process, "slow");
+
+		if (json_is_null(slow) || n_slow++ >= TEXT_PROCESSES)
+			continue;
+		printf("    %-20s ", "slow");
+		view_print_text(process, "process {pid}: ");
+		view_print_text(slow, "[maps?its list of mappings does not answer\n]"
+				      "[path?{path} does not answer (slow files: {files})\n]");
+	}
+	if (n_slow > TEXT_PROCESSES)
+		printf("    %-20s %zu more processes\n", "slow", n_slow - TEXT_PROCESSES);
+}
+
 static void print_text(const struct target_view *v, json_t *object)
 {
 	view_print_text(object, "{name|(unknown)}\n"
@@ -408,6 +505,7 @@ static void print_text(const struct target_view *v, json_t *object)
 	view_print_text(object, "[pending?    name not known yet\n]");
 	print_labels(object, value_width(&v->is.labels));
 	print_processes(json_object_get(object, "processes"));
+	print_slow(json_object_get(object, "processes"));
 	putchar('\n');
 }
 
@@ -420,7 +518,7 @@ static void print_brief(const json_t *object, size_t width)
 	view_print_text(object, row);
 	printf("%9zu  ", json_array_size(json_object_get(object, "processes")));
 	view_print_text(json_object_get(labels, "service_name"), "{value:-24}  ");
-	view_print_text(object, "[excluded?no: {excluded}][profiled?yes]\n");
+	view_print_text(object, "[excluded?no: {excluded}][profiled?yes][slow?, slow files]\n");
 }
 
 /* The longest name, without names above TEXT_NAME. */
@@ -437,8 +535,10 @@ static size_t name_width(const struct target_view *views, size_t n)
 	return width;
 }
 
-static void print_summary(const struct target_view *views, size_t n, const char *sources)
+static void print_summary(const struct inspection *t, const char *sources)
 {
+	const struct target_view *views = t->views;
+	const size_t n = t->n_views;
 	size_t kinds[ENTITY_KIND_MAX] = {0}, n_sandboxes = 0, left_out = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -456,6 +556,9 @@ static void print_summary(const struct target_view *views, size_t n, const char 
 	printf("%zu units, %zu programs; %zu not profiled\n", kinds[ENTITY_UNIT],
 	       kinds[ENTITY_PROCESS], left_out);
 	printf("names from: %s\n", *sources ? sources : "no source");
+	if (t->n_unseen)
+		printf("mapped files without an answer so far: %zu, some were not looked at\n",
+		       t->n_unseen);
 }
 
 /* One object of each entity; the text is printed from the same object. */
@@ -483,7 +586,7 @@ static int print(const struct inspection *t)
 		return 0;
 	naming_describe(t->naming, sources, sizeof(sources));
 	utf8_make_printable(sources);
-	print_summary(t->views, t->n_views, sources);
+	print_summary(t, sources);
 	return 0;
 }
 
@@ -504,10 +607,12 @@ static int print_help(void)
 	       "  --name TEXT  only those with TEXT in their names\n"
 	       "  --json       one JSON object a line: name, kind, profiled, excluded (the "
 	       "reason),\n"
-	       "               pending (the name may still arrive), runtime, container_id,\n"
-	       "               outer_container, user (of the systemd above), pod_uid, labels\n"
-	       "               {NAME: {value, from}}, settings (of the pod's annotations),\n"
-	       "               processes [{pid, comm}]\n"
+	       "               pending (the name may still arrive), slow (below), runtime,\n"
+	       "               container_id, outer_container, user (of the systemd above),\n"
+	       "               pod_uid, labels {NAME: {value, from}}, settings (of the pod's\n"
+	       "               annotations), processes [{pid, comm, slow}]; slow {files, path,\n"
+	       "               maps}: the number of mapped files whose file system does not\n"
+	       "               answer, one of them, and whether the list of mappings does not\n"
 	       "  --help       this text\n"
 	       "\n"
 	       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 nothing to show\n");

@@ -763,28 +763,12 @@ static int run(void *ctx)
 	return status;
 }
 
-static void tell_forced(void *ctx, enum supervise_forced how, const char *threads)
-{
-	(void)ctx;
-	cmd_error(how == SUPERVISE_STUCK
-			  ? "record: a thread waits for a file system without an answer, leaving "
-			    "its process behind: %s"
-			  : "record: killed, because it did not end in time: %s",
-		  threads);
-}
-
 int cmd_record(int argc, char **argv)
 {
 	_cleanup_(record_options_deinit) struct record_options options = {0};
-	const struct supervise_opts opts = {
-		.run = run,
-		.forced = tell_forced,
-		.ctx = &options,
-	};
-	int status, r;
+	int status;
 
 	if (!record_options_parse(argc, argv, &options, &status))
 		return status;
-	r = supervise(&opts, &status);
-	return r ? failed("cannot start the working process", r) : status;
+	return cmd_run_apart("record", run, &options, 0);
 }

@@ -453,6 +453,17 @@ def check_silent(node, _before, _after, attackers):
     def told():
         return pids & set(re.findall(line, node.agent.get("/")[1]))
     until(told, "the page tells no silent file of the attacker")
+    check_targets(pids, "/program")
+
+
+def check_targets(pids, path):
+    """'inspect targets' tells it too, and ends although one of its threads cannot."""
+    shown = subprocess.run([PODPROF, "inspect", "targets", "--json"], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True, check=True)
+    slow = {str(p["pid"]): p["slow"] for line in shown.stdout.splitlines()
+            for p in json.loads(line)["processes"] if p["slow"]}
+    claim(any((slow.get(pid, {}).get("path") or "").endswith(path) for pid in pids),
+          f"inspect targets tells no silent file of {pids}: {slow} {shown.stderr}")
 
 
 def check_names(node, *_):

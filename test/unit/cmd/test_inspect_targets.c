@@ -163,7 +163,8 @@ static void json(void **state)
 	assert_int_equal(r.status, CMD_DONE);
 	object = json_loadb(r.out.data, r.out.len, JSON_REJECT_DUPLICATES, NULL);
 	assert_non_null(object);
-	assert_int_equal(json_object_size(object), 13);
+	assert_int_equal(json_object_size(object), 14);
+	assert_true(json_is_false(json_object_get(object, "slow")));
 	assert_true(json_is_null(json_object_get(object, "user")));
 	assert_string_equal(json_string_value(json_object_get(object, "name")), "shop/web-1/web");
 	assert_true(json_is_true(json_object_get(object, "profiled")));
