@@ -33,12 +33,14 @@ struct scrape {
 
 /**
  * struct metrics_page - the last metrics page in one format
- * @packed: the same by gzip, made when first asked for
- * @making: the page under way; NULL: @text is whole, or empty
+ * @packed:  the same by gzip, made when first asked for
+ * @making:  the page under way; NULL: @text is whole, or empty
+ * @packing: @packed under way; NULL: @packed is whole, or empty
  */
 struct metrics_page {
 	struct buf text, packed;
 	struct exposition *making;
+	struct gzip *packing;
 	uint64_t made_ns;
 	uint64_t cost_ns;
 };
@@ -71,6 +73,8 @@ static void page_reset(struct metrics_page *page)
 {
 	exposition_free(page->making);
 	page->making = NULL;
+	gzip_free(page->packing);
+	page->packing = NULL;
 	buf_reset(&page->text);
 	buf_reset(&page->packed);
 	page->cost_ns = 0;
@@ -96,6 +100,17 @@ static int page_go_on(struct metrics_page *page)
 	return r;
 }
 
+static int page_pack(struct metrics_page *page)
+{
+	int r = gzip_step(page->packing, &page->packed);
+
+	if (r == GZIP_MORE)
+		return 0;
+	gzip_free(page->packing);
+	page->packing = NULL;
+	return r;
+}
+
 /* @ret_ready: the page is what the scrape asks for. 0 or -errno. */
 static int scrape_step(struct server *s, const struct scrape *scrape, bool *ret_ready)
 {
@@ -108,8 +123,10 @@ static int scrape_step(struct server *s, const struct scrape *scrape, bool *ret_
 		r = page_go_on(page);
 	else if (!page->text.len)
 		r = page_begin(s, scrape->format);
+	else if (scrape->gzip && page->packing)
+		r = page_pack(page);
 	else if (scrape->gzip && !page->packed.len)
-		r = gzip_append(page->text.data, page->text.len, &page->packed);
+		r = gzip_new(page->text.data, page->text.len, &page->packing);
 	else
 		*ret_ready = true;
 	took_ns = cpu_share_thread_ns() - begun_ns;
@@ -182,7 +199,7 @@ static void answer_metrics(struct server *s, const struct httpd_request *request
 	struct metrics_page *page = &s->pages[format];
 	struct scrape *scrape;
 
-	if (page_fresh(page) && (!gzip || page->packed.len)) {
+	if (page_fresh(page) && (!gzip || (page->packed.len && !page->packing))) {
 		metrics_response(page, format, gzip, ret);
 		return;
 	}
@@ -334,7 +351,7 @@ void server_free(struct server *s)
 	httpd_free(s->httpd);
 	httpd_free(s->metrics_httpd);
 	for (size_t i = 0; i < array_size(s->pages); i++) {
-		exposition_free(s->pages[i].making);
+		page_reset(&s->pages[i]);
 		buf_deinit(&s->pages[i].text);
 		buf_deinit(&s->pages[i].packed);
 	}
