@@ -44,6 +44,15 @@
 #define LIST(items) \
 	"{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[" items "]}"
 
+/* What containerd keeps. */
+#define BUNDLES "run/containerd/io.containerd.runtime.v2.task/k8s.io/"
+#define BUNDLE(type)                                                           \
+	"{\"annotations\":{\"io.kubernetes.cri.container-type\":\"" type "\"," \
+	"\"io.kubernetes.cri.sandbox-namespace\":\"shop\","                    \
+	"\"io.kubernetes.cri.sandbox-name\":\"web-1\","                        \
+	"\"io.kubernetes.cri.sandbox-uid\":\"" UID "\","                       \
+	"\"io.kubernetes.cri.container-name\":\"web\"}}"
+
 struct fixture {
 	struct root proc;
 	struct tree cgroups;
@@ -302,6 +311,63 @@ static void id_of_another(void **state)
 	assert_true(entity_of(f, ID3)->pending); /* the outer one may get a name */
 }
 
+/* ID3 is a container of a pod; @outer, a file of a runtime, has @outer_json. */
+static void make_bundles(struct tree *tree, const char *outer, const char *outer_json)
+{
+	char path[200];
+
+	tree_init(tree);
+	snprintf(path, sizeof(path), "%s", outer);
+	*strrchr(path, '/') = '\0';
+	tree_mkdir(tree->fd, path);
+	tree_write(tree->fd, outer, outer_json);
+	tree_mkdir(tree->fd, BUNDLES ID3);
+	tree_write(tree->fd, BUNDLES ID3 "/config.json", BUNDLE("container"));
+}
+
+struct outer_row {
+	const char *name;
+	const char *cgroup; /* of the process */
+	const char *outer;  /* container id */
+	const char *file;   /* of its runtime */
+	const char *json;
+};
+
+static const struct outer_row outer_rows[] = {
+	{"plain", "docker/" ID4 "/kubepods/pod" UID "/" ID3, ID4,
+	 "var/lib/docker/containers/" ID4 "/config.v2.json",
+	 "{\"Name\":\"/db\",\"Config\":{\"Image\":\"postgres:16\"}}"},
+	{"sandbox", "kubepods/pod" UID "/" ID4 "/kubepods/pod" UID "/" ID3, ID4,
+	 BUNDLES ID4 "/config.json", BUNDLE("sandbox")},
+};
+
+/* The container outside is known, and is no container of a pod: the id chosen inside is not looked
+ * up, and no name is awaited. */
+static void id_of_another_inside(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < array_size(outer_rows); i++) {
+		const struct outer_row *row = &outer_rows[i];
+		struct tree tree;
+
+		row_begin(row->name);
+		make_bundles(&tree, row->file, row->json);
+		f->host_root = tree.path;
+		add_cgroup(f, row->cgroup);
+		assert_int_equal(start(f, METADATA_RUNTIME), 0);
+		assert_string_equal(label(f, ID3, "container"), ID3);
+		assert_string_equal(label(f, ID3, "outer_container"), row->outer);
+		assert_string_equal(label(f, ID3, "pod"), "");
+		assert_string_equal(label(f, ID3, "namespace"), "");
+		assert_false(entity_of(f, ID3)->pending);
+		tree_deinit(&tree);
+		teardown(state);
+		setup(state);
+		f = *state;
+	}
+}
+
 /* A cgroup's name may have capital digits, the sources' ids have none. */
 static void id_in_capitals(void **state)
 {
@@ -395,22 +461,14 @@ static void back_to_the_kubelet(void **state)
 /* Only the runtime answers: names, but no annotations of the pod. */
 static void named_by_the_runtime(void **state)
 {
-	static const char bundle[] = "run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID1;
 	static const struct sink_answer refuses = {.status = 403, .body = "Forbidden"};
 	struct fixture *f = *state;
 	struct tree tree;
-	char path[200];
 	bool known;
 
 	tree_init(&tree);
-	tree_mkdir(tree.fd, bundle);
-	snprintf(path, sizeof(path), "%s/config.json", bundle);
-	tree_write(tree.fd, path,
-		   "{\"annotations\":{\"io.kubernetes.cri.container-type\":\"container\","
-		   "\"io.kubernetes.cri.sandbox-namespace\":\"shop\","
-		   "\"io.kubernetes.cri.sandbox-name\":\"web-1\","
-		   "\"io.kubernetes.cri.sandbox-uid\":\"" UID "\","
-		   "\"io.kubernetes.cri.container-name\":\"web\"}}");
+	tree_mkdir(tree.fd, BUNDLES ID1);
+	tree_write(tree.fd, BUNDLES ID1 "/config.json", BUNDLE("container"));
 	f->host_root = tree.path;
 	f->kubelet = sink_new(&refuses, 1, NULL);
 	assert_int_equal(start(f, METADATA_AUTO), 0);
@@ -891,6 +949,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(named_by_the_kubelet),
 		TEST(id_of_another),
+		TEST(id_of_another_inside),
 		TEST(id_in_capitals),
 		TEST(named_by_the_api_server),
 		TEST(looked_at_after_a_list),
