@@ -42,18 +42,27 @@ static const struct container_keys keys = {
 };
 
 /* Reads the first existing bundle, valid or not. */
-static int find_bundle(const struct statefiles *files, const char *id, json_t **ret)
+static int find_bundle_below(const struct statefiles *files, const char *state, const char *id,
+			     json_t **ret)
 {
 	char path[RUNTIME_PATH_MAX];
 	int r = STATEFILE_GONE;
 
-	for (size_t i = 0; i < array_size(states); i++)
-		for (size_t n = 0; n < array_size(namespaces) && r == STATEFILE_GONE; n++) {
-			snprintf(path, sizeof(path),
-				 "%s/io.containerd.runtime.v2.task/%s/%s/config.json", states[i],
-				 namespaces[n], id);
-			r = runtime_read_annotations(files, path, ret);
-		}
+	for (size_t i = 0; i < array_size(namespaces) && r == STATEFILE_GONE; i++) {
+		snprintf(path, sizeof(path), "%s/io.containerd.runtime.v2.task/%s/%s/config.json",
+			 state, namespaces[i], id);
+		r = runtime_read_annotations(files, path, ret);
+	}
+	return r;
+}
+
+static int find_bundle(const struct statefiles *files, const char *id, json_t **ret)
+{
+	int r = STATEFILE_GONE;
+
+	for (size_t i = 0; i < array_size(states) && r == STATEFILE_GONE; i++)
+		if (!statefiles_miss(files, states[i]))
+			r = find_bundle_below(files, states[i], id, ret);
 	return r;
 }
 

@@ -129,8 +129,11 @@ static int find_config(const struct statefiles *files, struct reading *reading)
 	int r = STATEFILE_GONE;
 
 	for (size_t i = 0; i < array_size(folders) && r == STATEFILE_GONE; i++)
-		r = read_below(files, folders[i], reading);
+		if (!statefiles_miss(files, folders[i]))
+			r = read_below(files, folders[i], reading);
 	for (size_t i = 0; i < array_size(states) && r == STATEFILE_GONE; i++) {
+		if (statefiles_miss(files, states[i]))
+			continue;
 		r = find_folder(files, states[i], reading->id, folder);
 		if (!r)
 			r = read_below(files, folder, reading);

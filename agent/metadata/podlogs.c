@@ -51,7 +51,8 @@ struct names {
 static int open_folder(const struct statefiles *files, const char *path, DIR **ret)
 {
 	_cleanup_(close_fdp) int fd = -1;
-	int r = root_open_dir_inside(&files->root, path, &fd);
+	int r = statefiles_miss(files, path) ? ROOT_GONE
+					     : root_open_dir_inside(&files->root, path, &fd);
 
 	if (r)
 		return r == ROOT_DENIED || r == -ENOSYS ? STATEFILE_DENIED : STATEFILE_GONE;

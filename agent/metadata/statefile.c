@@ -11,6 +11,7 @@
 #include "metadata/statefile.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -20,6 +21,11 @@
 
 /* Bytes of one read, on the stack. */
 #define STATEFILE_STEP 16384
+
+struct missing_folder {
+	const char *folder; /* borrowed; NULL: free */
+	uint64_t until_ns;
+};
 
 const char *statefile_outcome_name(int outcome)
 {
@@ -58,6 +64,9 @@ int statefiles_open(const char *path, struct statefiles *ret)
 		return r;
 	if (fstat(root.fd, &st) < 0)
 		return -errno;
+	ret->missing = calloc(STATEFILES_MISSING_MAX, sizeof(*ret->missing));
+	if (!ret->missing)
+		return -ENOMEM;
 	ret->root.fd = take_fd(root.fd);
 	ret->owner = st.st_uid;
 	return 0;
@@ -66,6 +75,32 @@ int statefiles_open(const char *path, struct statefiles *ret)
 void statefiles_deinit(struct statefiles *s)
 {
 	root_deinit(&s->root);
+	free(s->missing);
+	s->missing = NULL;
+}
+
+/* Its entry, or a free one. NULL: all are of other folders. */
+static struct missing_folder *find_missing(const struct statefiles *s, const char *folder)
+{
+	for (size_t i = 0; i < STATEFILES_MISSING_MAX; i++)
+		if (!s->missing[i].folder || strcmp(s->missing[i].folder, folder) == 0)
+			return &s->missing[i];
+	return NULL;
+}
+
+bool statefiles_miss(const struct statefiles *s, const char *folder)
+{
+	struct missing_folder *entry = find_missing(s, folder);
+	_cleanup_(close_fdp) int fd = -1;
+	const uint64_t now_ns = nsec_monotonic();
+
+	if (entry && now_ns < entry->until_ns)
+		return true;
+	if (root_open_dir_inside(&s->root, folder, &fd) != ROOT_GONE)
+		return false;
+	if (entry)
+		*entry = (struct missing_folder){folder, now_ns + STATEFILES_MISSING_NS};
+	return true;
 }
 
 int statefile_open(const struct statefiles *s, const char *path, int *ret_fd)

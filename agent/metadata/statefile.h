@@ -5,8 +5,10 @@
 /* Other programs' JSON files on the host: reads a few members. */
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/nsec.h"
 #include "base/root.h"
 
 /* Bytes of a state file. Real files have 10 to 100 KB; containerd itself accepts larger ones.
@@ -16,14 +18,25 @@
  * `podprof_metadata_state_reads_total{outcome="invalid"}`. */
 #define STATEFILE_VALUE_MAX (1u << 20)
 
+/* Folders that are known to be missing. All sources together have 15. Reached: the file system is
+ * asked for each further folder each time. */
+#define STATEFILES_MISSING_MAX 16
+/* Nanoseconds until a missing folder is looked for again: a runtime that has just been installed.
+ */
+#define STATEFILES_MISSING_NS  NSEC_PER_SEC
+
+struct missing_folder;
+
 /**
  * struct statefiles - the host's file system
- * @root:  the host's root directory
- * @owner: the owner of the root, whose files are trusted
+ * @root:    the host's root directory
+ * @owner:   the owner of the root, whose files are trusted
+ * @missing: statefiles_miss()
  */
 struct statefiles {
 	struct root root;
 	uid_t owner;
+	struct missing_folder *missing;
 };
 
 #define STATEFILES_INIT           \
@@ -43,6 +56,11 @@ enum statefile_outcome {
  *        0, an outcome, -errno. */
 int statefiles_open(const char *path, struct statefiles *ret);
 void statefiles_deinit(struct statefiles *s);
+
+/* Whether @folder, a constant, was missing within the last second. A node has one or two of the
+ * runtimes whose files are looked for, and thousands of questions for containers that no runtime
+ * knows. */
+bool statefiles_miss(const struct statefiles *s, const char *folder);
 
 /* Receives one member, or one element of an array member. 0 continues; any other result ends the
  * reading. */

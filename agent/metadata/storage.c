@@ -27,7 +27,8 @@
 #include "base/line_reader.h"
 #include "metadata/runtime.h"
 
-#define SETTINGS "etc/containers/storage.conf"
+#define SETTINGS_FOLDER "etc/containers"
+#define SETTINGS	SETTINGS_FOLDER "/storage.conf"
 
 static const char *const roots[] = {"run/containers/storage", "var/lib/containers/storage"};
 
@@ -99,8 +100,9 @@ int storage_search(const struct statefiles *files, storage_fn fn, void *ctx)
 	int r;
 
 	for (size_t i = 0; i < array_size(roots) && search.r == STATEFILE_GONE; i++)
-		look_below(&search, roots[i]);
-	if (search.r != STATEFILE_GONE)
+		if (!statefiles_miss(files, roots[i]))
+			look_below(&search, roots[i]);
+	if (search.r != STATEFILE_GONE || statefiles_miss(files, SETTINGS_FOLDER))
 		return search.r;
 	r = statefile_open(files, SETTINGS, &fd);
 	if (r)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/root.h"
@@ -482,6 +483,31 @@ static void no_node(void **state)
 	runtime_deinit(&runtime);
 }
 
+/* A runtime that is installed while podprof runs, and folders without room in the memory. */
+static void missing_folders(void **state)
+{
+	char folders[STATEFILES_MISSING_MAX + 2][16];
+	struct statefiles files = STATEFILES_INIT;
+	struct tree node;
+
+	tree_init(&node);
+	tree_mkdir(node.fd, "run/there");
+	assert_int_equal(statefiles_open(node.path, &files), 0);
+	assert_false(statefiles_miss(&files, "run/there"));
+	for (size_t i = 0; i < array_size(folders); i++) {
+		snprintf(folders[i], sizeof(folders[i]), "run/%zu", i);
+		assert_true(statefiles_miss(&files, folders[i]));
+		tree_mkdir(node.fd, folders[i]);
+	}
+	/* is asked again each time */
+	assert_false(statefiles_miss(&files, folders[STATEFILES_MISSING_MAX]));
+	usleep(STATEFILES_MISSING_NS / NSEC_PER_USEC + 1000);
+	for (size_t i = 0; i < array_size(folders); i++)
+		assert_false(statefiles_miss(&files, folders[i]));
+	statefiles_deinit(&files);
+	tree_deinit(&node);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -490,6 +516,7 @@ int main(void)
 		cmocka_unit_test(a_link_that_is_cut),
 		cmocka_unit_test(huge_files),
 		cmocka_unit_test(no_node),
+		cmocka_unit_test(missing_folders),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
