@@ -162,7 +162,7 @@ clean: ## remove build/
 
 ##@ Parts of check
 .PHONY: check-build check-unit check-bpf check-kernel check-compiler check-fuzz check-counts check-page check-format check-deploy check-e2e check-hostile lint lint-c format limits
-check-build: $(UNIT) $(COMPLEXITY) $(BPF_TEST) $(REPLAY) $(GUEST) $(NEWER)/podprof $(NEWER_GUEST) $(HOSTILE) $(BPF_OTHER) ## build every test program
+check-build: $(UNIT) $(COMPLEXITY) $(BPF_TEST) $(REPLAY) $(GUEST) $(NEWER)/podprof $(NEWER_GUEST) $(HOSTILE) $(BPF_OTHER) $(BENCH) ## build every test program and benchmark
 check-unit: $(UNIT) $(COMPLEXITY) ## unit tests under ASan and UBSan; the growth of parsers' work
 	$(Q)nice -n 5 test/run.sh unit $(UNIT) $(COMPLEXITY)
 
@@ -738,16 +738,15 @@ e2e-san: $(B)/san/podprof $(HOSTILE) ## the same, and the attacks of check-hosti
 	$(Q)PODPROF=$(abspath $<) e2e/run.sh
 	$(Q)PODPROF=$(abspath $<) PODPROF_RSS_KIB=500000 test/hostile/hostile.py
 
-bench: all $(BENCH) bench-workloads bench-idle ## measurements: cost, memory, accuracy
-	$(Q)test/run.sh bench $(BENCH)
-	$(Q)$(MAKE) --no-print-directory bench-counts
-
-bench-images: all $(B)/test/bench/bench_symbolize ## names of many files, cold: cost by source and program: FOLDERS
-	$(Q)BUILD=$(B) test/bench/images.py $(IMAGES) $(or $(FOLDERS),/usr)
-
 BENCH_JSON := $(B)/bench
 $(BENCH_JSON):
 	@mkdir -p $@
+
+bench: all $(BENCH) | $(BENCH_JSON) ## all benchmarks in C, workloads, idle, counts: one table, with ratios to the run before (root, a quarter of an hour)
+	$(Q)test/bench/bench.py --build $(B) --json $(BENCH_JSON)/bench.json $(BENCH)
+
+bench-images: all $(B)/test/bench/bench_symbolize ## names of many files, cold: cost by source and program: FOLDERS
+	$(Q)BUILD=$(B) test/bench/images.py $(IMAGES) $(or $(FOLDERS),/usr)
 
 bench-counts: all $(B)/test/bench/bench_lines | $(BENCH_JSON) ## instructions, lines, bytes, system calls; ratios to the run before (root, a minute)
 	$(Q)test/bench/counts.py run --build $(B) --before $(BENCH_JSON)/counts.json --json $(BENCH_JSON)/counts.json
@@ -859,13 +858,13 @@ $(B)/lines/hostwalk.o: test/support/hostwalk.c $(wildcard bpf/*/*.h test/support
 	$(call say,CC,$< (accesses))
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(HARDEN) -fsanitize=thread -c -o $@ $<
-BENCH_SUPPORT := $(addprefix $(B)/obj/test/support/,burn.o hostwalk.o hostspace.o kernelwalk.o)
+BENCH_SUPPORT := $(addprefix $(B)/obj/test/support/,burn.o figure.o hostwalk.o hostspace.o kernelwalk.o)
 $(B)/test/bench/bench_short: | $(FIXTURE_DIR)/short
 # It needs a server.
 $(B)/test/bench/bench_export: $(addprefix $(B)/obj/test/support/,profiles.o sink.o)
 $(B)/test/bench/bench_export: private LIBS += -lcmocka
 $(B)/test/bench/bench_lines: $(B)/%: $(B)/obj/%.o $(B)/lines/hostwalk.o \
-	$(addprefix $(B)/obj/test/support/,burn.o stopping.o hostspace.o) $(B)/obj/libpodprof.a
+	$(addprefix $(B)/obj/test/support/,burn.o figure.o stopping.o hostspace.o) $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)

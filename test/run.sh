@@ -5,7 +5,6 @@
 #   run.sh unit|bpf PROGRAM...      cmocka programs; output of failed programs only, and the time of each
 #   run.sh fuzz PROGRAM...          each fuzzer on its corpus (test/fuzz/MODULE/corpus/NAME)
 #   run.sh search SECONDS PROGRAM.. libFuzzer; new findings go to build/fuzz/
-#   run.sh bench PROGRAM...         measurements, printed
 #   run.sh counts                   the arithmetic of the benchmarks, test/bench
 #   run.sh page                     the page's scripts, with Node
 #   run.sh hostile                  attacks on a live agent, test/hostile
@@ -99,9 +98,6 @@ search)
 			"test/fuzz/$module/corpus/$name" || failed=1
 	done
 	exit $failed
-	;;
-bench)
-	for program in "$@"; do "$program" || exit 1; done
 	;;
 begin) rm -f "$results"/* ;;
 summary)

@@ -26,6 +26,7 @@
 #include "profile/verifier.h"
 #include "shared/sample.h"
 #include "support/burn.h"
+#include "support/figure.h"
 #include "support/kernelwalk.h"
 
 #define ROUNDS	       12
@@ -228,6 +229,7 @@ static int measure(const struct load *load, struct oncpu *oc, uint64_t others_ns
 	       " of them by tables, %5" PRIu64 " ns each (%" PRIu64 ")\n",
 	       load->name, cost.samples, tally.frames / tally.samples,
 	       tally.row_frames / tally.samples, cost.median, cost.least);
+	figure((double)cost.median, "ns", "a sample of %s", load->name);
 	return 0;
 }
 

@@ -20,6 +20,7 @@
 #include "base/nsec.h"
 #include "bpf/lookup.h"
 #include "lookup.skel.h"
+#include "support/figure.h"
 #include "unwind/gorows.h"
 #include "unwindtable/compile.h"
 #include "unwindtable/tablemaps.h"
@@ -211,6 +212,8 @@ static void print_cost(const struct kernel *k, const struct cost *c)
 	       "%.1f\n",
 	       (double)(stats.slab_bytes + fixed) / 1e6, (double)stats.slab_bytes / 1e6,
 	       (double)stats.table_bytes / 1e6, (double)fixed / 1e6);
+	figure((double)all_ns / 1e6, "ms", "tables of %zu files", c->n);
+	figure((double)(stats.slab_bytes + fixed), "bytes", "kernel memory of these");
 }
 
 static int start(const struct files *files)

@@ -17,6 +17,7 @@
 #include "base/root.h"
 #include "discovery/cgroupfs.h"
 #include "discovery/discovery.h"
+#include "support/figure.h"
 
 #define CONTAINERS 3
 #define WALKS	   20
@@ -88,6 +89,7 @@ static void bench_walks(const struct root *proc, unsigned int n)
 		n_dirs++;
 	printf("%4u pods %6u directories   first walk %6.2f ms   walk %6.2f ms, %5.2f us each\n", n,
 	       n_dirs, (double)first / 1e6, (double)again / 1e6, (double)again / 1e3 / n_dirs);
+	figure((double)again / 1e6, "ms", "walk over %u pods", n);
 	cgroupfs_free(fs);
 }
 
@@ -103,6 +105,7 @@ static void bench_entities(const struct root *proc, const struct hierarchy_set *
 	uint64_t id[HIERARCHY_MAX] = {0}, start;
 	struct hierarchy_child child;
 	struct discovery *d;
+	double entity_ns;
 	char path[256];
 
 	container_path(path, 50, 1);
@@ -115,8 +118,9 @@ static void bench_entities(const struct root *proc, const struct hierarchy_set *
 	for (unsigned int i = 0; i < LOOKUPS; i++)
 		if (!discovery_entity(d, id[HIERARCHY_V2], id[HIERARCHY_V1], &pid, "x"))
 			printf("no entity\n");
-	printf("entity of a sample, by id            %8.0f ns\n",
-	       (double)(nsec_monotonic() - start) / LOOKUPS);
+	entity_ns = (double)(nsec_monotonic() - start) / LOOKUPS;
+	printf("entity of a sample, by id            %8.0f ns\n", entity_ns);
+	figure(entity_ns, "ns", "entity of a sample");
 	start = nsec_monotonic();
 	(void)discovery_for_each_process(d, nothing, NULL);
 	printf("processes of all containers         %8.2f ms (none in these)\n",

@@ -14,6 +14,7 @@
 #include "base/root.h"
 #include "procmap/process_history.h"
 #include "profile/sideband.h"
+#include "support/figure.h"
 
 #define ROUNDS	  10
 #define PROCESSES 200
@@ -126,6 +127,8 @@ int main(void)
 	       (double)c.n / ROUNDS / PROCESSES, median_us(draining),
 	       (double)process_history_stats(c.history).bytes / ROUNDS / PROCESSES);
 	printf("events: the program's own CPU %.0f us without, %.0f us with\n", before, after);
+	figure(median_us(draining), "us", "of a fork, exec and exit");
+	figure_beside(after, before, "without", "us", "the program's own CPU");
 	process_history_free(c.history);
 	root_deinit(&sys);
 	return 0;

@@ -27,6 +27,7 @@
 #include "export/destination.h"
 #include "export/export.h"
 #include "pprof/pprof.h"
+#include "support/figure.h"
 
 #define WINDOWS	  5
 #define DELAY_NS  (500 * NSEC_PER_MSEC)
@@ -137,6 +138,7 @@ static void bench(const struct row *row, size_t n_series)
 	printf("%-30s %6.1f s %5zu requests, %6llu of %zu stored, %llu dropped\n", row->name,
 	       (double)(nsec_monotonic() - start_ns) / 1e9, sink_n_requests(sink),
 	       (unsigned long long)run.sent, WINDOWS * n_series, (unsigned long long)run.dropped);
+	figure((double)(nsec_monotonic() - start_ns) / 1e9, "s", "%s", row->name);
 	export_free(run.e);
 	sink_free(sink);
 	loop_free(run.loop);
@@ -388,6 +390,8 @@ static void bench_kind(const char *kind, size_t n_containers)
 	printf("%-10s %8.1f ms of CPU, %5llu sent in %5zu requests of %9llu bytes, %llu dropped\n",
 	       kind, (double)used_ns / 1e6, (unsigned long long)run.sent, sink_n_requests(sink),
 	       (unsigned long long)bytes, (unsigned long long)run.dropped);
+	figure((double)used_ns / 1e6, "ms", "CPU of %s", kind);
+	figure((double)bytes, "bytes", "sent by %s", kind);
 	export_free(run.e);
 	sink_free(sink);
 	loop_free(run.loop);

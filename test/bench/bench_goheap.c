@@ -24,6 +24,7 @@
 #include "base/root.h"
 #include "goheap/goheap.h"
 #include "procmap/memory.h"
+#include "support/figure.h"
 
 #define READS	   30
 #define SLICE	   (1u << 20)
@@ -95,7 +96,8 @@ struct cost {
 	uint64_t n_bytes;
 };
 
-static void print_cost(const char *name, const struct cost *cost, const struct cost *beside)
+static void print_cost(const char *go, const char *name, const struct cost *cost,
+		       const struct cost *beside)
 {
 	printf("  %-22s %8.2f ms CPU %7" PRIu64 " calls %10" PRIu64 " bytes", name,
 	       (double)cost->cpu_ns / 1e6, cost->n_calls, cost->n_bytes);
@@ -109,6 +111,12 @@ static void print_cost(const char *name, const struct cost *cost, const struct c
 	if (cost->longest_ns)
 		printf("   longest step %.2f ms", (double)cost->longest_ns / 1e6);
 	printf("\n");
+	if (beside) {
+		figure_beside((double)cost->cpu_ns / 1e6, (double)beside->cpu_ns / 1e6,
+			      "one by one", "ms", "%s: %s", go, name);
+		figure_beside((double)cost->n_calls, (double)beside->n_calls, "one by one", "calls",
+			      "%s: %s", go, name);
+	}
 }
 
 /* One read, in slices with a budget. */
@@ -196,7 +204,7 @@ static int one_by_one(struct goheap *h, const struct goheap_profile *p, pid_t pi
 	return 0;
 }
 
-static int measure(const struct root *proc, pid_t pid)
+static int measure(const char *go, const struct root *proc, pid_t pid)
 {
 	struct goheap_opts opts = {.proc = proc, .max_bytes = MAX_BYTES};
 	struct cost first = {0}, later = {0}, slices = {0}, by_one = {0}, by_one_later = {0};
@@ -219,11 +227,11 @@ static int measure(const struct root *proc, pid_t pid)
 		printf("  %zu records of %" PRIu64 " bytes in all, %zu kept: %.2f of it\n",
 		       profile.n_records, table_bytes(&profile), goheap_bytes(h),
 		       (double)goheap_bytes(h) / (double)table_bytes(&profile));
-		print_cost("first, one by one", &by_one, NULL);
-		print_cost("first", &first, &by_one);
-		print_cost("first, in slices", &slices, NULL);
-		print_cost("later, one by one", &by_one_later, NULL);
-		print_cost("later", &later, &by_one_later);
+		print_cost(go, "first, one by one", &by_one, NULL);
+		print_cost(go, "first", &first, &by_one);
+		print_cost(go, "first, in slices", &slices, NULL);
+		print_cost(go, "later, one by one", &by_one_later, NULL);
+		print_cost(go, "later", &later, &by_one_later);
 	}
 	goheap_free(h);
 	return r;
@@ -247,7 +255,7 @@ int main(int argc, char **argv)
 		build(gos[i], path, sizeof(path));
 		pid = *path ? start(path, depth, goroutines, &to) : -1;
 		printf("goheap, Go %s\n", gos[i]);
-		if (pid < 0 || measure(&proc, pid))
+		if (pid < 0 || measure(gos[i], &proc, pid))
 			status = 1;
 		if (pid > 0) {
 			kill(pid, SIGKILL);

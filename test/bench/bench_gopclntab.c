@@ -16,6 +16,7 @@
 #include "gofile/gofuncs.h"
 #include "gofile/gomodule.h"
 #include "gofile/gopclntab.h"
+#include "support/figure.h"
 
 #define QUESTIONS 20000
 
@@ -111,6 +112,8 @@ static int bench_file(const char *path)
 	       (unsigned long long)(cost.warm_ns / cost.n_found),
 	       (unsigned long long)(100 * cost.n_inlined / cost.n_found), gopclntab_bytes(table),
 	       (unsigned long long)name_ns / 1000);
+	figure((double)cost.cold_ns / (double)cost.n_found, "ns", "%s: cold", path);
+	figure((double)cost.warm_ns / (double)cost.n_found, "ns", "%s: warm", path);
 	return 0;
 }
 

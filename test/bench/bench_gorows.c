@@ -15,6 +15,7 @@
 #include "unwind/gorows.h"
 #include "elf/elffile.h"
 #include "gofile/gopcsp.h"
+#include "support/figure.h"
 #include "unwind/rows.h"
 
 #define COMMON 250
@@ -107,6 +108,7 @@ static int make_rows(const struct elffile *file, const char *path)
 	       (unsigned long long)stats.n_odd, (double)tables_ns / 1e6, (double)(t1 - t0) / 1e6,
 	       (double)(t2 - t1) / 1e6, rows_count(rows), rows_n_rules(rows), COMMON,
 	       (double)common_share(rows) / 10, (double)bytes / 1e6);
+	figure((double)(tables_ns + t2 - t0) / 1e6, "ms", "%s", path);
 	return 0;
 }
 

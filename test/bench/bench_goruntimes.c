@@ -29,6 +29,7 @@
 #include "goprofile/process.h"
 #include "goprofile/reader.h"
 #include "goprofile/heap.h"
+#include "support/figure.h"
 
 #define N 100
 
@@ -105,7 +106,7 @@ static void stop(struct bench *b)
 }
 
 /* One look at the processes from @first to @limit. Prints the cost for each. */
-static void look(struct bench *b, const char *what, int first, int limit)
+static void look(struct bench *b, const char *title, const char *what, int first, int limit)
 {
 	const struct go_process_opts opts = {
 		.proc = &b->proc,
@@ -126,6 +127,7 @@ static void look(struct bench *b, const char *what, int first, int limit)
 	printf("  %-34s %3d processes %8.1f us each, %" PRIu64 " files looked into\n", what,
 	       limit - first, (double)(cpu_ns() - start_ns) / 1000 / (limit - first),
 	       goimages_looks(b->images) - n_looks);
+	figure((double)(cpu_ns() - start_ns) / 1000 / (limit - first), "us", "%s: %s", title, what);
 }
 
 static void rows(const char *title, const char *path, const char *arg)
@@ -137,12 +139,12 @@ static void rows(const char *title, const char *path, const char *arg)
 		exit(1);
 	printf("%s\n", title);
 	start(&b, path, arg);
-	look(&b, "the first one", 0, 1);
-	look(&b, "others, files known", 1, N);
+	look(&b, title, "the first one", 0, 1);
+	look(&b, title, "others, files known", 1, N);
 	b.round++;
-	look(&b, "next round, mappings looked at", 0, N);
+	look(&b, title, "next round, mappings looked at", 0, N);
 	b.round++;
-	look(&b, "a round in between", 0, N);
+	look(&b, title, "a round in between", 0, N);
 	printf("  %-34s %zu bytes\n", "kept of files", goimages_bytes(b.images));
 	stop(&b);
 	goimages_free(b.images);
@@ -198,6 +200,7 @@ static void read_all(struct bench *b, struct go_profile_reader *reader, const ch
 	printf("  %-34s %3d processes %8.1f us each, %zu records, %zu KiB of ours\n", what,
 	       limit - first, (double)(cpu_ns() - start_ns) / 1000 / (limit - first), n_records,
 	       own_kib());
+	figure((double)(cpu_ns() - start_ns) / 1000 / (limit - first), "us", "read: %s", what);
 }
 
 static void shared_file(const char *path)

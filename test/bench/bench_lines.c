@@ -30,6 +30,7 @@
 #include "lib/table_host.h"
 #include "lib/trail.bpf.h"
 #include "support/burn.h"
+#include "support/figure.h"
 #include "support/hostwalk.h"
 #include "support/stopping.h"
 
@@ -358,6 +359,7 @@ static void report(const struct program *p, const struct tally *t)
 		pages += (double)count.pages.by_part[i] / n;
 	}
 	printf("  %-24s %6.1f lines %6.1f pages\n", "all", lines, pages);
+	figure(lines, "lines", "%s", p->name);
 }
 
 static void measure(const struct program *p)

@@ -14,6 +14,7 @@
 #include "profile/oncpu.h"
 #include "profile/verifier.h"
 #include "shared/frame.h"
+#include "support/figure.h"
 
 #define ROUNDS 10
 
@@ -100,6 +101,7 @@ int main(void)
 			r = load(&proc, &sys, &kinds[k], &wall, &cpu, runtimes, i == ROUNDS - 1);
 		printf("%-36s %6.0f ms, %6.0f ms of CPU time\n", kinds[k].name, (double)wall / 1e6,
 		       (double)cpu / 1e6);
+		figure((double)cpu / 1e6, "ms", "CPU of %s", kinds[k].name);
 		for (uint32_t i = FRAME_RUNTIME_NONE + 1; i < FRAME_RUNTIME_MAX; i++)
 			printf("    runtime %u, with its first process  %6.0f ms of CPU time\n", i,
 			       (double)runtimes[i] / 1e6);

@@ -25,6 +25,7 @@
 #include "metadata/pods.h"
 #include "metadata/podstream.h"
 #include "metadata/runtime.h"
+#include "support/figure.h"
 
 /* libcurl's buffer. */
 #define PIECE  16384
@@ -218,6 +219,7 @@ static void measure(const char *name, const struct buf *text, unsigned int n,
 	}
 	printf("  %-28s %8.2f ms  %7.0f MB/s  %8.1f MiB of memory\n", name, (double)best / 1e6,
 	       (double)text->len * 1e3 / (double)best, (double)(after - before) / 1024);
+	figure((double)best / 1e6, "ms", "%u pods, %s", n, name);
 	fflush(stdout);
 	_exit(0);
 }

@@ -17,6 +17,7 @@
 #include "naming/names.h"
 #include "relabel/pattern.h"
 #include "relabel/relabel.h"
+#include "support/figure.h"
 
 #define ROUNDS 5
 #define TIMES  2000
@@ -73,6 +74,7 @@ static void run(const char *what, const struct naming_settings *settings, const 
 	}
 	printf("%-24s %6.1f us an entity, %zu labels\n", what, (double)best / TIMES / 1e3,
 	       n_labels);
+	figure((double)best / TIMES / 1e3, "us", "%s", what);
 }
 
 int main(void)

@@ -29,6 +29,7 @@
 #include "discovery/cgroup.h"
 #include "discovery/cgroupfs.h"
 #include "discovery/discovery.h"
+#include "support/figure.h"
 
 #define TOP	   "podprof-bench"
 #define CONTAINERS 500u
@@ -216,6 +217,7 @@ static void say(const char *what, uint64_t ns, unsigned int every_s, const char 
 {
 	printf("%-46s %8.2f ms, every %2u s: %.3f %% of a CPU%s\n", what, (double)ns / 1e6, every_s,
 	       (double)ns / 1e7 / every_s, more);
+	figure((double)ns / 1e6, "ms", "%s", what);
 }
 
 /* Without cgroup ids in samples: all of /proc must be read for the containers of processes. */

@@ -27,6 +27,7 @@
 #include "profile/oncpu.h"
 #include "profile/stacks.h"
 #include "shared/sample.h"
+#include "support/figure.h"
 
 #define ROUNDS	      41
 #define ROUND_NS      (NSEC_PER_SEC / 8)
@@ -238,6 +239,8 @@ static int compare_kinds(const struct pair *p)
 		qsort(ns[k], ROUNDS, sizeof(ns[k][0]), compare);
 		qsort(more[k], ROUNDS, sizeof(more[k][0]), compare);
 		printf("offcpu: %-12s %5.0f ns of CPU a switch", kinds[k].name, ns[k][ROUNDS / 2]);
+		if (k)
+			figure(more[k][ROUNDS / 2], "ns", "more a switch, %s", kinds[k].name);
 		if (k)
 			printf(", %.0f more (half of all rounds: %.0f to %.0f)",
 			       more[k][ROUNDS / 2], more[k][ROUNDS / 4], more[k][ROUNDS * 3 / 4]);

@@ -21,6 +21,7 @@
 #include "pprof/pprof.h"
 #include "pprof/reader.h"
 #include "pprof/wire.h"
+#include "support/figure.h"
 
 #define FUNCTIONS 4000u
 #define SAMPLES	  5000u
@@ -121,6 +122,10 @@ static void bench_level(const struct pprof *p, int level)
 	}
 	printf("  gzip level %d   %8.2f ms %9zu bytes%s\n", level, (cpu_ms() - start) / ROUNDS,
 	       gz.len, level == WIRE_LEVEL ? "  <- used" : "");
+	if (level == WIRE_LEVEL) {
+		figure((cpu_ms() - start) / ROUNDS, "ms", "encode");
+		figure((double)gz.len, "bytes", "encoded");
+	}
 }
 
 static void bench_read(const struct pprof *p)
@@ -146,6 +151,7 @@ static void bench_read(const struct pprof *p)
 	printf("  read it back   %8.2f ms\n  flame tree     %8.2f ms\n"
 	       "  flame JSON     %8.2f ms %9zu bytes\n",
 	       read, add, show, text ? strlen(text) : 0);
+	figure(read + add + show, "ms", "read and make a flame graph");
 	free(text);
 	json_decref(json);
 	flame_free(f);

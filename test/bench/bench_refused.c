@@ -22,6 +22,7 @@
 #include "profile/oncpu.h"
 #include "shared/sample.h"
 #include "support/burn.h"
+#include "support/figure.h"
 
 #define RATE	     997
 #define ROUNDS	     8
@@ -115,6 +116,7 @@ static int measure(struct bench *b, const char *what)
 			best_ns = ns / n;
 	}
 	printf("  %-40s %6" PRIu64 " samples, %5" PRIu64 " ns each\n", what, runs, best_ns);
+	figure((double)best_ns, "ns", "%s", what);
 	return 0;
 }
 

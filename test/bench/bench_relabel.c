@@ -15,6 +15,7 @@
 #include "relabel/pattern.h"
 #include "relabel/relabel.h"
 #include "relabel/rule.h"
+#include "support/figure.h"
 
 #define ROUNDS 7
 
@@ -118,6 +119,7 @@ static int bench_rules(int n)
 		best = start < best ? start : best;
 	}
 	printf("applied to %zu labels in %.1f us\n", meta.n, (double)best / 1e3 / n);
+	figure((double)best / 1e3 / n, "us", "%zu labels", meta.n);
 	return 0;
 }
 

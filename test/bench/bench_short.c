@@ -22,6 +22,7 @@
 #include "profile/oncpu.h"
 #include "profile/pid_filter.h"
 #include "shared/sample.h"
+#include "support/figure.h"
 #include "symbolize/symbolizer.h"
 
 #define PER_SECOND "200"
@@ -187,6 +188,7 @@ static void show_taken(const struct bench *b, uint64_t cpu_ns, uint64_t wall_ns)
 	       (unsigned long long)b->n_before);
 	printf("short: sampler's CPU %.2f %% of one, with the events of all processes\n",
 	       100 * (double)cpu_ns / (double)wall_ns);
+	figure(100 * (double)cpu_ns / (double)wall_ns, "%", "sampler's CPU");
 }
 
 static double percent(uint64_t part, uint64_t of)

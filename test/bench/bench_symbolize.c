@@ -20,6 +20,7 @@
 #include "base/line_reader.h"
 #include "base/root.h"
 #include "procmap/address_space.h"
+#include "support/figure.h"
 #include "symbolize/demangle.h"
 #include "symbolize/dwarfreader.h"
 #include "symbolize/ksyms.h"
@@ -116,6 +117,8 @@ static void ask_again(struct image *image, const struct elffile_section *text)
 	printf("    %.0f ns of time and %.0f ns of CPU time a frame in later reports\n",
 	       per_lookup(start, PLACES * REPORTS),
 	       (double)(nsec_read(CLOCK_PROCESS_CPUTIME_ID) - cpu_start) / (PLACES * REPORTS));
+	figure((double)(nsec_read(CLOCK_PROCESS_CPUTIME_ID) - cpu_start) / (PLACES * REPORTS), "ns",
+	       "%s: a frame in later reports", image->path);
 	symbolizer_free(s);
 }
 
@@ -186,6 +189,8 @@ static void bench_kernel(const struct root *proc)
 	       "symbols, %.1f bytes each\n",
 	       (double)(nsec_monotonic() - start) / 1e6, (double)cpu / 1e6, (double)list / 1e6,
 	       ksyms_n(k), (double)ksyms_bytes(k) / (double)ksyms_n(k));
+	figure((double)cpu / 1e6, "ms", "the kernel's names");
+	figure((double)ksyms_bytes(k), "bytes", "of the kernel's names");
 	start = nsec_monotonic();
 	for (size_t i = 0; i < LOOKUPS; i++)
 		ksyms_find(k, 0xffffffff81000000 + next_random(&state) % (16u << 20), &name,

@@ -28,6 +28,7 @@
 #include "base/nsec.h"
 #include "bpf/lookup.h"
 #include "lookup.skel.h"
+#include "support/figure.h"
 #include "unwindtable/compile.h"
 #include "unwindtable/tablemaps.h"
 
@@ -169,6 +170,8 @@ static void print_sums(const struct bench *b)
 	       s->files, s->rows, (double)s->bytes / rows, (double)s->bytes / 1e6,
 	       (double)s->peer_a / rows, (double)s->peer_a / 1e6, (double)s->peer_b / rows,
 	       (double)s->peer_b / 1e6, (double)s->peer_c / rows, (double)s->peer_c / 1e6);
+	figure_beside((double)s->bytes / rows, (double)s->peer_a / rows, "layout A", "bytes",
+		      "a row");
 	printf("table: packed in %.0f ms of CPU, %.0f ns a row; %" PRIu64 " rows cut\n",
 	       (double)s->pack_ns / 1e6, (double)s->pack_ns / rows, s->cut);
 	printf("table: in the kernel: slabs %.1f MB (%.3f bytes a row), %u rules and %u rule runs "
@@ -329,6 +332,7 @@ static void bench_lookups(const struct bench *b)
 		peer = best_ns(b, b->skel->progs.many_peer) - empty;
 		printf("table: lookup among %u addresses: %.1f ns, layout C %.1f ns (%.1f times)\n",
 		       sets[i], ours, peer, peer / ours);
+		figure_beside(ours, peer, "layout C", "ns", "lookup among %u", sets[i]);
 	}
 	b->skel->data->lookup_mask = LOOKUP_QUERIES - 1;
 	best_ns(b, b->skel->progs.many_ours);

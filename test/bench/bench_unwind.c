@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "elf/elffile.h"
+#include "support/figure.h"
 #include "unwindtable/compile.h"
 #include "unwindtable/table.h"
 
@@ -102,6 +103,7 @@ static void print_cost(const char *name, const struct cost *c)
 	       per_second(c->stats.bytes, c->all_ns) / 1e6,
 	       per_second(c->stats.fdes, c->all_ns) / 1e6, (double)c->bytes / 1e6,
 	       (double)c->whole_ns / 1e6, per_second(c->stats.bytes, c->whole_ns) / 1e6);
+	figure((double)c->whole_ns / 1e6, "ms", "%s", name);
 }
 
 static int bench_file(const char *path, struct cost *total)

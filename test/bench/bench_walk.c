@@ -23,6 +23,7 @@
 #include "base/cleanup.h"
 #include "lib/regs_arch.bpf.h"
 #include "profile/bpfobj.h"
+#include "support/figure.h"
 #include "support/hostwalk.h"
 #include "support/kernelwalk.h"
 
@@ -181,6 +182,8 @@ static void report(struct bench *b, const char *name, struct cost nothing, struc
 	       name, n + 1, hot.median - nothing.median, (hot.median - nothing.median) / n,
 	       (hot.low - nothing.low) / n, cold.median - nothing.median,
 	       (cold.median - nothing.median) / n, (cold.low - nothing.low) / n);
+	figure((hot.median - nothing.median) / n, "ns", "%s: a frame, hot", name);
+	figure((cold.median - nothing.median) / n, "ns", "%s: a frame, cold", name);
 }
 
 /* Deep enough for bpf_get_stack() to find as many frames. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """
-What podprof costs, as counts: instructions, cache lines, bytes and system calls. A count is the same
+What podprof costs, as counts: instructions, cache lines, bytes, system calls and wake-ups. A count is the same
 on a busy machine, so two versions can be compared anywhere. Times are shown only.
 
   counts.py run --json FILE           measure one build; a table, with ratios to --before FILE
@@ -31,10 +31,15 @@ import idle  # noqa: E402
 import workloads  # noqa: E402
 
 # A count above this ratio is a regression, if it also grew by more than the unit's noise. The order of
-# threads moves a few system calls, and the place of a stop moves a line or two.
+# threads moves a few system calls, the place of a stop moves a line or two, and the ticks of an idle agent
+# fall together or not.
 RATIO_MAX = 1.05
-NOISE = {"instructions": 100, "lines": 1.5, "bytes": 64, "calls": 4}
+NOISE = {"instructions": 100, "lines": 1.5, "bytes": 64, "calls": 4, "wake-ups": 8, "calls, idle": 40}
 TIMES = {"s", "ms", "us", "ns"}
+
+# The agent is idle after its first window, for a span of three windows.
+IDLE_AFTER_S = 12
+IDLE_S = 30
 
 # bpf(2)
 BPF_NUMBER = 321 if os.uname().machine == "x86_64" else 280
@@ -158,17 +163,29 @@ def measure_bpf(figures, pid):
     figures.put("all maps but tables", sum(by_name.values()), "bytes")
 
 
+def measure_idle(figures, pid, to):
+    """The agent has nothing to do."""
+    time.sleep(IDLE_AFTER_S)
+    before = idle.threads(pid)
+    time.sleep(IDLE_S)
+    wakes = sum(n for n, _ in idle.difference(before, idle.threads(pid), 1).values())
+    calls = sum(idle.system_calls(pid, IDLE_S, f"{to}/idle").values()) * IDLE_S
+    figures.put(f"agent, idle for {IDLE_S} s: wake-ups", round(wakes), "wake-ups")
+    figures.put(f"agent, idle for {IDLE_S} s: system calls", round(calls), "calls, idle")
+
+
 def measure_agent(figures, program, listen, seconds, to):
     """An agent alone in its namespaces."""
     space = idle.Namespace()
     try:
         starter = subprocess.Popen(space.command(
             os.path.abspath(program), "agent", "--listen", listen, "--store-dir", f"{to}/store",
-            "--cgroupfs-root", space.cgroup, "--log-level", "warn"))
+            "--cgroupfs-root", space.cgroup, "--window", "10s", "--log-level", "warn"))
         pid = idle.agent_pid(starter, program)
         time.sleep(seconds)
         measure_bpf(figures, pid)
         figures.put("agent, start: CPU", sum(cpu for _, _, cpu in idle.threads(pid).values()) * 1000, "ms")
+        measure_idle(figures, pid, to)
         os.kill(pid, signal.SIGINT)
         starter.wait(20)
     finally:

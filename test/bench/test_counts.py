@@ -18,7 +18,9 @@ ROWS = [  # unit, before, after, is it worse?
     ("instructions", 1000, 1090, False), ("instructions", 100000, 50000, False),
     ("lines", 40.0, 42.0, True), ("lines", 2.0, 3.0, False), ("lines", 0.0, 2.0, True),
     ("bytes", 4096, 8192, True), ("bytes", 1 << 20, 1 << 20, False),
-    ("calls", 100, 104, False), ("calls", 100, 106, True), ("ms", 100.0, 900.0, False),
+    ("calls", 100, 104, False), ("calls", 100, 106, True),
+    ("wake-ups", 45, 52, False), ("wake-ups", 45, 60, True),
+    ("calls, idle", 700, 739, False), ("calls, idle", 700, 750, True), ("ms", 100.0, 900.0, False),
 ]
 
 

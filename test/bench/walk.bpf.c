@@ -55,10 +55,12 @@ int bench_walk(void *ctx)
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&bench_scratch, &zero);
 	struct stack_room *room = stack_room(&bench_rooms);
+	struct walk_ctx c;
 
 	if (!s || !room)
 		return 0;
-	stack_walk_all(s, room, NULL, stack_walk_native);
+	c = stack_walk_ctx(s, room);
+	stack_walk_all(&c, stack_walk_native);
 	bench_frames = s->walk.n;
 	bench_end = s->walk.end;
 	return 0;
@@ -70,10 +72,12 @@ int bench_walk_part(void *ctx)
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&bench_scratch, &zero);
 	struct stack_room *room = stack_room(&bench_rooms);
+	struct walk_ctx c;
 
 	if (!s || !room)
 		return 0;
-	if (stack_walk_part(s, room, NULL))
+	c = stack_walk_ctx(s, room);
+	if (stack_walk_part(&c, NULL))
 		bpf_tail_call(ctx, &bench_programs, 0);
 	bench_frames = s->walk.n;
 	bench_end = s->walk.end;
