@@ -101,7 +101,7 @@ REPLAY := $(FUZZ_SRC:test/fuzz/%.c=$(B)/test/replay/%)
 FUZZ := $(FUZZ_SRC:%.c=$(B)/%)
 BENCH := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/bench/bench_*.c)))
 # Its parsers count their work (test/complexity/count.h).
-COMPLEXITY := $(B)/test/complexity/test_complexity
+COMPLEXITY := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/complexity/test_*.c)))
 COUNTED := base codescan cpu elf gofile goheap pprof procmap runtimes symbolize unwind unwindtable
 COUNT_OBJ := $(patsubst %.c,$(B)/count/%.o,$(sort $(wildcard $(COUNTED:%=agent/%/*.c))))
 # Attackers and their victim, for containers: static, and without sanitizers.
@@ -550,7 +550,8 @@ $(B)/count/%.o: %.c $(B)/flags | $(GEN_HDR)
 # The counting objects come before the library, which has the rest.
 $(B)/count/libcount.a: $(COUNT_OBJ)
 $(B)/count/libcount.a.members: MEMBERS := $(COUNT_OBJ)
-$(COMPLEXITY): $(addprefix $(B)/obj/test/,complexity/test_complexity.o complexity/count.o support/elfmake.o support/elfworst.o support/jitmake.o support/packagemake.o) \
+COMPLEXITY_PARTS := complexity/count.o complexity/growth.o $(patsubst %,support/%.o,elfmake elfworst heapimage jitmake packagemake)
+$(COMPLEXITY): $(B)/%: $(B)/obj/%.o $(COMPLEXITY_PARTS:%=$(B)/obj/test/%) \
 	$(B)/count/libcount.a $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

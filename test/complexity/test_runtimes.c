@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Frames of language runtimes: agent/runtimes. */
+#include "support/test.h"
+
+#include <string.h>
+
+#include "complexity/count.h"
+#include "complexity/growth.h"
+#include "runtimes/excerpt.h"
+#include "runtimes/hotspot_line.h"
+#include "runtimes/python_line.h"
+#include "runtimes/v8_baseline.h"
+#include "runtimes/v8_lines.h"
+#include "runtimes/v8_places.h"
+#include "runtimes/v8_ways.h"
+
+/* Reads of @n parts, in another order than that of the excerpt. */
+static uint64_t excerpt_parts(size_t n)
+{
+	const size_t part_bytes = sizeof(struct stack_dump_part) + 8;
+	uint8_t *bytes = calloc(n, part_bytes);
+	uint64_t before, word;
+	struct excerpt e;
+
+	assert_non_null(bytes);
+	assert_true(n <= EXCERPT_PARTS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		const struct stack_dump_part part = {.at = 4096 + 64 * (n - i), .n = 8};
+
+		memcpy(bytes + i * part_bytes, &part, sizeof(part));
+	}
+	before = count_now();
+	excerpt_init(&e, bytes, n * part_bytes, 0);
+	for (size_t i = 1; i <= n; i++)
+		assert_int_equal(memory_read(&e.memory, 4096 + 64 * (i * 7 % n + 1), &word, 8), 0);
+	before = count_now() - before;
+	free(bytes);
+	return before;
+}
+
+/* The line of the last instruction of a function with @n lines, by all shapes of tables. */
+static uint64_t python_lines(size_t n)
+{
+	static const uint8_t pairs[] = {2, 1}, location[] = {0xe8, 2}; /* no column, a line more */
+	const int32_t last = 2 * ((int32_t)n - 1);
+	uint8_t *table = malloc(2 * n);
+	uint64_t before;
+
+	assert_non_null(table);
+	for (size_t i = 0; i < n; i++)
+		memcpy(table + 2 * i, pairs, sizeof(pairs));
+	before = count_now();
+	assert_int_equal(python_line(PYTHON_LNOTAB, table, 2 * n, 1, last), n);
+	assert_int_equal(python_line(PYTHON_LINETABLE, table, 2 * n, 1, last / 2), n + 1);
+	for (size_t i = 0; i < n; i++)
+		memcpy(table + 2 * i, location, sizeof(location));
+	assert_int_equal(python_line(PYTHON_LOCATIONS, table, 2 * n, 1, last), n + 1);
+	before = count_now() - before;
+	free(table);
+	return before;
+}
+
+/* The line of the last bytecode of a Java method with @n lines. */
+static uint64_t java_lines(size_t n)
+{
+	uint8_t *table = malloc(n);
+	uint64_t before;
+
+	assert_non_null(table);
+	memset(table, 1 << 3 | 1, n);
+	before = count_now();
+	assert_int_equal(hotspot_line(table, n, false, (uint32_t)n, NULL), n);
+	before = count_now() - before;
+	free(table);
+	return before;
+}
+
+/* The lines of a JavaScript function with @n entries, each in another line. */
+static uint64_t javascript_lines(size_t n)
+{
+	struct v8_place *places = calloc(V8_PLACES_MAX, sizeof(*places));
+	uint32_t *ends = calloc(n + 1, sizeof(*ends));
+	uint8_t *table = malloc(2 * n);
+	const struct v8_lines lines = {.first = 1, .ends = ends, .n = n + 1};
+	uint64_t before;
+
+	assert_non_null(places);
+	assert_non_null(ends);
+	assert_non_null(table);
+	for (size_t i = 0; i < n; i++)
+		memcpy(table + 2 * i, "\x02\x04", 2);
+	for (uint32_t i = 0; i <= n; i++)
+		ends[i] = i;
+	before = count_now();
+	assert_int_equal(v8_places_parse(table, 2 * n, 0, 53, &lines, places), n);
+	before = count_now() - before;
+	free(table);
+	free(ends);
+	free(places);
+	return before;
+}
+
+/* The last of @n bytecodes of baseline code. */
+static uint64_t javascript_baseline(size_t n)
+{
+	static const uint8_t sizes[] = {0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
+	uint8_t *table = malloc(n + 1), *bytecode = malloc(n);
+	uint64_t before;
+
+	assert_non_null(table);
+	assert_non_null(bytecode);
+	memset(table, 1, n + 1);
+	memset(bytecode, 4, n);
+	before = count_now();
+	assert_int_equal(v8_baseline_offset(table, n + 1, bytecode, n, sizes, 5, n), n - 1);
+	before = count_now() - before;
+	free(bytecode);
+	free(table);
+	return before;
+}
+
+/* The ways to the last of @n instructions, of jumps to the first. */
+static uint64_t javascript_ways(size_t n)
+{
+	uint8_t *code = malloc(2 * n);
+	struct v8_ways ways;
+	uint64_t before;
+
+	assert_non_null(code);
+	for (size_t i = 0; i < n; i++)
+		memcpy(code + 2 * i, "\x74\x80", 2);
+	before = count_now();
+	assert_true(v8_ways_find(code, 2 * n, (uint32_t)(2 * n - 2), (uint32_t)(2 * n - 2), &ways));
+	before = count_now() - before;
+	free(code);
+	return before;
+}
+
+static const struct growth rows[] = {
+	{"excerpt: many parts", excerpt_parts, 64, GROWS},
+	{"python_line: many lines", python_lines, 4096, GROWS},
+	{"hotspot_line: many lines", java_lines, 4096, GROWS},
+	{"v8_places: many lines", javascript_lines, 2048, GROWS},
+	{"v8_baseline: many bytecodes", javascript_baseline, 4096, GROWS},
+	{"v8_ways: many jumps", javascript_ways, 4096, GROWS},
+};
+
+int main(void)
+{
+	return growth_main(rows, array_size(rows));
+}
