@@ -102,8 +102,9 @@ FUZZ := $(FUZZ_SRC:%.c=$(B)/%)
 BENCH := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/bench/bench_*.c)))
 # Its parsers count their work (test/complexity/count.h).
 COMPLEXITY := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/complexity/test_*.c)))
-COUNTED := base codescan cpu elf gofile goheap pprof procmap runtimes symbolize unwind unwindtable
-COUNT_OBJ := $(patsubst %.c,$(B)/count/%.o,$(sort $(wildcard $(COUNTED:%=agent/%/*.c))))
+COUNTED := base codescan cpu discovery elf export gofile goheap metadata pprof procmap profile relabel runtimes server symbolize \
+	unwind unwindtable
+COUNT_OBJ := $(patsubst %,$(B)/count/%.o,$(sort $(basename $(wildcard $(COUNTED:%=agent/%/*.c) $(COUNTED:%=agent/%/*.cc)))))
 # Attackers and their victim, for containers: static, and without sanitizers.
 HOSTILE := $(addprefix $(B)/hostile/,attack stallfs victim worstfile goring)
 GUEST := $(B)/test/kernels/guest $(B)/test/kernels/runtimes
@@ -540,12 +541,16 @@ $(UNIT) $(BPF_TEST): $(B)/%: $(B)/san/%.o $(TEST_LIBS)
 		-Wl,--start-group $(TEST_LIBS) -liberty -Wl,--end-group -lcmocka $(LIBS)
 
 COUNT_FLAGS := -O1 -g1 -fno-builtin -fsanitize-coverage=trace-pc
-COUNT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,memcpy memset memcmp memchr memrchr memmem strlen strnlen strstr \
-	strcmp inflate)
+COUNT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,memcpy memmove memset memcmp memchr memrchr memmem strlen strnlen strchr \
+	strrchr strspn strcspn strstr strcmp strncmp inflate lzma_code json_loadb yaml_parser_parse)
 $(B)/count/%.o: %.c $(B)/flags | $(GEN_HDR)
 	$(call say,CC-COUNT,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 $(WARN) $(DEFS) $(INCS) $(COUNT_FLAGS) -MMD -MP -c -o $@ $<
+$(B)/count/%.o: %.cc $(B)/flags | $(GEN_HDR)
+	$(call say,CXX-COUNT,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(CXX_FLAGS) $(COUNT_FLAGS) -MMD -MP -c -o $@ $<
 
 # The counting objects come before the library, which has the rest.
 $(B)/count/libcount.a: $(COUNT_OBJ)

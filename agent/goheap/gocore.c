@@ -5,7 +5,9 @@
  * ELF file with the headers and the build id, unless /proc/PID/coredump_filter excludes the page.
  * Without that page, goruntime_check() still compares the runtime's own description with the file.
  *
- * Paths are untrusted: podprof opens only regular files, below the given directory.
+ * Paths are untrusted: podprof opens only regular files, below the given directory. A core may have
+ * 65,000 mappings and paths. A hash table finds the file of each mapping once, and a file has the
+ * list of its mappings.
  */
 #include "goheap/gocore.h"
 
@@ -18,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/root.h"
 #include "procmap/image.h"
 
@@ -26,17 +29,30 @@
 #define CHECK_BYTES	  4096
 #define CHECK_BYTES_LEAST 64
 
+/* No further mapping of a file. */
+#define NONE SIZE_MAX
+
 /* A file with code. */
 struct core_file {
 	const char *path; /* the core's */
 	struct image *image;
 	enum gocore_file_state state;
+	size_t first; /* mapping */
+	UT_hash_handle hh;
+};
+
+/* One for each mapping of the core. */
+struct core_mapping {
+	struct core_file *file; /* NULL: without code, or beyond GOCORE_FILES_MAX */
+	size_t next;		/* mapping of the file, by address */
 };
 
 struct gocore {
 	struct corefile *core;
 	struct core_file files[GOCORE_FILES_MAX];
 	size_t n_files;
+	struct core_file *by_path;
+	struct core_mapping *mappings;
 	struct image *unknown; /* for addresses outside of all files */
 };
 
@@ -46,8 +62,10 @@ void gocore_free(struct gocore *core)
 {
 	if (!core)
 		return;
+	HASH_CLEAR(hh, core->by_path);
 	for (size_t i = 0; i < core->n_files; i++)
 		image_unref(core->files[i].image);
+	free(core->mappings);
 	image_unref(core->unknown);
 	corefile_free(core->core);
 	free(core);
@@ -56,14 +74,14 @@ void gocore_free(struct gocore *core)
 /* ---------------------------------------------------------------- files */
 
 /* Whether the first bytes in the core differ from the file's. */
-static bool is_other(struct gocore *core, const char *path, const struct image *image)
+static bool is_other(struct gocore *core, const struct core_file *file, const struct image *image)
 {
 	uint8_t theirs[CHECK_BYTES], ours[CHECK_BYTES];
 	size_t n_mappings, n = 0;
 	const struct corefile_mapping *m = corefile_mappings(core->core, &n_mappings);
 
-	for (size_t i = 0; i < n_mappings; i++) {
-		if (m[i].offset != 0 || strcmp(m[i].path, path) != 0)
+	for (size_t i = file->first; i != NONE; i = core->mappings[i].next) {
+		if (m[i].offset != 0)
 			continue;
 		if (memory_read_some(corefile_memory(core->core), m[i].start, theirs,
 				     sizeof(theirs), &n) ||
@@ -91,7 +109,7 @@ static int try_file(struct gocore *core, const struct root *root, const char *pa
 	if (r)
 		return r;
 	fd = -1;
-	if (image->file && !is_other(core, file->path, image)) {
+	if (image->file && !is_other(core, file, image)) {
 		file->image = image;
 		file->state = GOCORE_FILE_OK;
 		return 0;
@@ -119,39 +137,72 @@ static int open_file(struct gocore *core, const struct gocore_opts *opts, struct
 	return image_new(IMAGE_FILE, file->path, &file->image);
 }
 
-static struct core_file *find_file(struct gocore *core, const char *path)
+static struct core_file *find_file(const struct gocore *core, const char *path)
 {
-	for (size_t i = 0; i < core->n_files; i++)
-		if (strcmp(core->files[i].path, path) == 0)
-			return &core->files[i];
-	return NULL;
+	struct core_file *file;
+
+	HASH_FIND_STR(core->by_path, path, file);
+	return file;
 }
 
+/* The files with code, by address. */
+static int list_files(struct gocore *core, const struct corefile_mapping *m, size_t n)
+{
+	for (size_t i = 0; i < n && core->n_files < GOCORE_FILES_MAX; i++) {
+		struct core_file *file = &core->files[core->n_files];
+		bool hash_oom = false;
+
+		if (!m[i].code || find_file(core, m[i].path))
+			continue;
+		*file = (struct core_file){
+			.path = m[i].path, .state = GOCORE_FILE_MISSING, .first = NONE};
+		HASH_ADD_KEYPTR(hh, core->by_path, file->path, strlen(file->path), file);
+		if (hash_oom)
+			return -ENOMEM;
+		core->n_files++;
+	}
+	return 0;
+}
+
+/* The file of each mapping, with code and without. */
+static int list_mappings(struct gocore *core, const struct corefile_mapping *m, size_t n)
+{
+	core->mappings = calloc(n + 1, sizeof(*core->mappings));
+	if (!core->mappings)
+		return -ENOMEM;
+	for (size_t i = n; i-- > 0;) {
+		struct core_file *file = find_file(core, m[i].path);
+
+		core->mappings[i] = (struct core_mapping){file, file ? file->first : NONE};
+		if (file)
+			file->first = i;
+	}
+	return 0;
+}
+
+/* The core reads missing bytes from @file. */
+static void attach_file(struct gocore *core, const struct core_file *file)
+{
+	if (!file->image->file)
+		return;
+	for (size_t i = file->first; i != NONE; i = core->mappings[i].next)
+		corefile_attach(core->core, i, file->image->file);
+}
+
+/* All files are compared with the core before the first is attached to the core. */
 static int open_files(struct gocore *core, const struct gocore_opts *opts)
 {
 	size_t n;
 	const struct corefile_mapping *m = corefile_mappings(core->core, &n);
-	int r = 0;
+	int r = list_files(core, m, n);
 
-	for (size_t i = 0; !r && i < n && core->n_files < GOCORE_FILES_MAX; i++) {
-		struct core_file *file = &core->files[core->n_files];
-
-		if (!m[i].code || find_file(core, m[i].path))
-			continue;
-		*file = (struct core_file){.path = m[i].path, .state = GOCORE_FILE_MISSING};
-		r = open_file(core, opts, file);
-		if (!r)
-			core->n_files++;
-	}
-	if (r)
-		return r;
-	for (size_t i = 0; i < n; i++) {
-		const struct core_file *file = find_file(core, m[i].path);
-
-		if (file && file->image->file)
-			corefile_attach(core->core, i, file->image->file);
-	}
-	return 0;
+	if (!r)
+		r = list_mappings(core, m, n);
+	for (size_t i = 0; !r && i < core->n_files; i++)
+		r = open_file(core, opts, &core->files[i]);
+	for (size_t i = 0; !r && i < core->n_files; i++)
+		attach_file(core, &core->files[i]);
+	return r;
 }
 
 int gocore_open(const struct gocore_opts *opts, struct gocore **ret)
@@ -199,8 +250,8 @@ static bool bias_of_file(struct gocore *core, const struct core_file *file, uint
 	size_t n;
 	const struct corefile_mapping *m = corefile_mappings(core->core, &n);
 
-	for (size_t i = 0; i < n; i++)
-		if (m[i].code && strcmp(m[i].path, file->path) == 0 &&
+	for (size_t i = file->first; i != NONE; i = core->mappings[i].next)
+		if (m[i].code &&
 		    image_bias(file->image, m[i].start, m[i].limit - m[i].start, m[i].offset, ret))
 			return true;
 	return false;
@@ -248,8 +299,8 @@ int gocore_runtimes(struct gocore *core, struct goruntimes *ret)
 
 /* ---------------------------------------------------------------- frames */
 
-/* The mapping that holds @pc, NULL if there is none; they ascend. */
-static const struct corefile_mapping *find_mapping(const struct gocore *core, uint64_t pc)
+/* The mapping that holds @pc, NONE if there is none; they ascend. */
+static size_t find_mapping(const struct gocore *core, uint64_t pc)
 {
 	size_t low = 0, high;
 	const struct corefile_mapping *m = corefile_mappings(core->core, &high);
@@ -262,19 +313,22 @@ static const struct corefile_mapping *find_mapping(const struct gocore *core, ui
 		else
 			high = mid;
 	}
-	return low && pc < m[low - 1].limit ? &m[low - 1] : NULL;
+	return low && pc < m[low - 1].limit ? low - 1 : NONE;
 }
 
 int gocore_resolve(void *gocore, uint64_t pc, struct frame *ret)
 {
 	struct gocore *core = gocore;
-	const struct corefile_mapping *m = find_mapping(core, pc);
-	const struct core_file *file = m ? find_file(core, m->path) : NULL;
+	const size_t i = find_mapping(core, pc);
+	const struct core_file *file = i != NONE ? core->mappings[i].file : NULL;
+	const struct corefile_mapping *m;
 	uint64_t bias;
+	size_t n;
 
 	*ret = (struct frame){image_ref(core->unknown), pc};
 	if (!file)
 		return 0;
+	m = &corefile_mappings(core->core, &n)[i];
 	if (!image_bias(file->image, m->start, m->limit - m->start, m->offset, &bias))
 		bias = m->start - m->offset; /* no file: use the offset */
 	image_unref(ret->image);

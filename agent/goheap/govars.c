@@ -95,13 +95,128 @@ static const char *const func_names[N_FUNCS] = {
 	[PROC_RESIZE] = "runtime.procresize",
 };
 
-/* The references of a function, in the order of its code. */
+/* The references of a function to variables. */
 struct refs {
-	struct coderef items[GOVARS_REFS_MAX];
+	struct coderef items[GOVARS_REFS_MAX];	/* in the order of the code */
+	struct coderef sorted[GOVARS_REFS_MAX]; /* by address, kind and size */
 	size_t n;
 };
 
-static int read_refs(const struct elffile *file, const struct gofuncs_one *func, struct refs *ret)
+/* Memory for variables. */
+struct range {
+	uint64_t start;
+	uint64_t limit;
+};
+
+struct data {
+	struct range *ranges; /* writable, ascending, apart from each other */
+	size_t n;
+	struct elffile_segment relro; /* or of no size */
+};
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Joins ranges that overlap. */
+static void join_ranges(struct data *data)
+{
+	size_t n = 0;
+
+	qsort(data->ranges, data->n, sizeof(*data->ranges), compare_ranges);
+	for (size_t i = 0; i < data->n; i++) {
+		const struct range *r = &data->ranges[i];
+		struct range *last = n ? &data->ranges[n - 1] : NULL;
+
+		if (!last || r->start > last->limit)
+			data->ranges[n++] = *r;
+		else if (r->limit > last->limit)
+			last->limit = r->limit;
+	}
+	data->n = n;
+}
+
+static int data_init(struct data *data, const struct elffile *file)
+{
+	size_t n;
+	const struct elffile_segment *segments = elffile_segments(file, &n);
+
+	*data = (struct data){.ranges = calloc(n + 1, sizeof(*data->ranges))};
+	if (!data->ranges)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		struct range *r = &data->ranges[data->n];
+
+		r->start = segments[i].vaddr;
+		if ((segments[i].flags & PF_W) &&
+		    !__builtin_add_overflow(r->start, segments[i].memsz, &r->limit))
+			data->n++;
+	}
+	join_ranges(data);
+	if (elffile_relro(file, &data->relro))
+		data->relro.memsz = 0;
+	return 0;
+}
+
+static void data_deinit(struct data *data)
+{
+	free(data->ranges);
+}
+
+static bool is_writable(const struct data *data, uint64_t vaddr)
+{
+	size_t low = 0, high = data->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (data->ranges[mid].start <= vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && vaddr < data->ranges[low - 1].limit;
+}
+
+/* Whether a variable of @bytes may be there. Excluded is data that is read-only after
+ * relocation, such as the table by which libraries find thread-local memory: before Go 1.17 each
+ * function begins with a load from that table. */
+static bool is_data(const struct data *data, uint64_t vaddr, uint8_t bytes)
+{
+	return vaddr - data->relro.vaddr >= data->relro.memsz && vaddr % bytes == 0 &&
+	       is_writable(data, vaddr);
+}
+
+static int compare_refs(const void *a, const void *b)
+{
+	const struct coderef *x = a, *y = b;
+
+	if (x->vaddr != y->vaddr)
+		return x->vaddr < y->vaddr ? -1 : 1;
+	return x->kind != y->kind ? (int)x->kind - (int)y->kind : x->bytes - y->bytes;
+}
+
+/* Keeps the references to variables. */
+static void sort_refs(const struct data *data, struct refs *refs)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < refs->n; i++) {
+		const struct coderef *ref = &refs->items[i];
+
+		if (is_data(data, ref->vaddr, ref->kind == CODEREF_ADDRESS ? 8 : ref->bytes))
+			refs->items[n++] = *ref;
+	}
+	refs->n = n;
+	memcpy(refs->sorted, refs->items, n * sizeof(*refs->sorted));
+	qsort(refs->sorted, n, sizeof(*refs->sorted), compare_refs);
+}
+
+static int read_refs(const struct elffile *file, const struct data *data,
+		     const struct gofuncs_one *func, struct refs *ret)
 {
 	_cleanup_(freep) uint8_t *code = NULL;
 	uint64_t off, n = func->end - func->entry;
@@ -122,6 +237,7 @@ static int read_refs(const struct elffile *file, const struct gofuncs_one *func,
 			       GOVARS_REFS_MAX);
 	if (ret->n > GOVARS_REFS_MAX)
 		ret->n = GOVARS_REFS_MAX;
+	sort_refs(data, ret);
 	return 0;
 }
 
@@ -143,6 +259,7 @@ _Static_assert(N_FUNCS + GOVERSION_FUNCS * GOVERSION_NAMES <= GOFUNCS_NAMES_MAX,
 
 static int code_read(const struct elffile *file, const struct gomodule *module, struct code *c)
 {
+	_cleanup_(data_deinit) struct data data = {.ranges = NULL};
 	const char *names[GOFUNCS_NAMES_MAX];
 	int r;
 
@@ -153,10 +270,12 @@ static int code_read(const struct elffile *file, const struct gomodule *module, 
 		c->n += goversion_names((enum goversion_func)func, names + c->n);
 	}
 	c->first[GOVERSION_FUNCS] = c->n;
-	r = gofuncs_find(file, module, names, c->n, c->funcs);
+	r = data_init(&data, file);
+	if (!r)
+		r = gofuncs_find(file, module, names, c->n, c->funcs);
 	for (size_t i = 0; !r && i < c->n; i++)
 		if (i < c->first[GOVERSION_READ_HEAP] || i >= c->first[GOVERSION_READ_HEAP + 1])
-			r = read_refs(file, &c->funcs[i], &c->refs[i]);
+			r = read_refs(file, &data, &c->funcs[i], &c->refs[i]);
 	return r;
 }
 
@@ -178,49 +297,32 @@ static bool has_function(const struct code *c, enum goversion_func func)
 	return false;
 }
 
-static bool is_in(const struct elffile_segment *s, uint64_t vaddr)
+static bool is_access(const struct coderef *ref, enum coderef_kind kind, uint8_t bytes)
 {
-	return vaddr >= s->vaddr && vaddr - s->vaddr < s->memsz;
+	return ref->kind == kind && ref->bytes == bytes;
 }
 
-/* Whether a variable of @bytes may be there. Excluded is data that is read-only after
- * relocation, such as the table by which libraries find thread-local memory: before Go 1.17 each
- * function begins with a load from that table. */
-static bool is_data(const struct elffile *file, uint64_t vaddr, uint8_t bytes)
-{
-	size_t n;
-	const struct elffile_segment *segments = elffile_segments(file, &n);
-	struct elffile_segment relro;
-
-	if (elffile_relro(file, &relro) == 0 && is_in(&relro, vaddr))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if ((segments[i].flags & PF_W) && is_in(&segments[i], vaddr) && vaddr % bytes == 0)
-			return true;
-	return false;
-}
-
-static bool is_access(const struct elffile *file, const struct coderef *ref, enum coderef_kind kind,
-		      uint8_t bytes)
-{
-	return ref->kind == kind && ref->bytes == bytes && is_data(file, ref->vaddr, bytes);
-}
-
-static uint64_t first_load(const struct elffile *file, const struct refs *refs, uint8_t bytes)
+static uint64_t first_load(const struct refs *refs, uint8_t bytes)
 {
 	for (size_t i = 0; i < refs->n; i++)
-		if (is_access(file, &refs->items[i], CODEREF_LOAD, bytes))
+		if (is_access(&refs->items[i], CODEREF_LOAD, bytes))
 			return refs->items[i].vaddr;
 	return 0;
 }
 
-static bool has_access(const struct elffile *file, const struct refs *refs, enum coderef_kind kind,
-		       uint8_t bytes, uint64_t vaddr)
+/* In the sorted references; NULL: none. */
+static const struct coderef *find_access(const struct refs *refs, enum coderef_kind kind,
+					 uint8_t bytes, uint64_t vaddr)
 {
-	for (size_t i = 0; i < refs->n; i++)
-		if (refs->items[i].vaddr == vaddr && is_access(file, &refs->items[i], kind, bytes))
-			return true;
-	return false;
+	const struct coderef key = {.vaddr = vaddr, .kind = kind, .bytes = bytes};
+
+	return bsearch(&key, refs->sorted, refs->n, sizeof(key), compare_refs);
+}
+
+static bool has_access(const struct refs *refs, enum coderef_kind kind, uint8_t bytes,
+		       uint64_t vaddr)
+{
+	return find_access(refs, kind, bytes, vaddr);
 }
 
 static bool is_default_rate(const struct elffile *file, uint64_t vaddr)
@@ -246,7 +348,7 @@ static bool began_with_value(const struct elffile *file, const struct gomodule *
 static bool is_rate(const struct elffile *file, const struct gomodule *module,
 		    const struct refs *init, uint64_t vaddr)
 {
-	if (has_access(file, init, CODEREF_STORE, 8, vaddr))
+	if (has_access(init, CODEREF_STORE, 8, vaddr))
 		return true;
 	return elffile_is_process(file) ? began_with_value(file, module, vaddr)
 					: is_default_rate(file, vaddr);
@@ -259,8 +361,8 @@ static uint64_t find_rate(const struct elffile *file, const struct gomodule *mod
 	for (size_t i = 0; i < profile_alloc->n; i++) {
 		const struct coderef *ref = &profile_alloc->items[i];
 
-		if (!is_access(file, ref, CODEREF_LOAD, 8) ||
-		    !has_access(file, malloc, CODEREF_LOAD, 8, ref->vaddr))
+		if (!is_access(ref, CODEREF_LOAD, 8) ||
+		    !has_access(malloc, CODEREF_LOAD, 8, ref->vaddr))
 			continue;
 		if (is_rate(file, module, init, ref->vaddr))
 			return ref->vaddr;
@@ -269,14 +371,12 @@ static uint64_t find_rate(const struct elffile *file, const struct gomodule *mod
 }
 
 /* The variables whose addresses are taken, in the order of the code. Returns their number. */
-static size_t taken(const struct elffile *file, const struct refs *refs,
-		    uint64_t ret[GOVARS_REFS_MAX])
+static size_t taken(const struct refs *refs, uint64_t ret[GOVARS_REFS_MAX])
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < refs->n; i++)
-		if (refs->items[i].kind == CODEREF_ADDRESS &&
-		    is_data(file, refs->items[i].vaddr, 8))
+		if (refs->items[i].kind == CODEREF_ADDRESS)
 			ret[n++] = refs->items[i].vaddr;
 	return n;
 }
@@ -314,16 +414,26 @@ static void find_controller(const uint64_t *addresses, size_t n, struct govars *
 	}
 }
 
+static bool is_taken_twice(const struct refs *refs, uint64_t vaddr)
+{
+	const struct coderef *found = find_access(refs, CODEREF_ADDRESS, 0, vaddr);
+	const size_t i = found ? (size_t)(found - refs->sorted) : refs->n;
+
+	return (i && i < refs->n && compare_refs(found, found - 1) == 0) ||
+	       (i + 1 < refs->n && compare_refs(found, found + 1) == 0);
+}
+
 /* Find the first address that is taken twice, and the addresses after its last use. */
-static void find_totals(const struct elffile *file, const struct refs *refs, struct govars *ret)
+static void find_totals(const struct refs *refs, struct govars *ret)
 {
 	uint64_t addresses[GOVARS_REFS_MAX];
-	size_t n = taken(file, refs, addresses), last = 0;
+	size_t n = taken(refs, addresses), first = 0, last = 0;
 
-	for (size_t i = 0; i < n && !last; i++)
-		for (size_t k = i + 1; k < n; k++)
-			if (addresses[k] == addresses[i])
-				last = k;
+	while (first < n && !is_taken_twice(refs, addresses[first]))
+		first++;
+	for (size_t i = first + 1; i < n; i++)
+		if (addresses[i] == addresses[first])
+			last = i;
 	if (!last)
 		return;
 	ret->heap_stats = addresses[last];
@@ -331,25 +441,24 @@ static void find_totals(const struct elffile *file, const struct refs *refs, str
 }
 
 /* allglen is beside the lock that is taken first and released last. */
-static uint64_t find_allglen(const struct elffile *file, const struct refs *refs)
+static uint64_t find_allglen(const struct refs *refs)
 {
 	uint64_t addresses[GOVARS_REFS_MAX];
-	size_t n = taken(file, refs, addresses);
+	size_t n = taken(refs, addresses);
 
 	return n >= 3 && addresses[0] == addresses[n - 1] ? addresses[n - 2] : 0;
 }
 
-static void find_free(const struct elffile *file, const struct refs *refs, struct govars_sched *ret)
+static void find_free(const struct refs *refs, struct govars_sched *ret)
 {
 	uint64_t addresses[GOVARS_REFS_MAX];
-	size_t n = taken(file, refs, addresses);
+	size_t n = taken(refs, addresses);
 	uint64_t lock = n ? addresses[0] : 0;
 
-	if (n < 2 || addresses[n - 1] != lock ||
-	    !has_access(file, refs, CODEREF_STORE, 8, lock + 8))
+	if (n < 2 || addresses[n - 1] != lock || !has_access(refs, CODEREF_STORE, 8, lock + 8))
 		return;
-	ret->split = has_access(file, refs, CODEREF_STORE, 8, lock + 24);
-	if (ret->split || has_access(file, refs, CODEREF_STORE, 8, lock + 16))
+	ret->split = has_access(refs, CODEREF_STORE, 8, lock + 24);
+	if (ret->split || has_access(refs, CODEREF_STORE, 8, lock + 16))
 		ret->free = lock;
 }
 
@@ -362,10 +471,10 @@ static bool is_system(uint64_t distance)
 	return false;
 }
 
-static uint64_t find_system(const struct elffile *file, const struct refs *refs, uint64_t free)
+static uint64_t find_system(const struct refs *refs, uint64_t free)
 {
 	uint64_t addresses[GOVARS_REFS_MAX];
-	size_t n = taken(file, refs, addresses);
+	size_t n = taken(refs, addresses);
 
 	for (size_t i = 0; free && i < n; i++)
 		if (is_system(free - addresses[i]))
@@ -373,85 +482,81 @@ static uint64_t find_system(const struct elffile *file, const struct refs *refs,
 	return 0;
 }
 
-static uint64_t find_allp(const struct elffile *file, const struct refs *refs)
+static uint64_t find_allp(const struct refs *refs)
 {
 	for (size_t i = 0; i < refs->n; i++) {
 		uint64_t slice = refs->items[i].vaddr - 8; /* the code reads its length first */
 
-		if (has_access(file, refs, CODEREF_LOAD, 8, slice) &&
-		    has_access(file, refs, CODEREF_LOAD, 8, slice + 8) &&
-		    has_access(file, refs, CODEREF_LOAD, 8, slice + 16) &&
-		    has_access(file, refs, CODEREF_STORE, 8, slice) &&
-		    has_access(file, refs, CODEREF_STORE, 8, slice + 8))
+		if (has_access(refs, CODEREF_LOAD, 8, slice) &&
+		    has_access(refs, CODEREF_LOAD, 8, slice + 8) &&
+		    has_access(refs, CODEREF_LOAD, 8, slice + 16) &&
+		    has_access(refs, CODEREF_STORE, 8, slice) &&
+		    has_access(refs, CODEREF_STORE, 8, slice + 8))
 			return slice;
 	}
 	return 0;
 }
 
 /* The code may use any of the slice's words first. */
-static uint64_t find_allgs(const struct elffile *file, const struct refs *refs)
+static uint64_t find_allgs(const struct refs *refs)
 {
 	for (size_t i = 0; i < 3 * refs->n; i++) {
 		uint64_t slice = refs->items[i / 3].vaddr - i % 3 * 8;
 
-		if (has_access(file, refs, CODEREF_LOAD, 8, slice) &&
-		    has_access(file, refs, CODEREF_LOAD, 8, slice + 8) &&
-		    has_access(file, refs, CODEREF_LOAD, 8, slice + 16) &&
-		    has_access(file, refs, CODEREF_STORE, 8, slice + 8) &&
-		    has_access(file, refs, CODEREF_STORE, 8, slice + 16))
+		if (has_access(refs, CODEREF_LOAD, 8, slice) &&
+		    has_access(refs, CODEREF_LOAD, 8, slice + 8) &&
+		    has_access(refs, CODEREF_LOAD, 8, slice + 16) &&
+		    has_access(refs, CODEREF_STORE, 8, slice + 8) &&
+		    has_access(refs, CODEREF_STORE, 8, slice + 16))
 			return slice;
 	}
 	return 0;
 }
 
-static void find_goroutines(const struct elffile *file, const struct refs *refs, struct govars *ret)
+static void find_goroutines(const struct refs *refs, struct govars *ret)
 {
 	uint64_t addresses[GOVARS_REFS_MAX];
 
-	ret->allgs = find_allgs(file, &refs[ALL_ADD]);
-	if (taken(file, &refs[WAIT_REASON], addresses))
+	ret->allgs = find_allgs(&refs[ALL_ADD]);
+	if (taken(&refs[WAIT_REASON], addresses))
 		ret->wait_reasons = addresses[0];
 }
 
-static void find_sched(const struct elffile *file, const struct code *c, struct govars_sched *ret)
+static void find_sched(const struct code *c, struct govars_sched *ret)
 {
 	struct govars_sched found = {
-		.allglen = find_allglen(file, &c->refs[ALL_ADD]),
-		.allp = find_allp(file, &c->refs[PROC_RESIZE]),
+		.allglen = find_allglen(&c->refs[ALL_ADD]),
+		.allp = find_allp(&c->refs[PROC_RESIZE]),
 	};
 
-	find_free(file, &c->refs[FREE_PURGE], &found);
-	found.system = find_system(file, newest(c, GOVERSION_GO_EXIT), found.free);
+	find_free(&c->refs[FREE_PURGE], &found);
+	found.system = find_system(newest(c, GOVERSION_GO_EXIT), found.free);
 	if (found.allglen && found.allp && found.system)
 		*ret = found;
 }
 
 /* The first word loaded by a function, for the newest name of which the function loads any. */
-static uint64_t first_word(const struct elffile *file, const struct code *c,
-			   enum goversion_func func)
+static uint64_t first_word(const struct code *c, enum goversion_func func)
 {
 	uint64_t vaddr = 0;
 
 	for (size_t i = c->first[func]; !vaddr && i < c->first[func + 1]; i++)
-		vaddr = first_load(file, &c->refs[i], 8);
+		vaddr = first_load(&c->refs[i], 8);
 	return vaddr;
 }
 
 /* Whether the reference is to a list with insertion at the front: its address is taken, or it is
  * loaded and stored. */
-static bool is_list(const struct elffile *file, const struct refs *refs, size_t i)
+static bool is_list(const struct refs *refs, size_t i)
 {
 	const struct coderef *ref = &refs->items[i];
 
-	if (ref->kind == CODEREF_ADDRESS)
-		return is_data(file, ref->vaddr, 8);
-	return is_access(file, ref, CODEREF_LOAD, 8) &&
-	       has_access(file, refs, CODEREF_STORE, 8, ref->vaddr);
+	return ref->kind == CODEREF_ADDRESS ||
+	       (is_access(ref, CODEREF_LOAD, 8) && has_access(refs, CODEREF_STORE, 8, ref->vaddr));
 }
 
 /* Find the two lists after that of heap records. */
-static void find_lists(const struct elffile *file, const struct refs *refs, uint64_t mbuckets,
-		       uint64_t ret[2])
+static void find_lists(const struct refs *refs, uint64_t mbuckets, uint64_t ret[2])
 {
 	uint64_t last = 0;
 	size_t n = 0;
@@ -459,7 +564,7 @@ static void find_lists(const struct elffile *file, const struct refs *refs, uint
 	for (size_t i = 0; i < refs->n && n < 3; i++) {
 		uint64_t vaddr = refs->items[i].vaddr;
 
-		if (vaddr == last || !is_list(file, refs, i) || (!n && vaddr != mbuckets))
+		if (vaddr == last || !is_list(refs, i) || (!n && vaddr != mbuckets))
 			continue;
 		last = vaddr;
 		if (n++)
@@ -477,24 +582,23 @@ static uint64_t agreed(uint64_t a, uint64_t b)
 	return a == b ? a : 0;
 }
 
-static void find_contention(const struct elffile *file, const struct code *c, struct govars *ret)
+static void find_contention(const struct code *c, struct govars *ret)
 {
 	uint64_t lists[2] = {0};
 
 	if (ret->mbuckets)
-		find_lists(file, &c->refs[NEW_RECORD], ret->mbuckets, lists);
-	ret->xbuckets = agreed(lists[0], first_word(file, c, GOVERSION_READ_MUTEX));
-	ret->bbuckets = agreed(lists[1], first_word(file, c, GOVERSION_READ_BLOCK));
-	ret->block_rate = first_word(file, c, GOVERSION_BLOCK_EVENT);
-	ret->mutex_rate = first_word(file, c, GOVERSION_MUTEX_EVENT);
-	ret->ticks = first_word(file, c, GOVERSION_TICKS);
+		find_lists(&c->refs[NEW_RECORD], ret->mbuckets, lists);
+	ret->xbuckets = agreed(lists[0], first_word(c, GOVERSION_READ_MUTEX));
+	ret->bbuckets = agreed(lists[1], first_word(c, GOVERSION_READ_BLOCK));
+	ret->block_rate = first_word(c, GOVERSION_BLOCK_EVENT);
+	ret->mutex_rate = first_word(c, GOVERSION_MUTEX_EVENT);
+	ret->ticks = first_word(c, GOVERSION_TICKS);
 }
 
 /* If two functions load the cycle, they must agree. */
-static uint64_t find_cycle(const struct elffile *file, const struct refs *refs)
+static uint64_t find_cycle(const struct refs *refs)
 {
-	return agreed(first_load(file, &refs[PROF_FREE], 4),
-		      first_load(file, &refs[POST_SWEEP], 4));
+	return agreed(first_load(&refs[PROF_FREE], 4), first_load(&refs[POST_SWEEP], 4));
 }
 
 int govars_find(const struct elffile *file, const struct gomodule *module, struct govars *ret)
@@ -508,17 +612,16 @@ int govars_find(const struct elffile *file, const struct gomodule *module, struc
 	if (r)
 		return r;
 	*ret = (struct govars){
-		.mbuckets = first_load(file, &c->refs[FLUSH], 8),
+		.mbuckets = first_load(&c->refs[FLUSH], 8),
 		.rate = find_rate(file, module, &c->refs[PROFILE_ALLOC],
 				  newest(c, GOVERSION_MALLOC), &c->refs[INIT]),
-		.cycle = find_cycle(file, c->refs),
+		.cycle = find_cycle(c->refs),
 		.can_profile = has_function(c, GOVERSION_READ_HEAP),
 	};
-	find_totals(file, &c->refs[ALLOC_LARGE], ret);
-	find_contention(file, c, ret);
-	find_goroutines(file, c->refs, ret);
-	find_sched(file, c, &ret->sched);
-	ret->old_cycle =
-		ret->cycle && has_access(file, &c->refs[FLUSH], CODEREF_LOAD, 4, ret->cycle);
+	find_totals(&c->refs[ALLOC_LARGE], ret);
+	find_contention(c, ret);
+	find_goroutines(c->refs, ret);
+	find_sched(c, &ret->sched);
+	ret->old_cycle = ret->cycle && has_access(&c->refs[FLUSH], CODEREF_LOAD, 4, ret->cycle);
 	return 0;
 }

@@ -3,15 +3,16 @@
  * A heap of 30,000 records has 600,000 PCs, but only a few thousand are distinct. With numbers a
  * stack takes half the memory, and per-PC work is done once per number.
  *
- * An open-addressing hash table of numbers. A process chooses its PCs, so the hash has a secret
- * multiplier: otherwise a process could choose PCs that all collide.
+ * An open-addressing hash table of numbers. A process chooses its PCs, and all bits of these: a
+ * multiplication, also by a secret number, moves bits only upwards, and PCs that differ in their
+ * highest bits would collide. So the hash is that of base/hash.h.
  */
 #include "goheap/pcset.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
+#include "base/hash.h"
 #include "base/vec.h"
 
 #define PCSET_FIRST_SLOTS 1024
@@ -31,8 +32,7 @@ size_t pcset_bytes(const struct pcset *set)
 /* The slot of @pc, or the free slot for it. */
 static uint32_t *pcset_slot(const struct pcset *set, uint64_t pc)
 {
-	/* PCs differ in their low bits; the multiplication carries these upwards */
-	size_t i = (size_t)((pc * set->multiplier) >> 32) & (set->n_slots - 1);
+	size_t i = hash_words(pc, 0) & (set->n_slots - 1);
 
 	while (set->slots[i] && set->pcs[set->slots[i] - 1] != pc)
 		i = (i + 1) & (set->n_slots - 1);
@@ -46,12 +46,6 @@ static int pcset_grow(struct pcset *set)
 
 	if (!slots)
 		return -ENOMEM;
-	if (!set->multiplier) {
-		(void)!getrandom(&set->multiplier, sizeof(set->multiplier), GRND_NONBLOCK);
-		set->multiplier ^=
-			0x9e3779b97f4a7c15ull; /* at boot there may be no random bytes yet */
-		set->multiplier |= 1;
-	}
 	free(set->slots);
 	set->slots = slots;
 	set->n_slots = n_slots;

@@ -13,7 +13,6 @@ struct pcset {
 	size_t cap;
 	uint32_t *slots; /* number plus one; 0 is free; at most half full */
 	size_t n_slots;	 /* a power of two */
-	uint64_t multiplier;
 };
 
 /* {0} is an empty set. */

@@ -2,8 +2,11 @@
 /* The C library has no instrumentation, so the linker leads its calls here (--wrap). */
 #include "complexity/count.h"
 
+#include <jansson.h>
+#include <lzma.h>
 #include <stddef.h>
 #include <string.h>
+#include <yaml.h>
 #include <zlib.h>
 
 static uint64_t total;
@@ -30,6 +33,14 @@ void *__wrap_memcpy(void *to, const void *from, size_t n)
 {
 	bytes(n);
 	return __real_memcpy(to, from, n);
+}
+
+void *__real_memmove(void *to, const void *from, size_t n);
+void *__wrap_memmove(void *to, const void *from, size_t n);
+void *__wrap_memmove(void *to, const void *from, size_t n)
+{
+	bytes(n);
+	return __real_memmove(to, from, n);
 }
 
 void *__real_memset(void *to, int c, size_t n);
@@ -108,7 +119,56 @@ char *__wrap_strstr(const char *s, const char *word)
 	return at;
 }
 
+char *__real_strchr(const char *s, int c);
+char *__wrap_strchr(const char *s, int c);
+char *__wrap_strchr(const char *s, int c)
+{
+	char *at = __real_strchr(s, c);
+
+	bytes(at ? (size_t)(at - s) : __real_strlen(s));
+	return at;
+}
+
+char *__real_strrchr(const char *s, int c);
+char *__wrap_strrchr(const char *s, int c);
+char *__wrap_strrchr(const char *s, int c)
+{
+	bytes(__real_strlen(s));
+	return __real_strrchr(s, c);
+}
+
+size_t __real_strspn(const char *s, const char *accept);
+size_t __wrap_strspn(const char *s, const char *accept);
+size_t __wrap_strspn(const char *s, const char *accept)
+{
+	size_t n = __real_strspn(s, accept);
+
+	bytes(n);
+	return n;
+}
+
+size_t __real_strcspn(const char *s, const char *reject);
+size_t __wrap_strcspn(const char *s, const char *reject);
+size_t __wrap_strcspn(const char *s, const char *reject)
+{
+	size_t n = __real_strcspn(s, reject);
+
+	bytes(n);
+	return n;
+}
+
 /* Up to the first difference. */
+int __wrap_strncmp(const char *a, const char *b, size_t max);
+int __wrap_strncmp(const char *a, const char *b, size_t max)
+{
+	size_t n = 0;
+
+	while (n < max && a[n] && a[n] == b[n])
+		n++;
+	bytes(n);
+	return n < max ? (unsigned char)a[n] - (unsigned char)b[n] : 0;
+}
+
 int __wrap_strcmp(const char *a, const char *b);
 int __wrap_strcmp(const char *a, const char *b)
 {
@@ -128,5 +188,35 @@ int __wrap_inflate(z_streamp z, int flush)
 	int r = __real_inflate(z, flush);
 
 	bytes(16 * (size_t)(z->total_in - in + z->total_out - out));
+	return r;
+}
+
+lzma_ret __real_lzma_code(lzma_stream *xz, lzma_action action);
+lzma_ret __wrap_lzma_code(lzma_stream *xz, lzma_action action);
+lzma_ret __wrap_lzma_code(lzma_stream *xz, lzma_action action)
+{
+	uint64_t in = xz->total_in, out = xz->total_out;
+	lzma_ret r = __real_lzma_code(xz, action);
+
+	bytes(16 * (size_t)(xz->total_in - in + xz->total_out - out));
+	return r;
+}
+
+json_t *__real_json_loadb(const char *json, size_t n, size_t flags, json_error_t *error);
+json_t *__wrap_json_loadb(const char *json, size_t n, size_t flags, json_error_t *error);
+json_t *__wrap_json_loadb(const char *json, size_t n, size_t flags, json_error_t *error)
+{
+	bytes(16 * n);
+	return __real_json_loadb(json, n, flags, error);
+}
+
+int __real_yaml_parser_parse(yaml_parser_t *parser, yaml_event_t *event);
+int __wrap_yaml_parser_parse(yaml_parser_t *parser, yaml_event_t *event);
+int __wrap_yaml_parser_parse(yaml_parser_t *parser, yaml_event_t *event)
+{
+	size_t before = parser->offset;
+	int r = __real_yaml_parser_parse(parser, event);
+
+	bytes(16 * (parser->offset - before));
 	return r;
 }

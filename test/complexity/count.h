@@ -4,8 +4,9 @@
 
 /*
  * Counts the work of the agent's code: executed basic blocks, by the compiler's instrumentation,
- * and bytes given to the C library and to zlib, in units of 16. The count is the same on each
- * machine and under any load, except for a percent, because hashes have a random seed.
+ * and bytes given to the C library, in units of 16, to zlib, liblzma, jansson and libyaml. The
+ * count is the same on each machine and under any load, except for a percent, because hashes have a
+ * random seed.
  */
 
 #include <stdint.h>
