@@ -106,15 +106,6 @@ struct process_history {
 
 /* ---------------------------------------------------------------- files */
 
-static uint64_t hash_name(const char *name)
-{
-	uint64_t hash = 0xcbf29ce484222325ull;
-
-	for (; *name; name++)
-		hash = (hash ^ (uint8_t)*name) * 0x100000001b3ull;
-	return hash;
-}
-
 static struct history_record_file *file_new(const char *name, struct maps_entry *e)
 {
 	struct history_record_file *file = calloc(1, sizeof(*file));
@@ -140,7 +131,8 @@ static void file_free(struct history_record_file *file)
 static struct history_record_file *file_get(struct process_history *history,
 					    const struct process_event *event)
 {
-	struct file_key key = {event->map.device, event->map.inode, hash_name(event->name)};
+	struct file_key key = {event->map.device, event->map.inode,
+			       hash_bytes(event->name, strlen(event->name))};
 	struct maps_entry e = event->map;
 	bool hash_oom = false;
 	struct history_record_file *file;

@@ -354,6 +354,20 @@ static void test_no_memory(void **state)
 	assert_true(allocfail_each(send_all, NULL) >= 5);
 }
 
+/* Two names of one file with the same FNV-1a hash: a hash without a secret gives both files one
+ * name. */
+static void test_names_of_a_file(void **state)
+{
+	struct process_history *l = *state;
+
+	birth(l, 10, 9, 1);
+	birth(l, 11, 9, 2);
+	map(l, 10, 3, 0x1000, 0x2000, 5, "8yn0iYCKYHlIj4-BwPqk");
+	map(l, 11, 4, 0x1000, 0x2000, 5, "GReLUrM4wMqfg9yzV3KQ");
+	check_maps(process_history_find(l, 10, 1), 0, 0, "1000-2000+1000 8yn0iYCKYHlIj4-BwPqk");
+	check_maps(process_history_find(l, 11, 2), 0, 0, "1000-2000+1000 GReLUrM4wMqfg9yzV3KQ");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -361,7 +375,7 @@ int main(void)
 		TEST(test_programs),	    TEST(test_covering),  TEST(test_pid_reuse),
 		TEST(test_thread_executes), TEST(test_sweep),	  TEST(test_swept_and_reused),
 		TEST(test_ceilings),	    TEST(test_no_memory), TEST(test_lost),
-		TEST(test_learn),	    TEST(test_child),
+		TEST(test_learn),	    TEST(test_child),	  TEST(test_names_of_a_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
