@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * One table has the pods by UID, another has the aliases: container ids, and the other UID of a
- * static pod. An alias belongs to the first pod that claims it. While a second pod claims the same
- * alias, neither is found by it, because a wrong name is worse than none.
+ * static pod. Several pods may claim an alias. Then none of these is found by it, because a wrong
+ * name is worse than none. An alias has the list of its claims, so that the end of one takes the
+ * same time however many there are.
  *
  * A third table has the texts of the pods. A kubelet lists all pods each time, in changing order,
  * and most texts are unchanged and need no parsing. The table keeps a text's length and two
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <zlib.h>
 
 #include "base/cleanup.h"
@@ -31,8 +33,19 @@ struct text_mark {
 };
 _Static_assert(sizeof(struct text_mark) == 16, "no padding");
 
+struct entry;
+
+/* The claim of a pod to an alias. @container: NULL for a UID. */
+struct claim {
+	struct alias *alias; /* NULL: none */
+	const struct entry *entry;
+	const struct pod_container *container;
+	LIST_ENTRY(claim) in_alias;
+};
+
 struct entry {
 	struct pod *pod;
+	struct claim *claims; /* of the UID, and of each container */
 	size_t bytes;
 	unsigned int list; /* number of the latest list that had begun at the last put or keep */
 	struct text_mark text;
@@ -40,11 +53,8 @@ struct entry {
 	UT_hash_handle hh_text; /* valid if @text is set */
 };
 
-/* @entry, @container: of the first claim; @container is NULL for a UID. */
 struct alias {
-	const struct entry *entry;
-	const struct pod_container *container;
-	size_t n_claims;
+	LIST_HEAD(, claim) claims; /* not empty */
 	UT_hash_handle hh;
 	char key[];
 };
@@ -74,29 +84,38 @@ static struct alias *alias_find(const struct pods *pods, const char *key)
 	return alias;
 }
 
-static int alias_claim(struct pods *pods, const char *key, const struct entry *entry,
-		       const struct pod_container *container)
+static int alias_new(struct pods *pods, const char *key, struct alias **ret)
 {
-	struct alias *alias = alias_find(pods, key);
 	size_t n = strlen(key) + 1;
+	struct alias *alias = calloc(1, sizeof(*alias) + n);
 	bool hash_oom = false;
 
-	if (alias) {
-		alias->n_claims += alias->entry != entry;
-		return 0;
-	}
-	alias = calloc(1, sizeof(*alias) + n);
 	if (!alias)
 		return -ENOMEM;
-	alias->entry = entry;
-	alias->container = container;
-	alias->n_claims = 1;
 	memcpy(alias->key, key, n);
 	HASH_ADD(hh, pods->aliases, key[0], n - 1, alias);
 	if (hash_oom) {
 		free(alias);
 		return -ENOMEM;
 	}
+	*ret = alias;
+	return 0;
+}
+
+/* A pod that has the alias twice has it by the first claim, which is then the newest of all. */
+static int alias_claim(struct pods *pods, const char *key, struct claim *claim)
+{
+	struct alias *alias = alias_find(pods, key);
+	const struct claim *newest = alias ? LIST_FIRST(&alias->claims) : NULL;
+	int r;
+
+	if (newest && newest->entry == claim->entry)
+		return 0;
+	r = alias ? 0 : alias_new(pods, key, &alias);
+	if (r)
+		return r;
+	claim->alias = alias;
+	LIST_INSERT_HEAD(&alias->claims, claim, in_alias);
 	return 0;
 }
 
@@ -106,41 +125,40 @@ static void alias_drop(struct pods *pods, struct alias *alias)
 	free(alias);
 }
 
-/* True if other pods also claim the alias. */
-static bool alias_release(struct pods *pods, const char *key, const struct entry *entry)
+static void claim_release(struct pods *pods, struct claim *claim)
 {
-	struct alias *alias = alias_find(pods, key);
-	bool contested = alias && alias->n_claims > 1;
-
-	if (alias && alias->entry == entry)
-		alias_drop(pods, alias);
-	return contested;
+	if (!claim->alias)
+		return;
+	LIST_REMOVE(claim, in_alias);
+	if (LIST_EMPTY(&claim->alias->claims))
+		alias_drop(pods, claim->alias);
 }
 
-static int claim_all(struct pods *pods, const struct entry *entry)
+static int claim_all(struct pods *pods, struct entry *entry)
 {
 	const struct pod *pod = entry->pod;
+	struct claim *claim = entry->claims;
 	int r = 0;
 
+	claim->entry = entry;
 	if (*pod->static_uid && strcmp(pod->static_uid, pod->uid) != 0)
-		r = alias_claim(pods, pod->static_uid, entry, NULL);
-	for (size_t i = 0; i < pod->n_containers && !r; i++)
-		r = alias_claim(pods, pod->containers[i].id, entry, &pod->containers[i]);
+		r = alias_claim(pods, pod->static_uid, claim);
+	for (size_t i = 0; i < pod->n_containers && !r; i++) {
+		claim++;
+		claim->entry = entry;
+		claim->container = &pod->containers[i];
+		r = alias_claim(pods, pod->containers[i].id, claim);
+	}
 	return r;
 }
 
-/* Makes all aliases anew after the end of a contested claim, which is rare. */
-static void reclaim(struct pods *pods)
+/* The only claim to the alias, or NULL. */
+static const struct claim *claim_find(const struct pods *pods, const char *key)
 {
-	struct entry *entry, *next_entry;
-	struct alias *alias, *next;
+	const struct alias *alias = alias_find(pods, key);
+	const struct claim *claim = alias ? LIST_FIRST(&alias->claims) : NULL;
 
-	HASH_ITER(hh, pods->aliases, alias, next) {
-		alias_drop(pods, alias);
-	}
-	HASH_ITER(hh, pods->by_uid, entry, next_entry) {
-		(void)claim_all(pods, entry); /* after -ENOMEM some pods are not found */
-	}
+	return claim && !LIST_NEXT(claim, in_alias) ? claim : NULL;
 }
 
 /* ---------------------------------------------------------------- texts */
@@ -197,21 +215,23 @@ bool pods_keep(struct pods *pods, const char *json, size_t n)
 
 /* ---------------------------------------------------------------- pods */
 
+/* The pod stays. */
+static void entry_free(struct entry *entry)
+{
+	free(entry->claims);
+	free(entry);
+}
+
 /* Frees the entry, but not the pod. */
 static void entry_unlink(struct pods *pods, struct entry *entry)
 {
-	const struct pod *pod = entry->pod;
-	bool contested = alias_release(pods, pod->static_uid, entry);
-
-	for (size_t i = 0; i < pod->n_containers; i++)
-		contested = alias_release(pods, pod->containers[i].id, entry) || contested;
+	for (size_t i = 0; i <= entry->pod->n_containers; i++)
+		claim_release(pods, &entry->claims[i]);
 	pods->version++;
 	pods->bytes -= entry->bytes;
 	entry_unmark(pods, entry);
 	HASH_DELETE(hh, pods->by_uid, entry);
-	free(entry);
-	if (contested)
-		reclaim(pods);
+	entry_free(entry);
 }
 
 static void entry_drop(struct pods *pods, struct entry *entry)
@@ -236,7 +256,7 @@ void pods_free(struct pods *pods)
 	HASH_ITER(hh, pods->by_uid, entry, next_entry) {
 		HASH_DELETE(hh, pods->by_uid, entry);
 		pod_free(entry->pod);
-		free(entry);
+		entry_free(entry);
 	}
 	free(pods);
 }
@@ -253,7 +273,8 @@ static struct entry *entry_find(const struct pods *pods, const char *uid)
 static size_t bytes_of(const struct pod *pod)
 {
 	return pod_bytes(pod) + sizeof(struct entry) +
-	       pod->n_containers * (sizeof(struct alias) + ID_BYTES);
+	       pod->n_containers * (sizeof(struct alias) + ID_BYTES) +
+	       (pod->n_containers + 1) * sizeof(struct claim);
 }
 
 /* Takes @pod on success. *@ret: borrowed from the table. */
@@ -265,13 +286,18 @@ static int entry_add(struct pods *pods, struct pod *pod, struct entry **ret)
 
 	if (!entry)
 		return -ENOMEM;
+	entry->claims = calloc(pod->n_containers + 1, sizeof(*entry->claims));
+	if (!entry->claims) {
+		free(entry);
+		return -ENOMEM;
+	}
 	pod->version = ++pods->version;
 	entry->pod = pod;
 	entry->bytes = bytes_of(pod);
 	entry->list = pods->list;
 	HASH_ADD_KEYPTR(hh, pods->by_uid, pod->uid, strlen(pod->uid), entry);
 	if (hash_oom) {
-		free(entry);
+		entry_free(entry);
 		return -ENOMEM;
 	}
 	pods->bytes += entry->bytes;
@@ -346,22 +372,22 @@ void pods_end_list(struct pods *pods, unsigned int list)
 const struct pod *pods_by_container(const struct pods *pods, const char *id,
 				    const struct pod_container **ret)
 {
-	const struct alias *alias = alias_find(pods, id);
+	const struct claim *claim = claim_find(pods, id);
 
-	if (!alias || !alias->container || alias->n_claims != 1)
+	if (!claim || !claim->container)
 		return NULL;
-	*ret = alias->container;
-	return alias->entry->pod;
+	*ret = claim->container;
+	return claim->entry->pod;
 }
 
 const struct pod *pods_by_uid(const struct pods *pods, const char *uid)
 {
 	const struct entry *entry = entry_find(pods, uid);
-	const struct alias *alias = entry ? NULL : alias_find(pods, uid);
+	const struct claim *claim = entry ? NULL : claim_find(pods, uid);
 
 	if (entry)
 		return entry->pod;
-	return alias && !alias->container && alias->n_claims == 1 ? alias->entry->pod : NULL;
+	return claim && !claim->container ? claim->entry->pod : NULL;
 }
 
 uint64_t pods_version(const struct pods *pods)
