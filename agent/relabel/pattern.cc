@@ -59,15 +59,16 @@ static bool begins(const std::string &s, size_t at, const char *prefix)
 	return s.compare(at, strlen(prefix), prefix) == 0;
 }
 
-/* One past the ']' of the class at @at, or the end of @s. */
-static size_t class_end(const std::string &s, size_t at)
+/* One past the ']' of the class at @at, or the end of @s. @named: the last ":]" in @s, or npos. */
+static size_t class_end(const std::string &s, size_t at, size_t named)
 {
 	at += begins(s, at, "[^") ? 2 : 1;
 	at += s[at] == ']'; /* in front: a character */
 	while (at < s.size() && s[at] != ']') {
-		size_t end = begins(s, at, "[:") ? s.find(":]", at + 2) : std::string::npos;
-
-		at = end != std::string::npos ? end + 2 : at + (s[at] == '\\' ? 2 : 1);
+		if (begins(s, at, "[:") && named != std::string::npos && at + 2 <= named)
+			at = (size_t)(strstr(&s[at + 2], ":]") - s.c_str()) + 2;
+		else
+			at += s[at] == '\\' ? 2 : 1;
 	}
 	return std::min(at + 1, s.size());
 }
@@ -102,6 +103,7 @@ static bool is_huge_repeat(const std::string &s, size_t at)
 /* Rewrites Go's syntax to RE2's, for all versions of RE2. RE2 refuses the other errors. */
 static int translate(const std::string &s, std::string *ret, struct pattern_error *error)
 {
+	const size_t named = s.rfind(":]");
 	size_t depth = 0, end;
 
 	for (size_t at = 0; at < s.size(); at = end) {
@@ -116,7 +118,7 @@ static int translate(const std::string &s, std::string *ret, struct pattern_erro
 		} else if (s[at] == '\\') {
 			end++;
 		} else if (s[at] == '[') {
-			end = class_end(s, at);
+			end = class_end(s, at, named);
 		} else if (s[at] == '{' && is_huge_repeat(s, at)) {
 			return refuse(error, "invalid repetition size: " + s.substr(at));
 		} else if (s[at] == ')' && depth-- == 0) {
