@@ -25,6 +25,13 @@
 #include <yaml.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
+
+/* A user's name, borrowed. */
+struct known_user {
+	const char *name;
+	UT_hash_handle hh;
+};
 
 /* State of one reading. */
 struct reading {
@@ -34,6 +41,8 @@ struct reading {
 	const char *dir;
 	struct web_config *config;
 	char *error;
+	struct known_user users[WEB_USERS_MAX]; /* of config->n_users */
+	struct known_user *by_name;
 };
 
 struct key;
@@ -374,12 +383,18 @@ static const char *hash_fault(const char *hash)
 	return NULL;
 }
 
-static bool has_user(const struct web_config *c, const char *name)
+/* WEB_CONFIG_BAD if there is a user of this name. @name: borrowed. */
+static int add_name(struct reading *rd, const char *name)
 {
-	for (size_t i = 0; i < c->n_users; i++)
-		if (strcmp(c->users[i].name, name) == 0)
-			return true;
-	return false;
+	struct known_user *known = &rd->users[rd->config->n_users], *other;
+	bool hash_oom = false;
+
+	HASH_FIND_STR(rd->by_name, name, other);
+	if (other)
+		return bad(rd, "basic_auth_users: '%.64s' is there twice", name);
+	known->name = name;
+	HASH_ADD_KEYPTR(hh, rd->by_name, known->name, strlen(name), known);
+	return hash_oom ? -ENOMEM : 0;
 }
 
 /* The event is a user's name. */
@@ -394,13 +409,13 @@ static int read_user(struct reading *rd)
 		return bad(rd, "basic_auth_users: more than %d users", WEB_USERS_MAX);
 	if (!is_scalar(rd) || !*scalar(rd) || strchr(scalar(rd), ':'))
 		return bad(rd, "basic_auth_users: a name is a word without a colon");
-	if (has_user(c, scalar(rd)))
-		return bad(rd, "basic_auth_users: '%.64s' is there twice", scalar(rd));
 	user->name = strdup(scalar(rd));
 	if (!user->name)
 		return -ENOMEM;
+	r = add_name(rd, user->name);
 	c->n_users++;
-	r = read_string(rd, "basic_auth_users", &user->hash);
+	if (!r)
+		r = read_string(rd, "basic_auth_users", &user->hash);
 	if (r)
 		return r;
 	fault = hash_fault(user->hash ? user->hash : "");
@@ -627,6 +642,7 @@ int web_config_parse(const char *bytes, size_t n, const char *dir, struct web_co
 	if (rd.has_event)
 		yaml_event_delete(&rd.event);
 	yaml_parser_delete(&rd.yaml);
+	HASH_CLEAR(hh, rd.by_name);
 	if (!r)
 		r = check(&config, error);
 	if (r)

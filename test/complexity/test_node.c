@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the kernel tells of processes and cgroups: agent/procmap, agent/discovery. */
+#include "support/test.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/strview.h"
+#include "complexity/count.h"
+#include "complexity/growth.h"
+#include "discovery/cgroup.h"
+#include "discovery/cgroupdir.h"
+#include "discovery/unit.h"
+#include "procmap/maps.h"
+#include "procmap/process_history.h"
+
+/* ---------------------------------------------------------------- mappings */
+
+static uint64_t run_maps(struct buf *text)
+{
+	struct maps maps = {.n = 0};
+	uint64_t before = count_now();
+
+	assert_int_equal(maps_parse(text->data, text->len, &maps), 0);
+	before = count_now() - before;
+	maps_deinit(&maps);
+	buf_deinit(text);
+	return before;
+}
+
+/* Paths of newlines, which the kernel escapes. */
+static uint64_t maps_newlines(size_t n)
+{
+	struct buf text = BUF_INIT(64u << 20);
+
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(
+			buf_printf(&text, "%zx-%zx r-xp 0 08:01 7 /", i << 12, (i + 1) << 12), 0);
+		for (size_t k = 0; k < 255; k++)
+			assert_int_equal(buf_puts(&text, "\\012"), 0);
+		assert_int_equal(buf_puts(&text, "\n"), 0);
+	}
+	return run_maps(&text);
+}
+
+/* Each lies before the one before, as with a process that maps and unmaps during the read. */
+static uint64_t maps_backwards(size_t n)
+{
+	struct buf text = BUF_INIT(64u << 20);
+
+	for (size_t i = n; i-- > 0;)
+		assert_int_equal(buf_printf(&text, "%zx-%zx r-xp 0 08:01 7 /a\n", i << 12,
+					    (2 * n - i) << 12),
+				 0);
+	return run_maps(&text);
+}
+
+/* The events of a process, each about another file, over a long list. */
+static uint64_t history_maps(size_t n)
+{
+	struct process_event event = {.what = PROCESS_EVENT_BIRTH, .pid = 7, .tid = 7, .ppid = 6};
+	struct buf text = BUF_INIT(64u << 20);
+	struct process_history *history;
+	struct maps maps = {.n = 0};
+	char name[32];
+	uint64_t before;
+
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(
+			buf_printf(&text, "%zx-%zx r-xp 0 08:01 7 /a\n", i << 12, (i + 1) << 12),
+			0);
+	assert_int_equal(maps_parse(text.data, text.len, &maps), 0);
+	assert_int_equal(process_history_new(&history), 0);
+	event.name = "";
+	assert_true(process_history_add(history, &event));
+	before = count_now();
+	for (size_t i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "/b%zu", i);
+		event.what = PROCESS_EVENT_MAP;
+		event.time_ns = i + 1;
+		event.name = name;
+		event.map = (struct maps_entry){.start = (n - 1 - i) << 12,
+						.limit = ((n - i) << 12) + 16,
+						.device = 8,
+						.inode = 7};
+		assert_true(process_history_add(history, &event));
+	}
+	assert_int_equal(history_record_add_maps(process_history_find(history, 7, 0), 0, 0,
+						 UINT64_MAX, &maps),
+			 0);
+	before = count_now() - before;
+	process_history_free(history);
+	maps_deinit(&maps);
+	buf_deinit(&text);
+	return before;
+}
+
+/* ---------------------------------------------------------------- cgroups */
+
+static uint64_t run_cgroup(struct buf *text)
+{
+	struct strview t = strview_of_bytes(text->data, text->len);
+	uint64_t before = count_now();
+	struct cgroup_id id;
+	struct unit unit;
+
+	cgroup_parse(t, &id);
+	(void)!unit_of_path(t, &unit);
+	(void)!unit_of_proc(t, &unit);
+	before = count_now() - before;
+	buf_deinit(text);
+	return before;
+}
+
+/* Containers inside containers, each in a pod of its own. */
+static uint64_t cgroup_nested(size_t n)
+{
+	struct buf text = BUF_INIT(64u << 20);
+
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(
+			buf_printf(&text,
+				   "/kubepods-burstable-pod%08zx_0000_0000_0000_000000000000.slice"
+				   "/cri-containerd-%064zx.scope",
+				   i, i),
+			0);
+	return run_cgroup(&text);
+}
+
+/* One directory whose name has all words of the kubelet's. */
+static uint64_t cgroup_words(size_t n)
+{
+	struct buf text = BUF_INIT(64u << 20);
+
+	assert_int_equal(buf_puts(&text, "/kubepods"), 0);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(buf_puts(&text, "-kubepods-burstable-pod"), 0);
+	assert_int_equal(buf_puts(&text, ".slice/user@1000.service/a.service"), 0);
+	return run_cgroup(&text);
+}
+
+/* Hierarchies without an end. */
+static uint64_t cgroup_lines(size_t n)
+{
+	struct buf text = BUF_INIT(64u << 20);
+
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(buf_printf(&text, "%zu:a%zu:/docker/%064zx\n", i + 1, i, i), 0);
+	return run_cgroup(&text);
+}
+
+/* A container's directories beside each other, seen twice, and removed. */
+static uint64_t cgroupdir_children(size_t n)
+{
+	struct cgroupdir_table t = {.grace_ns = UINT64_MAX};
+	struct hierarchy_child child = {.name = "", .id = 1};
+	struct cgroupdir *root, *container, *dir;
+	char name[80];
+	uint64_t before;
+
+	assert_int_equal(cgroupdir_see(&t, HIERARCHY_V2, NULL, &child, &root), 0);
+	snprintf(name, sizeof(name), "docker-%064x.scope", 7);
+	child = (struct hierarchy_child){.name = name, .id = 2};
+	assert_int_equal(cgroupdir_see(&t, HIERARCHY_V2, root, &child, &container), 0);
+	before = count_now();
+	for (size_t i = 0; i < 2 * n; i++) {
+		snprintf(name, sizeof(name), "%060zu", i % n);
+		child.id = 3 + i % n;
+		assert_int_equal(cgroupdir_see(&t, HIERARCHY_V2, container, &child, &dir), 0);
+	}
+	cgroupdir_remove(&t, container);
+	cgroupdir_deinit(&t);
+	return count_now() - before;
+}
+
+static const struct growth rows[] = {
+	{"maps: paths of newlines", maps_newlines, 512, GROWS},
+	{"maps: mappings backwards", maps_backwards, 4096, GROWS},
+	{"process_history: mappings of a process", history_maps, 1024, GROWS},
+	{"cgroup: containers in containers", cgroup_nested, 64, GROWS},
+	{"cgroup: words of one name", cgroup_words, 512, GROWS},
+	{"cgroup: hierarchies", cgroup_lines, 256, GROWS},
+	{"cgroupdir: directories of a container", cgroupdir_children, 256, GROWS},
+};
+
+int main(void)
+{
+	return growth_main(rows, array_size(rows));
+}
