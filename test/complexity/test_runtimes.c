@@ -8,7 +8,9 @@
 #include "complexity/growth.h"
 #include "runtimes/excerpt.h"
 #include "runtimes/hotspot_line.h"
+#include "runtimes/hotspot_name.h"
 #include "runtimes/python_line.h"
+#include "runtimes/runtimes.h"
 #include "runtimes/v8_baseline.h"
 #include "runtimes/v8_lines.h"
 #include "runtimes/v8_places.h"
@@ -136,9 +138,33 @@ static uint64_t javascript_ways(size_t n)
 	return before;
 }
 
+/* A Java method: classes of addresses and operators, and a parameter in packages of packages. */
+static uint64_t java_names(size_t n)
+{
+	char *class = calloc(2, n + 16), *signature = calloc(2, n + 16), name[RUNTIMES_NAME_MAX];
+	uint64_t before;
+
+	assert_true(class && signature);
+	for (size_t i = 0; i < n; i += 4) {
+		memcpy(class + i, i % 8 ? "$plu" : "0x/+", 4);
+		memcpy(signature + i, i ? "[[L/" : "([[[", 4);
+	}
+	before = count_now();
+	hotspot_name(class, class, signature, "a.scala", name, sizeof(name));
+	hotspot_file(class, class, name, sizeof(name));
+	memset(class, '/', n);
+	memcpy(class, "+0x", 3);
+	hotspot_file(class, class, name, sizeof(name));
+	before = count_now() - before;
+	free(class);
+	free(signature);
+	return before;
+}
+
 static const struct growth rows[] = {
 	{"excerpt: many parts", excerpt_parts, 64, GROWS},
 	{"python_line: many lines", python_lines, 4096, GROWS},
+	{"hotspot_name: addresses and packages", java_names, 8192, GROWS},
 	{"hotspot_line: many lines", java_lines, 4096, GROWS},
 	{"v8_places: many lines", javascript_lines, 2048, GROWS},
 	{"v8_baseline: many bytecodes", javascript_baseline, 4096, GROWS},
