@@ -24,6 +24,10 @@
 /* Bytes of variables searched in a section; programs of 100 MB have 200 KB. Reached: the
  * section is not searched. */
 #define GOBSS_BYTES_MAX (4u << 20)
+/* PCs read in a search. In a real program only the head of the list looks like a record. But half a
+ * million words may all point to a record of 1,026 PCs. Reached: no list is found:
+ * `unknown_layout`. */
+#define GOBSS_PCS_MAX	(64u << 10)
 
 /* Words of moduledata, from MODULE_FIRST on: begin and end of each section. */
 enum { BSS = 0, NOPTRBSS = 2, MODULE_WORDS = 4, MODULE_FIRST = 28 };
@@ -44,6 +48,7 @@ struct scan {
 	struct candidate *candidates;
 	uint64_t found;
 	size_t n_found;
+	size_t n_pcs;
 };
 
 static int outcome_of_memory(int r)
@@ -80,6 +85,9 @@ static int check_record(struct scan *s, const struct candidate *c)
 	      c->head[N_PCS] <= BUCKETS_PCS_MAX && c->head[SIZE] > 0 &&
 	      c->head[SIZE] < BUCKETS_SIZE_MAX && c->head[0] % 8 == 0 && c->head[ALLNEXT] % 8 == 0))
 		return 0;
+	s->n_pcs += n;
+	if (s->n_pcs > GOBSS_PCS_MAX)
+		return GOBSS_AMBIGUOUS;
 	r = memory_read(s->memory, c->record + sizeof(c->head), pcs, n * sizeof(pcs[0]));
 	if (r)
 		return r == MEMORY_UNMAPPED ? 0 : outcome_of_memory(r);

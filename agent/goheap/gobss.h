@@ -14,7 +14,7 @@ struct memory;
 enum gobss_outcome {
 	GOBSS_OK = 0,
 	GOBSS_ABSENT,	 /* no word points to a record; also before the first record exists */
-	GOBSS_AMBIGUOUS, /* several words do */
+	GOBSS_AMBIGUOUS, /* several words do, or too many might */
 	GOBSS_GONE,
 	GOBSS_DENIED,
 	GOBSS_OUTCOME_MAX,

@@ -73,6 +73,7 @@ struct reader {
 	size_t order[BATCH_GOROUTINES]; /* index of the goroutine of each range */
 	struct memory_range again[BATCH_GOROUTINES];
 	uint8_t stacks[BATCH_BYTES];
+	uint64_t n_bytes;  /* of stacks */
 	uint64_t n_looked; /* for the plausibility check */
 	uint64_t n_odd;
 	struct goroutines_stats stats;
@@ -228,6 +229,7 @@ static int read_stacks(struct reader *r, size_t n, size_t *next, size_t *ret_n)
 		used += bytes;
 	}
 	*ret_n = n_ranges;
+	r->n_bytes += used;
 	err = memory_read_ranges(r->memory, r->ranges, n_ranges);
 	if (err != MEMORY_UNMAPPED)
 		return gostate_of_memory(err);
@@ -336,15 +338,18 @@ static int read_list(struct reader *r)
 static int read_all(struct reader *r, goroutine_fn fn, void *ctx)
 {
 	int err = read_list(r);
+	size_t left;
 
 	if (err)
 		return err;
 	read_reasons(r);
-	for (size_t i = 0; !err && i < r->n_all; i += BATCH_GOROUTINES) {
-		size_t left = r->n_all - i;
+	for (left = r->n_all; !err && left && r->n_bytes < GOROUTINES_BYTES_MAX;) {
+		size_t n = left < BATCH_GOROUTINES ? left : BATCH_GOROUTINES;
 
-		err = read_batch(r, i, left < BATCH_GOROUTINES ? left : BATCH_GOROUTINES, fn, ctx);
+		err = read_batch(r, r->n_all - left, n, fn, ctx);
+		left -= n;
 	}
+	r->stats.n_left_out += left;
 	if (!err && (!r->n_looked || r->n_odd > r->n_looked / 8))
 		err = GORUNTIME_UNKNOWN_LAYOUT;
 	return err ? err : gostate_of_memory(memory_check(r->memory));

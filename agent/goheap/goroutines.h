@@ -18,6 +18,9 @@ struct memory;
 #define GOROUTINES_MAX	     (1u << 18)
 /* Bytes read of a stack, from the leaf on. Reached: the root end of the stack is missing. */
 #define GOROUTINES_STACK_MAX (64u << 10)
+/* Bytes read of all stacks: 4 KiB for each of GOROUTINES_MAX, and most stacks have less. All
+ * pointers may lead to one stack of GOROUTINES_STACK_MAX. Reached: as GOROUTINES_MAX. */
+#define GOROUTINES_BYTES_MAX (1ull << 30)
 
 /* As in the runtime, without the mark for stacks under scan. */
 enum goroutine_status {
@@ -63,7 +66,7 @@ typedef int (*goroutine_fn)(void *ctx, const struct goroutine *g);
  * struct goroutines_stats - counts of one read
  * @n:          passed to the callback
  * @n_changed:  dropped, because they changed during the read
- * @n_left_out: above GOROUTINES_MAX
+ * @n_left_out: above GOROUTINES_MAX or GOROUTINES_BYTES_MAX
  */
 struct goroutines_stats {
 	uint64_t n;
