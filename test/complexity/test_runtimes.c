@@ -7,6 +7,7 @@
 #include "complexity/count.h"
 #include "complexity/growth.h"
 #include "runtimes/excerpt.h"
+#include "runtimes/hotspot_counters.h"
 #include "runtimes/hotspot_line.h"
 #include "runtimes/hotspot_name.h"
 #include "runtimes/python_line.h"
@@ -138,6 +139,28 @@ static uint64_t javascript_ways(size_t n)
 	return before;
 }
 
+/* Counters without names, and none that is sought. */
+static uint64_t java_counters(size_t n)
+{
+	const uint32_t first = 32, number = (uint32_t)n;
+	const uint32_t entry[] = {24, 20, 0, 'J', 0, 0}; /* bytes, name, length, type, data */
+	uint8_t *bytes = calloc(1, first + n * sizeof(entry));
+	uint64_t before;
+	size_t at;
+
+	assert_non_null(bytes);
+	memcpy(bytes, "\xca\xfe\xc0\xc0\1\2", 6);
+	memcpy(bytes + 24, &first, 4);
+	memcpy(bytes + 28, &number, 4);
+	for (size_t i = 0; i < n; i++)
+		memcpy(bytes + first + i * sizeof(entry), entry, sizeof(entry));
+	before = count_now();
+	assert_false(hotspot_counters_find(bytes, first + n * sizeof(entry), "a", &at));
+	before = count_now() - before;
+	free(bytes);
+	return before;
+}
+
 /* A Java method: classes of addresses and operators, and a parameter in packages of packages. */
 static uint64_t java_names(size_t n)
 {
@@ -164,6 +187,7 @@ static uint64_t java_names(size_t n)
 static const struct growth rows[] = {
 	{"excerpt: many parts", excerpt_parts, 64, GROWS},
 	{"python_line: many lines", python_lines, 4096, GROWS},
+	{"hotspot_counters: no names", java_counters, 1024, GROWS},
 	{"hotspot_name: addresses and packages", java_names, 8192, GROWS},
 	{"hotspot_line: many lines", java_lines, 4096, GROWS},
 	{"v8_places: many lines", javascript_lines, 2048, GROWS},
