@@ -121,6 +121,32 @@ static void what_two_claim_is_nobodys(void **state)
 	pods_free(pods);
 }
 
+/* Whichever of three claims is the last, its pod is found. A pod that claims an id twice has it by
+ * its first container of that id. */
+static void the_last_claim_counts(void **state)
+{
+	static const char *const uids[] = {"u1", "u2", "u3"};
+	static const char *const names[] = {"one/ca", "two/ca", "three/ca"};
+
+	(void)state;
+	for (size_t last = 0; last < array_size(uids); last++) {
+		const size_t first = (last + 1) % 3, second = (last + 2) % 3;
+		struct pods *pods;
+
+		assert_int_equal(pods_new(&pods), 0);
+		put(pods, "u1", "one", "aab");
+		put(pods, "u2", "two", "ac");
+		put(pods, "u3", "three", "daa");
+		pods_remove(pods, uids[first]);
+		assert_string_equal(by_container(pods, "a"), "-");
+		pods_remove(pods, uids[second]);
+		assert_string_equal(by_container(pods, "a"), names[last]);
+		pods_remove(pods, uids[last]);
+		assert_string_equal(by_container(pods, "a"), "-");
+		pods_free(pods);
+	}
+}
+
 static void lists(void **state)
 {
 	unsigned int first, second;
@@ -252,6 +278,7 @@ int main(void)
 		cmocka_unit_test(finds),
 		cmocka_unit_test(static_pods_have_two_uids),
 		cmocka_unit_test(what_two_claim_is_nobodys),
+		cmocka_unit_test(the_last_claim_counts),
 		cmocka_unit_test(lists),
 		cmocka_unit_test(texts),
 		cmocka_unit_test(ceiling),
