@@ -48,10 +48,14 @@
 #define READER_WANTED_MAX   8192
 /* Jobs that wait for the thread. Reached: tried again within a second. */
 #define READER_JOBS_MAX	    256
-/* Attempts on a process that does not run the runtime yet, in 1, 2, 4 ... 64 seconds. Reached: the
- * process has native frames until its mappings change;
+/* Attempts on a process that does not run the runtime yet, in 1/16, 1/8 ... 64 seconds. Reached:
+ * the process has native frames until its mappings change;
  * `podprof_runtime_processes{state="not_ready"}` and others. */
-#define READER_ATTEMPTS_MAX 7
+#define READER_ATTEMPTS_MAX 11
+/* Nanoseconds until the first of these attempts: runtimes begin within a fraction of a second. */
+#define READER_RETRY_NS	    (NSEC_PER_SEC / 16)
+/* The attempt after a second, the first one on a process that merely lacks a part. */
+#define READER_SLOW_ATTEMPT 4
 /* Nanoseconds without progress before the thread is abandoned: samples wait five seconds at most.
  */
 #define READER_STUCK_NS	    (2 * NSEC_PER_SEC)
@@ -64,6 +68,7 @@ struct runtime_reader {
 	struct worker *worker;
 	struct watchdog *watchdog;
 	struct loop_source *retry;
+	uint64_t retry_ns; /* monotonic: of @retry; 0: not armed */
 	struct loop_source *sweep;
 	struct runtime_process_key swept_next;
 	struct runtime_files *files; /* of the thread */
@@ -76,19 +81,31 @@ struct runtime_reader {
 
 /* ---------------------------------------------------------------- probing */
 
+/* Wakes the reader at @at_ns, or soon if that is over. */
+static void wake_at(struct runtime_reader *r, uint64_t at_ns)
+{
+	const uint64_t now_ns = nsec_monotonic();
+
+	if (r->retry_ns && r->retry_ns <= at_ns)
+		return;
+	if (!loop_arm_within(r->retry, at_ns > now_ns ? at_ns - now_ns : READER_RETRY_NS,
+			     READER_RETRY_NS / 2))
+		r->retry_ns = at_ns;
+}
+
 static void retry_later(struct runtime_reader *r, struct runtime_process *p)
 {
 	if (p->n_attempts >= READER_ATTEMPTS_MAX)
 		return;
-	p->retry_ns = nsec_monotonic() + (NSEC_PER_SEC << p->n_attempts++);
-	(void)loop_arm(r->retry, NSEC_PER_SEC, NSEC_PER_SEC);
+	p->retry_ns = nsec_monotonic() + (READER_RETRY_NS << p->n_attempts++);
+	wake_at(r, p->retry_ns);
 }
 
 /* The thread did not try: that is no attempt. */
 static void retry_soon(struct runtime_reader *r, struct runtime_process *p)
 {
 	p->retry_ns = nsec_monotonic() + NSEC_PER_SEC;
-	(void)loop_arm(r->retry, NSEC_PER_SEC, NSEC_PER_SEC);
+	wake_at(r, p->retry_ns);
 }
 
 static void keep_target(struct runtime_reader *r, struct runtime_process *p,
@@ -159,6 +176,8 @@ static void take_probe(struct runtime_reader *r, struct runtime_process *p, stru
 	}
 	runtime_process_set_copied(&r->processes, p, false);
 	keep_target(r, p, job);
+	if (is_partial(r, p) && p->n_attempts < READER_SLOW_ATTEMPT)
+		p->n_attempts = READER_SLOW_ATTEMPT;
 	if (job->outcome < 0 || r->kind->may_change(job->outcome) || is_partial(r, p))
 		retry_later(r, p);
 	if (runtime_process_has_record(p))
@@ -233,15 +252,14 @@ static void on_retry(void *ctx)
 	const uint64_t now_ns = nsec_monotonic();
 	struct runtime_process *p, *next;
 	struct runtime_reader *r = ctx;
-	bool more = false;
 
+	r->retry_ns = 0;
 	HASH_ITER(hh, r->processes.items, p, next) {
 		if (p->retry_ns && p->retry_ns <= now_ns && !p->is_probing)
 			probe(r, p, NULL, 0, false, p->version);
-		more = more || p->retry_ns;
+		if (p->retry_ns)
+			wake_at(r, p->retry_ns);
 	}
-	if (!more)
-		(void)loop_disarm(r->retry);
 }
 
 /* Whether the file may have the runtime. */

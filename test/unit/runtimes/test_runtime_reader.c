@@ -46,7 +46,7 @@ struct fixture {
 
 /* ---------------------------------------------------------------- the runtime */
 
-enum { OUTCOME_OK, OUTCOME_ABSENT, OUTCOME_ODD, OUTCOME_MAX };
+enum { OUTCOME_OK, OUTCOME_ABSENT, OUTCOME_ODD, OUTCOME_EARLY, OUTCOME_MAX };
 
 /* Each file may have the runtime, so that find() is called. */
 static int any_probe(const struct elffile *ef, void *ret)
@@ -295,6 +295,74 @@ static void test_exec(void **state)
 	assert_non_null(runtime_reader_record(f->reader, &who));
 }
 
+/* ---------------------------------------------------------------- attempts */
+
+/* Calls of find(), on the readers' threads. */
+static _Atomic unsigned int n_late, n_partial;
+
+static int find_late(struct runtime_files *files, const struct root *proc, const struct pid_id *id,
+		     void *ret)
+{
+	(void)find(files, proc, id, ret);
+	n_late++;
+	return OUTCOME_EARLY;
+}
+
+static bool always(int outcome)
+{
+	(void)outcome;
+	return true;
+}
+
+static int find_partial(struct runtime_files *files, const struct root *proc,
+			const struct pid_id *id, void *ret)
+{
+	n_partial++;
+	return find(files, proc, id, ret);
+}
+
+static bool is_partial(const void *target)
+{
+	(void)target;
+	return true;
+}
+
+static bool is_third(void *ctx)
+{
+	(void)ctx;
+	return n_partial >= 3;
+}
+
+/* A process that does not run its runtime yet is tried again within a fraction of a second, and
+ * one that lacks a part after one second and two: five attempts are before the third. */
+static void test_attempts(void **state)
+{
+	struct runtime_reader_kind late = kind, partial = kind;
+	struct fixture *f = *state;
+	const struct runtime_host host = {.proc = &f->proc,
+					  .loop = f->loop,
+					  .budget = &f->budget,
+					  .found = on_found,
+					  .named = on_named,
+					  .ctx = f};
+	const struct address_space_who who = who_of(f, 1, 1);
+	void *readers[2];
+
+	late.find = find_late;
+	late.may_change = always;
+	partial.find = find_partial;
+	partial.is_partial = is_partial;
+	assert_int_equal(runtime_reader_new(&partial, &host, &readers[0]), 0);
+	assert_int_equal(runtime_reader_new(&late, &host, &readers[1]), 0);
+	for (size_t i = 0; i < array_size(readers); i++)
+		assert_false(runtime_reader_runs(readers[i], &who, ownspace(f->spaces, 1)));
+	loop_until(f->loop, is_third, f);
+	for (size_t i = 0; i < array_size(readers); i++)
+		runtime_reader_free(readers[i]);
+	print_message("%u attempts\n", n_late);
+	assert_true(n_late >= 5);
+}
+
 /* ---------------------------------------------------------------- memory that does not answer */
 
 static void attach(struct fixture *f, uint64_t owner, uint64_t start_ns)
@@ -540,10 +608,10 @@ static void test_budget_common(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {TEST(test_exec),	    TEST(test_hung_owner),
-					   TEST(test_hung_probe),   TEST(test_hung_end),
-					   TEST(test_budget),	    TEST(test_budget_idle),
-					   TEST(test_budget_common)};
+	const struct CMUnitTest tests[] = {TEST(test_exec),	   TEST(test_attempts),
+					   TEST(test_hung_owner),  TEST(test_hung_probe),
+					   TEST(test_hung_end),	   TEST(test_budget),
+					   TEST(test_budget_idle), TEST(test_budget_common)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
