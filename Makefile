@@ -742,7 +742,7 @@ e2e-long: all ## the cluster while a service account's token expires: a quarter 
 # Leaks at its end fail it, too. It is larger: what was freed is kept for a while.
 e2e-san: $(B)/san/podprof $(HOSTILE) ## the same, and the attacks of check-hostile, with an agent under ASan and UBSan
 	$(Q)PODPROF=$(abspath $<) e2e/run.sh
-	$(Q)PODPROF=$(abspath $<) PODPROF_RSS_KIB=500000 test/hostile/hostile.py
+	$(Q)PODPROF=$(abspath $<) PODPROF_RSS_KIB=500000 PODPROF_TIMES=4 test/hostile/hostile.py
 
 BENCH_JSON := $(B)/bench
 $(BENCH_JSON):

@@ -78,9 +78,7 @@ def run(node, seconds, rate):
     all_samples = all_seconds = 0
     print("%-36s %9s %12s %12s %8s %6s" % (f"{rate} Hz", "samples", "samples, s", "cpu.stat, s", "differ", "sigma"))
     for name, container in containers.items():
-        stacks = hostile.Stacks()
-        for _, _, path in hostile.profiles_of(node.store, container):
-            stacks.read(path)
+        stacks = hostile.stacks_of(hostile.profiles_of(node.store, container))
         line(name, stacks["all"], container.usage_s(), rate)
         all_samples += stacks["all"]
         all_seconds += container.usage_s()

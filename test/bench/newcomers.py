@@ -79,9 +79,7 @@ def run(node, options):
 def report(node, containers, grown, busy):
     shares, samples, seconds = [], 0, 0
     for container in containers:
-        stacks = hostile.Stacks()
-        for _, _, path in hostile.profiles_of(node.store, container):
-            stacks.read(path)
+        stacks = hostile.stacks_of(hostile.profiles_of(node.store, container))
         samples += stacks["all"]
         seconds += container.usage_s()
         shares.append(stacks["all"] / (hostile.RATE * container.usage_s()))
@@ -91,11 +89,9 @@ def report(node, containers, grown, busy):
           f"highest {100 * max(shares):.0f} % +- {100 * (len(shares) / want) ** 0.5:.0f}")
     known = [c.id[:12] for c in node.containers] + [node.flooded]
     for folder in glob.glob(f"{node.store}/*"):
-        stacks = hostile.Stacks()
-        for path in glob.glob(f"{folder}/*_cpu.pb.gz"):
-            stacks.read(path)
-        if stacks and not any(i in folder for i in known):
-            print(f"in profiles of {os.path.basename(folder)}: {stacks['all']}")
+        n = sum(hostile.counts_of(path)["all"] for path in glob.glob(f"{folder}/*_cpu.pb.gz"))
+        if n and not any(i in folder for i in known):
+            print(f"in profiles of {os.path.basename(folder)}: {n}")
     taken = sum(n for key, n in grown.items() if key.startswith("podprof_samples_total"))
     for key, n in outcomes(grown):
         print(f"  {key} +{n:.0f}")

@@ -6,9 +6,9 @@
  *
  * mounts DIRECTORY, in a mount namespace of its own, with a copy of FILE as "program", and starts
  * "program wait" (attack.c). Once the program is ready, OPERATION gets no answer: open, getattr,
- * read, flush, or lookup: then the file system is the program's root. All other requests are
- * answered. Then the program runs, and this one prints
- * "ready". A line on standard input, or its end, answers the stalled requests and ends all. The end
+ * read, flush, release, or lookup: then the file system is the program's root. All other requests
+ * are answered. Then the program runs, and this one prints "ready", and "held" at the first stalled
+ * request. A line on standard input, or its end, answers the stalled requests and ends all. The end
  * of this process, in any way, ends the program, the mount and all requests.
  *
  * Nothing but the page cache's content is cached, and reads are direct where OPERATION is "read":
@@ -53,6 +53,12 @@ static void die(const char *what)
 {
 	perror(what);
 	exit(1);
+}
+
+static void tell(const char *what)
+{
+	puts(what);
+	fflush(stdout);
 }
 
 static void reply(uint64_t unique, int error, const void *body, size_t n)
@@ -144,6 +150,8 @@ static void on_request(void)
 		return;
 	}
 	if (stalled && r.header.opcode == stalled && n_held < HELD_MAX) {
+		if (!n_held)
+			tell("held");
 		held[n_held].header = r.header;
 		memcpy(&held[n_held++].read, r.body, sizeof(held->read));
 		return;
@@ -161,9 +169,11 @@ static uint32_t opcode_of(const char *name)
 		return FUSE_READ;
 	if (strcmp(name, "flush") == 0)
 		return FUSE_FLUSH;
+	if (strcmp(name, "release") == 0)
+		return FUSE_RELEASE;
 	if (strcmp(name, "lookup") == 0)
 		return FUSE_LOOKUP;
-	fprintf(stderr, "stallfs: open, getattr, read, flush or lookup, not %s\n", name);
+	fprintf(stderr, "stallfs: open, getattr, read, flush, release or lookup, not %s\n", name);
 	exit(2);
 }
 
@@ -252,8 +262,7 @@ int main(int argc, char **argv)
 		stalled = operation;
 		if (write(in, "\n", 1) != 1)
 			return 1;
-		puts("ready");
-		fflush(stdout);
+		tell("ready");
 	}
 	for (size_t i = 0; i < n_held; i++) {
 		if (held[i].header.opcode == FUSE_LOOKUP)
