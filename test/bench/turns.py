@@ -6,7 +6,8 @@
 
 Each provocation has an agent of its own, build/podprof, on a node that the provocation furnishes. It prints a row for
 each: the CPU time of the agent's main thread until it answers, the turns of more than 20 ms (by the clock: on a busy
-machine a turn is longer than its work), and the callbacks with the longest calls in CPU time of the thread.
+machine a turn is longer than its work), and the callbacks with the longest calls in CPU time of the thread. The longest
+call by the clock may be another one.
 """
 import contextlib
 import gzip
@@ -248,9 +249,12 @@ class Agent:
         return int(found[-1][1]) - sum(int(n) for le, n in found if le != "+Inf" and float(le) == LONG_S)
 
     def longest(self):
-        found = re.findall(r'^podprof_loop_longest_callback_seconds\{callback="([^"]+)",clock="cpu"\} (\S+)',
-                           self.metrics(), re.M)
-        return sorted(((float(s), name.removeprefix("agent/")) for name, s in found), reverse=True)
+        """[CPU seconds, seconds by the clock, callback]"""
+        page = self.metrics()
+        cpu, wall = (dict(re.findall(r'^podprof_loop_longest_callback_seconds\{callback="([^"]+)",clock="%s"\} (\S+)'
+                                     % clock, page, re.M)) for clock in ("cpu", "wall"))
+        return sorted(((float(s), float(wall[name]), name.removeprefix("agent/")) for name, s in cpu.items()),
+                      reverse=True)
 
     def stop(self):
         begun = time.monotonic()
@@ -446,7 +450,8 @@ def provoke(name, args):
         finally:
             end_s = agent.stop()
         print(f"{name:26}{1000 * agent.start_s:7.0f}{n_long:8}{1000 * end_s:9.0f}  " +
-              f"\n{'':52}".join(f"{1000 * s:7.1f} {at}" for s, at in longest[:args.callbacks]), flush=True)
+              f"\n{'':52}".join(f"{1000 * cpu:7.1f}{1000 * wall:8.1f}  {at}" for cpu, wall, at in
+                                longest[:args.callbacks]), flush=True)
     finally:
         node.close()
 
@@ -457,8 +462,8 @@ def main():
     parser.add_argument("--callbacks", type=int, default=4)
     parser.add_argument("name", nargs="*", choices=[[], *PROVOCATIONS])
     args = parser.parsed()
-    print(f"{'':26}{'start':>7}{'> 20 ms':>8}{'end':>9}  longest callbacks\n"
-          f"{'':26}{'cpu ms':>7}{'turns':>8}{'ms':>9}  cpu ms")
+    print(f"{'':26}{'start':>7}{'> 20 ms':>8}{'end':>9}  longest calls of callbacks\n"
+          f"{'':26}{'cpu ms':>7}{'turns':>8}{'ms':>9}  cpu ms wall ms")
     for name in args.name or PROVOCATIONS:
         provoke(name, args)
 
