@@ -748,8 +748,8 @@ BENCH_JSON := $(B)/bench
 $(BENCH_JSON):
 	@mkdir -p $@
 
-bench: all $(BENCH) | $(BENCH_JSON) ## all benchmarks in C, workloads, idle, counts: one table, with ratios to the run before (root, a quarter of an hour)
-	$(Q)test/bench/bench.py --build $(B) --json $(BENCH_JSON)/bench.json $(BENCH)
+bench: all $(BENCH) | $(BENCH_JSON) ## all benchmarks in C, workloads, idle, counts: one table, with ratios to the run before; PROFILER: NAME=COMMAND of another one beside the workloads (root, half an hour)
+	$(Q)test/bench/bench.py --build $(B) --json $(BENCH_JSON)/bench.json $(if $(PROFILER),--profiler '$(PROFILER)') $(BENCH)
 
 bench-images: all $(B)/test/bench/bench_symbolize ## names of many files, cold: cost by source and program: FOLDERS
 	$(Q)BUILD=$(B) test/bench/images.py $(IMAGES) $(or $(FOLDERS),/usr)

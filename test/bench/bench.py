@@ -40,11 +40,14 @@ def script(name, to, *arguments):
 
 
 def workloads(rows, figures):
-    """Without other profilers: --profiler compares with these."""
-    for row in rows:
+    """The agent's rows; those of another profiler are the other side."""
+    for row in sorted(rows, key=lambda r: r["profiler"] != "podprof"):
         for name, unit in WORKLOAD_FIGURES.items():
-            if isinstance(row.get(name), (int, float)):
-                figures[f"{row['workload']}: {name}"] = {"value": row[name], "unit": unit}
+            at, value = f"{row['workload']}: {name}", row.get(name)
+            if value and row["profiler"] == "podprof":
+                figures[at] = {"value": float(value), "unit": unit}
+            elif value and at in figures:
+                figures[at].update(other=row["profiler"], beside=float(value))
 
 
 def idle(rows, figures):
@@ -64,11 +67,11 @@ def ratio(value, of):
 
 
 def table(before, after):
-    print(f"{'':64} {'before':>12} {'now':>12} {'ratio':>6}          {'other side':>12} {'ratio':>6}")
+    print(f"{'':64} {'before':>12} {'now':>12} {'ratio':>6} {'':12} {'other side':>12} {'ratio':>6}")
     for name, figure in after.items():
         old, value, beside = before.get(name), figure["value"], figure.get("beside")
         print(f"{name[:64]:64} {shown(old['value']) if old else '-':>12} {shown(value):>12} "
-              f"{ratio(value, old['value']) if old else '-':>6} {figure['unit']:8.8} "
+              f"{ratio(value, old['value']) if old else '-':>6} {figure['unit']:12} "
               f"{shown(beside) if beside is not None else '-':>12} "
               f"{ratio(value, beside) if beside is not None else '-':>6} {figure.get('other', '')}".rstrip())
 
@@ -78,6 +81,7 @@ def main():
     parser.option("json", what="file for the figures; its earlier ones are the column 'before'")
     parser.option("build", os.path.join(HERE, "../../build"), "of the version")
     parser.option("seconds", 30, "of each workload and span")
+    parser.option("profiler", what="NAME=COMMAND: another profiler beside the workloads, as for workloads.py")
     parser.add_argument("programs", nargs="*", help="benchmarks in C")
     options = parser.parsed()
     figures, before = {}, {}
@@ -88,7 +92,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="podprof-bench-") as to:
         if options.programs:
             programs(options.programs, figures, to)
-        workloads(script("workloads.py", to, *seconds), figures)
+        beside = ("--profiler", options.profiler) if options.profiler else ()
+        workloads(script("workloads.py", to, "--no-record", *seconds, *beside), figures)
         idle(script("idle.py", to, *seconds), figures)
         subprocess.run([f"{HERE}/counts.py", "run", "--quiet", "--build", options.build, "--json", f"{to}/counts"],
                        check=True)

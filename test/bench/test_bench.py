@@ -17,10 +17,13 @@ PROGRAM = """#!/bin/sh
 echo '{"name":"table: a row","unit":"bytes","value":3.0,"other":"layout A","beside":12.0}' >>"$PODPROF_FIGURES"
 echo '{"name":"walk","unit":"ns","value":1500.0}' >>"$PODPROF_FIGURES"
 """
-WORKLOAD = {"workload": "W1", "CPU %": 0.25, "BPF %": "", "PSS MiB": 15.4}
+WORKLOADS = [  # the columns are texts
+    {"workload": "W1", "profiler": "podprof", "CPU %": "0.250", "BPF %": "", "PSS MiB": "15.4"},
+    {"workload": "W1", "profiler": "peer", "CPU %": "1.000", "PSS MiB": ""},
+]
 IDLE = {"workload": "idle", "wake-ups": 1.5, "calls": {"read": 2.0, "futex": 3.0}, "cpu_ms": 0.5}
 WANT = [
-    "table: a row 4 3 0.75 bytes 12 0.25 layout A", "walk - 1,500 - ns - -", "W1: CPU % - 0.25 - % - -",
+    "table: a row 4 3 0.75 bytes 12 0.25 layout A", "walk - 1,500 - ns - -", "W1: CPU % - 0.25 - % 1 0.25 peer",
     "W1: PSS MiB - 15.4 - MiB - -", "idle, a second: wake-ups - 1.5 - wake-ups - -",
     "idle, a second: system calls - 5 - calls - -", "idle, a second: CPU - 0.5 - ms - -", "idle 0 7 - calls - -",
 ]
@@ -33,7 +36,7 @@ def main():
             f.write(PROGRAM)
         os.chmod(f"{to}/program", 0o700)
         bench.programs([f"{to}/program"], figures, to)
-    bench.workloads([WORKLOAD], figures)
+    bench.workloads(WORKLOADS, figures)
     bench.idle([IDLE], figures)
     figures["idle"] = {"value": 7, "unit": "calls"}
     said = io.StringIO()
