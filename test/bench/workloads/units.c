@@ -2,11 +2,14 @@
 /*
  * Units of work in a span, for overhead.py:
  *
- *   units cpu WARM_UP SECONDS        a thread on each CPU computes at the end of a deep stack
- *   units pingpong WARM_UP SECONDS   two processes on one CPU send a byte to and fro
+ *   units cpu WARM_UP SECONDS       a thread on each CPU computes at the end of a deep stack
+ *   units gaps WARM_UP SECONDS      a thread on each CPU, there, reads the clock without end
+ *   units pingpong WARM_UP SECONDS  two processes on one CPU send a byte to and fro
  *
  * Prints one line: units, ns by the clock, ns of CPU time, instructions, cycles (0: the machine has
- * no counters). The figures are those of the span after WARM_UP seconds.
+ * no counters). The figures are those of the span after WARM_UP seconds. A unit of `gaps` is a
+ * nanosecond that no interrupt took. It has the first two figures only, and its clock stands still
+ * while another thread or another machine has the CPU.
  */
 #define _GNU_SOURCE
 #include <linux/perf_event.h>
@@ -24,6 +27,9 @@
 #define CPUS_MAX    1024
 #define STACK_DEPTH 30
 #define TABLE_WORDS (1 << 15) /* 256 KiB: a second level cache, which samples may disturb */
+#define LARGE_WORDS (1 << 19) /* 4 MiB: drives the agent out of a second level cache */
+#define GAP_NS	    1000u /* between two readings: several times a reading with its cache misses */
+#define LONG_GAP_NS 100000u /* another thread had the CPU, or another machine */
 #define NS_PER_S    1000000000u
 #define STACK_BYTES (256 << 10)
 
@@ -93,8 +99,8 @@ static void look(struct counts *c, const int fds[2])
 		c->perf[i] = counted(fds[i]);
 }
 
-/* Calls the unit until the span is over. */
-static struct counts measure(void (*unit)(void *), void *ctx)
+/* Calls the unit, which returns the number of units that it did, until the span is over. */
+static struct counts measure(uint64_t (*unit)(void *), void *ctx)
 {
 	const int fds[2] = {counter(PERF_COUNT_HW_INSTRUCTIONS), counter(PERF_COUNT_HW_CPU_CYCLES)};
 	const uint64_t begin = now_ns(CLOCK_MONOTONIC) + warm_up_ns;
@@ -105,8 +111,7 @@ static struct counts measure(void (*unit)(void *), void *ctx)
 		unit(ctx);
 	look(&before, fds);
 	do {
-		unit(ctx);
-		n++;
+		n += unit(ctx);
 	} while (now_ns(CLOCK_MONOTONIC) < before.clock_ns + span_ns);
 	look(&after, fds);
 	return (struct counts){
@@ -136,9 +141,10 @@ __attribute__((noinline)) static uint64_t down(unsigned int depth, volatile uint
 	return (depth ? down(depth - 1, table) : leaf(table)) + depth;
 }
 
-static void compute(void *table)
+static uint64_t compute(void *table)
 {
 	((volatile uint64_t *)table)[0] = down(STACK_DEPTH, table);
+	return 1;
 }
 
 static void *work(void *ctx)
@@ -154,7 +160,52 @@ static void *work(void *ctx)
 	return NULL;
 }
 
-static struct counts cpu(void)
+/* ---------------------------------------------------------------- gaps */
+
+__attribute__((noinline)) static struct counts read_clock(volatile uint64_t *table)
+{
+	const uint64_t begin = now_ns(CLOCK_MONOTONIC) + warm_up_ns;
+	struct counts c = {.units = 0};
+	uint64_t last = now_ns(CLOCK_MONOTONIC);
+	uint64_t x = 1;
+
+	while (c.clock_ns < span_ns) {
+		const uint64_t now = now_ns(CLOCK_MONOTONIC);
+		const uint64_t ns = now - last;
+
+		last = now;
+		x = x * 6364136223846793005u + 1;
+		table[x >> 45] += x;
+		if (now < begin || ns > LONG_GAP_NS)
+			continue;
+		c.clock_ns += ns;
+		if (ns <= GAP_NS)
+			c.units += ns;
+	}
+	return c;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): it is to be deep */
+__attribute__((noinline)) static struct counts descend(unsigned int depth, volatile uint64_t *table)
+{
+	return depth ? descend(depth - 1, table) : read_clock(table);
+}
+
+static void *find_gaps(void *ctx)
+{
+	struct worker *w = ctx;
+	uint64_t *table = calloc(LARGE_WORDS, sizeof(*table));
+
+	if (!table)
+		die("calloc");
+	pin(w->cpu);
+	w->counts = descend(STACK_DEPTH, table);
+	free(table);
+	return NULL;
+}
+
+/* A thread of `run` on each CPU, and the sums of their counts. */
+static struct counts on_each_cpu(void *(*run)(void *))
 {
 	static struct worker workers[CPUS_MAX];
 	struct counts all = {.units = 0};
@@ -167,7 +218,7 @@ static struct counts cpu(void)
 		if (!CPU_ISSET(i, &set))
 			continue;
 		workers[n].cpu = i;
-		if (pthread_create(&workers[n].thread, NULL, work, &workers[n]))
+		if (pthread_create(&workers[n].thread, NULL, run, &workers[n]))
 			die("pthread_create");
 		n++;
 	}
@@ -191,13 +242,14 @@ struct pipes {
 	int back[2];
 };
 
-static void ping(void *ctx)
+static uint64_t ping(void *ctx)
 {
 	const struct pipes *p = ctx;
 	char byte = 0;
 
 	if (write(p->there[1], &byte, 1) != 1 || read(p->back[0], &byte, 1) != 1)
 		die("ping");
+	return 1;
 }
 
 static void answer(const struct pipes *p)
@@ -233,17 +285,26 @@ static struct counts pingpong(void)
 	return c;
 }
 
+static struct counts run(const char *name)
+{
+	if (strcmp(name, "cpu") == 0)
+		return on_each_cpu(work);
+	if (strcmp(name, "gaps") == 0)
+		return on_each_cpu(find_gaps);
+	return pingpong();
+}
+
 int main(int argc, char **argv)
 {
 	struct counts c;
 
 	if (argc != 4) {
-		fprintf(stderr, "usage: units cpu|pingpong WARM_UP SECONDS\n");
+		fprintf(stderr, "usage: units cpu|gaps|pingpong WARM_UP SECONDS\n");
 		return 2;
 	}
 	warm_up_ns = (uint64_t)(strtod(argv[2], NULL) * NS_PER_S);
 	span_ns = (uint64_t)(strtod(argv[3], NULL) * NS_PER_S);
-	c = strcmp(argv[1], "cpu") == 0 ? cpu() : pingpong();
+	c = run(argv[1]);
 	printf("%lu %lu %lu %lu %lu\n", c.units, c.clock_ns, c.cpu_ns, c.perf[0], c.perf[1]);
 	return 0;
 }
