@@ -30,6 +30,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import beside_peers  # noqa: E402
+import collected  # noqa: E402
 import runtimes  # noqa: E402
 import workloads  # noqa: E402
 
@@ -129,7 +130,7 @@ class Turns:
 
 def turn(program, command, rate, to, options, turns, starts):
     os.makedirs(to)
-    collector = runtimes.Collector(to)
+    collector = collected.Collector(to)
     command = [w.format(rate=rate, endpoint=collector.grpc, http=collector.http) for w in command]
     profiler = workloads.start_profiler(command, to, rate)
     try:

@@ -29,11 +29,9 @@ Root. Needs pip, npm, mvn and wrk. The servers' libraries are downloaded once.
 import contextlib
 import hashlib
 import itertools
-import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -42,14 +40,11 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import beside_peers  # noqa: E402
+import collected  # noqa: E402
 import workloads  # noqa: E402
 
 SOURCES = os.path.join(workloads.HERE, "servers")
-TOOL = os.path.join(workloads.HERE, "../tool.sh")
 PYTHON_PACKAGES = ["django==5.2.19", "gunicorn==23.0.0"]
-LANGUAGES = ("cpython", "jvm", "v8js")
-START_BYTES = 64  # no start of a program is longer
-ERROR_MAX = 1 << 16  # no code is below
 
 
 # ---------------------------------------------------------------- the servers
@@ -172,90 +167,12 @@ def servers(options, at):
     }
 
 
-# ---------------------------------------------------------------- where stacks begin
-
-
-def starts_of(path):
-    """[begin, end) of code at which stacks begin: the entry point, and functions without a caller."""
-    header = workloads.run("readelf", "-hW", path, stdout=subprocess.PIPE, text=True).stdout
-    entry = int(re.search(r"Entry point address: +(0x[0-9a-f]+)", header).group(1), 16)
-    ranges = [(entry, entry + START_BYTES)] if entry else []
-    if os.path.getsize(path) < 4 << 20:
-        text = subprocess.run(["readelf", "-W", "--debug-dump=frames", path], stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, text=True, check=False).stdout  # 1: a warning
-        for fde in re.split(r"\n(?=[0-9a-f]+ [0-9a-f]+ )", text):
-            found = re.search(r"FDE .*pc=([0-9a-f]+)\.\.([0-9a-f]+)", fde)
-            if found and "DW_CFA_undefined: r16 (rip)" in fde:
-                ranges.append((int(found.group(1), 16), int(found.group(2), 16)))
-    return ranges
+# ---------------------------------------------------------------- what was delivered
 
 
 def starts_of_files(server):
-    return {name: starts_of(path) for name, path in server.files().items()
+    return {name: collected.starts_of(path) for name, path in server.files().items()
             if os.path.isfile(path) and open(path, "rb").read(4) == b"\x7fELF"}
-
-
-# ---------------------------------------------------------------- what the collector wrote
-
-
-class Dictionary:
-    """A request's tables. The collector leaves out zeros, and strings of resources are numbers."""
-
-    def __init__(self, tables):
-        self.tables = tables
-        self.strings = tables["stringTable"]
-
-    def string(self, row, key):
-        return self.strings[row.get(key, 0)]
-
-    def attributes(self, rows):
-        found = {}
-        for row in rows:
-            value = row.get("value", {})
-            key = row.get("key") or self.string(row, "keyStrindex")
-            found[key] = (self.string(value, "stringValueStrindex") if "stringValueStrindex" in value
-                          else next(iter(value.values()), None))
-        return found
-
-    def frame(self, index):
-        row = self.tables["locationTable"][index]
-        attributes = self.attributes(self.tables["attributeTable"][i] for i in row.get("attributeIndices", []))
-        functions = [self.tables["functionTable"][line.get("functionIndex", 0)] for line in row.get("lines", [])]
-        mapping = self.tables["mappingTable"][row.get("mappingIndex", 0)]
-        return Frame(attributes.get("profile.frame.type", ""), int(row.get("address", 0)),
-                     os.path.basename(self.string(mapping, "filenameStrindex")),
-                     [self.string(f, "nameStrindex") for f in functions])
-
-    def stack(self, index):
-        return [self.frame(i) for i in self.tables["stackTable"][index].get("locationIndices", [])]
-
-
-class Frame:
-    """A frame, with several names if functions are inlined there."""
-    MARKS = re.compile(r"\[(python|java|v8): |<unknown>$|<unintrospected JVM>$|V8::UnknownFrame$|$")
-    NO_NAME = re.compile(r"\[(unknown|anon|vdso|heap|stack)\]|.*\+0x[0-9a-f]+$|$")
-
-    def __init__(self, kind, address, file, names):
-        self.kind, self.address, self.file, self.names = kind, address, file, names
-
-    def is_language(self):
-        """V8::... are kinds of frames, and no functions."""
-        return self.kind in LANGUAGES and not (self.names and self.names[0].startswith("V8::"))
-
-    def is_error(self):
-        """A number instead of an address is the peer's reason."""
-        return (self.kind == "abort-marker" or (not self.file and not self.names and 0 < self.address < ERROR_MAX)
-                or any(re.match(r"\[(python|java|v8): ", n) for n in self.names))
-
-    def is_named(self):
-        names = self.names or [""]
-        pattern = self.MARKS if self.kind in LANGUAGES else self.NO_NAME
-        return not any(pattern.match(n) for n in names)
-
-    def is_start(self, starts):
-        if self.kind == "kernel":
-            return any(n.startswith("ret_from_fork") for n in self.names)
-        return any(begin <= self.address < end for begin, end in starts.get(self.file, []))
 
 
 class Counts:
@@ -268,8 +185,8 @@ class Counts:
 
     def add(self, stack, n, starts):
         language = [f for f in stack if f.is_language()]
-        native = [f for f in stack if f.kind not in LANGUAGES and f.kind != "kernel"]
-        complete = bool(stack) and stack[-1].is_start(starts) and not any(f.is_error() for f in stack)
+        native = [f for f in stack if f.kind not in collected.LANGUAGES and f.kind != "kernel"]
+        complete = collected.is_complete(stack, starts)
         whole = complete and all(f.is_named() for f in language)
         self.samples += n
         self.complete += n * complete
@@ -307,54 +224,18 @@ def is_server(resource, server, pids):
 
 def count(path, server, pids, begin_ns, end_ns, counts, starts):
     """Profiles that lie in that time."""
-    with open(path) as f:
-        for request in map(json.loads, f):
-            dictionary = Dictionary(request["dictionary"])
-            for resource in request.get("resourceProfiles", []):
-                wanted = is_server(dictionary.attributes(resource.get("resource", {}).get("attributes", [])),
-                                   server, pids)
-                for profile in (p for s in resource["scopeProfiles"] for p in s["profiles"]):
-                    kind = dictionary.string(profile.get("sampleType", {}), "typeStrindex")
-                    time_ns, duration = int(profile["timeUnixNano"]), int(profile["durationNano"])
-                    if kind != "samples" or time_ns < begin_ns or time_ns + duration > end_ns:
-                        continue
-                    counts.times.add((time_ns, duration))
-                    for sample in profile.get("samples", []):
-                        n = (sum(map(int, sample["values"])) if sample.get("values")
-                             else len(sample["timestampsUnixNano"]))
-                        counts.all += n
-                        if wanted:
-                            counts.add(dictionary.stack(sample["stackIndex"]), n, starts)
+    for profile in collected.profiles(path):
+        if profile.time_ns < begin_ns or profile.time_ns + profile.duration_ns > end_ns:
+            continue
+        wanted = is_server(profile.resource, server, pids)
+        counts.times.add((profile.time_ns, profile.duration_ns))
+        for n, sample in profile.counts():
+            counts.all += n
+            if wanted:
+                counts.add(profile.stack(sample), n, starts)
 
 
 # ---------------------------------------------------------------- a measurement
-
-
-class Collector:
-    CONFIGURATION = """
-receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "{grpc}"}}, http: {{endpoint: "{http}"}}}}}}}}
-exporters: {{file: {{path: {path}}}}}
-service:
-  telemetry: {{metrics: {{level: none}}, logs: {{level: error}}}}
-  pipelines: {{profiles: {{receivers: [otlp], exporters: [file]}}}}
-"""
-
-    def __init__(self, to):
-        self.path = f"{to}/profiles.jsonl"
-        self.grpc, self.http = (f"127.0.0.1:{workloads.free_port()}" for _ in range(2))
-        with open(f"{to}/collector.yaml", "w") as f:
-            f.write(self.CONFIGURATION.format(grpc=self.grpc, http=self.http, path=self.path))
-        program = workloads.run(TOOL, "collector", stdout=subprocess.PIPE, text=True).stdout.strip()
-        self.process = subprocess.Popen([program, "--config", f"{to}/collector.yaml",
-                                         "--feature-gates=service.profilesSupport"], stderr=subprocess.DEVNULL)
-        for _ in range(300):
-            with contextlib.suppress(OSError), socket.create_connection(self.grpc.split(":")):
-                break
-            time.sleep(.1)
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
 
 
 class Costs:
@@ -396,7 +277,7 @@ class Turns:
 
 def turn(server, command, to, options, turns, starts):
     os.makedirs(to)
-    collector = Collector(to)
+    collector = collected.Collector(to)
     command = [w.format(rate=options.rate, endpoint=collector.grpc, http=collector.http) for w in command]
     profiler = workloads.start_profiler(command, to, options.rate)
     try:

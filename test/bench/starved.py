@@ -13,7 +13,12 @@ weight.
 of them busy all the time, and judges their stacks from the second profile on.
 
 Several binaries (--also NAME=PATH) run at the same time, each in a cgroup of its own, so that their
-figures compare. Root, Linux with the cpu controller, gcc's cc1plus; a minute.
+figures compare. --peer 'NAME=COMMAND' adds another profiler that sends OTLP profiles; {endpoint} in its
+command is the collector's gRPC address, {rate} the sampling rate. The collector has CPU time of the other
+users. A stack of the other profiler is whole by the rules of runtimes.py, and the first --window seconds of
+a program do not count.
+
+Root, Linux with the cpu controller, gcc's cc1plus; a minute.
 """
 import collections
 import contextlib
@@ -32,6 +37,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import benchoptions  # noqa: E402
+import collected  # noqa: E402
 import workloads  # noqa: E402
 
 CPUS = os.cpu_count()
@@ -174,6 +180,17 @@ class Cgroups:
         procs = f"{self.at}/{name}/cgroup.procs"
         return subprocess.Popen(["sh", "-c", f'echo $$ >{procs} && exec "$@"', "sh", *command], **options)
 
+    def mapped_files(self):
+        """Executable mappings of the programs."""
+        paths = set()
+        for procs in glob.glob(f"{self.at}/*/cgroup.procs"):
+            with open(procs) as f:
+                pids = f.read().split()
+            for pid in pids:
+                with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as f:
+                    paths.update(re.findall(r"^\S+ ..x. .* (/\S+)$", f.read(), re.M))
+        return paths
+
     @staticmethod
     def remove(at):
         for path in [*glob.glob(f"{at}/*/"), at]:
@@ -285,39 +302,22 @@ def said(n, good):
 # ---------------------------------------------------------------- a measurement
 
 
-class Agent:
+class Profiler:
     """One that runs in the background; looked at from outside until the end."""
 
-    def __init__(self, cgroups, group, name, path, to, options, port):
-        self.name, self.to, self.port = name, to, port
+    def __init__(self, cgroups, group, name, to):
+        self.cgroups, self.group, self.name, self.to = cgroups, group, name, to
+        self.begin = self.first = self.process = None
         os.makedirs(to)
+
+    def start(self, command):
         self.begin = time.monotonic()
-        self.first = None
-        log = open(f"{to}/log", "w")
-        self.process = cgroups.start(group, [
-            path, "agent", "--window", f"{options.window}s", "--cpu-rate", str(options.rate), "--listen",
-            f"127.0.0.1:{port}", "--store-dir", f"{to}/store", "--go-heap-profiler", "disabled",
-            "--metadata", "none"], stdout=log, stderr=log)
+        log = open(f"{self.to}/log", "w")
+        self.process = self.cgroups.start(self.group, command, stdout=log, stderr=log)
 
     def look(self):
-        if self.first is None and glob.glob(f"{self.to}/store/*/*.pb.gz"):
+        if self.first is None and self.has_profiles():
             self.first = time.monotonic() - self.begin
-
-    def metrics(self):
-        """Of an agent that does not answer, what it waits for."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as answer:
-                text = answer.read().decode()
-            with open(f"{self.to}/metrics", "w") as f:
-                f.write(text)
-            return text
-        except OSError as e:
-            print(f"{self.name} does not answer: {e}")
-            for path in (path for pid in workloads.family(self.process.pid)
-                         for path in glob.glob(f"/proc/{pid}/task/*/stack")):
-                with contextlib.suppress(OSError), open(path) as f:
-                    print(path, f.read().split())
-            return ""
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
@@ -326,6 +326,81 @@ class Agent:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait(60)
+
+
+class Agent(Profiler):
+    """podprof."""
+
+    def __init__(self, cgroups, group, name, path, to, options, port):
+        super().__init__(cgroups, group, name, to)
+        self.port = port
+        self.text = ""
+        self.start([path, "agent", "--window", f"{options.window}s", "--cpu-rate", str(options.rate), "--listen",
+                    f"127.0.0.1:{port}", "--store-dir", f"{to}/store", "--go-heap-profiler", "disabled",
+                    "--metadata", "none"])
+
+    def has_profiles(self):
+        return bool(glob.glob(f"{self.to}/store/*/*.pb.gz"))
+
+    def finish(self):
+        """Metrics; of an agent that does not answer, what it waits for."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as answer:
+                self.text = answer.read().decode()
+            with open(f"{self.to}/metrics", "w") as f:
+                f.write(self.text)
+        except OSError as e:
+            print(f"{self.name} does not answer: {e}")
+            for path in (path for pid in workloads.family(self.process.pid)
+                         for path in glob.glob(f"/proc/{pid}/task/*/stack")):
+                with contextlib.suppress(OSError), open(path) as f:
+                    print(path, f.read().split())
+
+    def report(self, cpu, options, entries, compiler):
+        report_agent(self, self.text, cpu, entries, compiler)
+        report_programs(self, options.programs, entries)
+
+
+class Peer(Profiler):
+    """Another profiler, and its collector."""
+
+    def __init__(self, cgroups, group, name, command, to, options):
+        super().__init__(cgroups, group, name, to)
+        self.collector = collected.Collector(to)
+        self.starts = {}
+        self.start([word.format(rate=options.rate, endpoint=self.collector.grpc, http=self.collector.http)
+                    for word in command])
+
+    def has_profiles(self):
+        with contextlib.suppress(OSError):
+            return os.path.getsize(self.collector.path) > 0
+        return False
+
+    def finish(self):
+        """Where stacks of the living programs begin."""
+        for path in self.cgroups.mapped_files():
+            with contextlib.suppress(subprocess.CalledProcessError, OSError):
+                self.starts[os.path.basename(path)] = collected.starts_of(path)
+
+    def stop(self):
+        super().stop()
+        self.collector.stop()
+
+    def report(self, cpu, options, _, compiler):
+        samples = collections.Counter()
+        complete = collections.Counter()
+        first = {}
+        for profile in collected.profiles(self.collector.path):
+            name = profile.resource.get("process.executable.name", "")
+            if profile.time_ns < first.setdefault(name, profile.time_ns) + options.window * 1e9:
+                continue
+            for n, sample in profile.counts():
+                samples[name] += n
+                complete[name] += n * collected.is_complete(profile.stack(sample), self.starts)
+        print(f"{self.name}: first profile {self.first and round(self.first, 1)} s, {sum(samples.values())} samples, "
+              f"{cpu:.2f} s CPU")
+        for program in [compiler, *options.programs]:
+            print(f"    {program}: whole {said(samples[program], complete[program])}")
 
 
 def threads_cpu_ms(pid):
@@ -387,9 +462,12 @@ def report_agent(agent, text, cpu, entries, compiler):
 
 def agents(cgroups, groups, binaries, to, options, entries, compiler, load):
     before, begin = load.spinners_cpu_s(), time.monotonic()
+    peers = workloads.commands_of(options.peer)
     running = [Agent(cgroups, groups[i], name, path, f"{to}/agent-{name}", options, 17180 + i)
                for i, (name, path) in enumerate(binaries.items())]
     try:
+        for i, (name, command) in enumerate(peers.items(), len(running)):
+            running.append(Peer(cgroups, groups[i], name, command, f"{to}/agent-{name}", options))
         end = time.monotonic() + options.seconds
         while time.monotonic() < end:
             time.sleep(0.1)
@@ -398,15 +476,15 @@ def agents(cgroups, groups, binaries, to, options, entries, compiler, load):
         cpu = [workloads.family_cpu_s(a.process.pid) for a in running]
         threads = [threads_cpu_ms(a.process.pid) for a in running]
         spun = (load.spinners_cpu_s() - before) / (time.monotonic() - begin)
-        texts = [a.metrics() for a in running]
+        for a in running:
+            a.finish()
     finally:
         for a in running:
             a.stop()
     print(f"agents; the spinners had {spun:.2f} CPUs, load {os.getloadavg()[0]:.0f}")
-    for a, text, c, ms in zip(running, texts, cpu, threads):
-        report_agent(a, text, c, entries, compiler)
+    for a, c, ms in zip(running, cpu, threads):
+        a.report(c, options, entries, compiler)
         print("    ms of", " ".join(f"{name} {n:.0f}" for name, n in ms.most_common() if n >= 1))
-        report_programs(a, options.programs, entries)
 
 
 def records(cgroups, groups, binaries, to, options, entries, compiler, _):
@@ -466,8 +544,8 @@ def measure(options, binaries, to):
     entries = {os.path.realpath(path): entry_of(os.path.realpath(path))
                for path in [cc1plus, *filter(None, map(shutil.which, options.programs))]}
     request = options.request * 1024 // 1000
-    groups = [f"agent-{i}" if request else "spinners" for i in range(len(binaries))]
-    rest = CPUS * 1024 - request * len(binaries)
+    groups = [f"agent-{i}" if request else "spinners" for i in range(len(binaries) + len(options.peer))]
+    rest = CPUS * 1024 - request * len(groups)
     made = ["spinners", "compilers" if request else "spinners"]
     cgroups = Cgroups()
     load = Load(cgroups, made, to, options, cc1plus)
@@ -505,6 +583,7 @@ def main():
                         "users of the machine change less")
     parser.option("what", "agent", "agent, record")
     parser.add_argument("--also", action="append", default=[], metavar="NAME=PATH", help="another podprof")
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND")
     parser.add_argument("--keep", help="keep the profiles in this directory")
     options = parser.parsed()
     binaries = {"podprof": os.path.abspath(workloads.PODPROF)}
