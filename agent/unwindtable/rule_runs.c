@@ -5,7 +5,7 @@
  * to pay for the rule run.
  *
  * A tree counts the sequences. A node stands for the steps from the root to the node. Its key has
- * the number of the parent, the distance from the parent and the rule, so a hash table holds all
+ * the slot of the parent, the distance from the parent and the rule, so a hash table holds all
  * nodes. Each group of close rows is split into pieces of the length of a rule run, and the
  * prefixes of these pieces are counted. Then, at each row, the longest frequent sequence from that
  * row becomes a slot. The end of a prologue is mostly a unique frame size; the longest prefix
@@ -22,6 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/vec.h"
 
 /* A rule run costs 24 bytes and its number. Each use saves at least a slot of 2 bytes. */
 #define USES_MIN 8
@@ -29,15 +30,18 @@
 #define COUNTS	 1024
 
 struct node {
-	uint64_t key; /* 0: free */
+	uint64_t key;
 	uint32_t count;
-	uint32_t pad;
+	uint32_t slot;
 };
 
+/* The hash table has the nodes' numbers, which are few beside the slots: it takes a quarter of the
+ * memory, and most of the time of a small image would be the first use of that memory. */
 struct rule_runs {
+	uint32_t *slots; /* a node's number + 1 by hash; 0: free */
+	size_t n_slots;	 /* a power of two */
 	struct node *nodes;
-	size_t n_nodes; /* a power of two */
-	size_t used;
+	size_t n_nodes, nodes_cap;
 	uint32_t uses_min;
 };
 
@@ -55,40 +59,44 @@ static uint64_t key_make(uint32_t parent, uint32_t rule, uint32_t distance)
 	return KEY_USED | (uint64_t)parent << 40 | (uint64_t)rule << 8 | distance;
 }
 
-/* The node, or the free place for a new node; NULL if there is neither near the hash. */
-static struct node *node_find(const struct rule_runs *rule_runs, uint64_t key)
+/* The node's slot, or the free slot for a new node; NULL if there is neither near the hash. */
+static uint32_t *slot_find(const struct rule_runs *rule_runs, uint64_t key)
 {
-	size_t i = hash_words(key, 0) & (rule_runs->n_nodes - 1);
+	size_t i = hash_words(key, 0) & (rule_runs->n_slots - 1);
 
 	for (size_t probes = 0; probes < PROBES_MAX; probes++) {
-		struct node *node = &rule_runs->nodes[i];
+		uint32_t *slot = &rule_runs->slots[i];
 
-		if (!node->key || node->key == key)
-			return node;
-		i = (i + 1) & (rule_runs->n_nodes - 1);
+		if (!*slot || rule_runs->nodes[*slot - 1].key == key)
+			return slot;
+		i = (i + 1) & (rule_runs->n_slots - 1);
 	}
 	return NULL;
 }
 
-/* Counts the node below @parent (its index + 1) for @rule, and makes it if there is room; false if
- * not. */
-static bool node_count(struct rule_runs *rule_runs, uint32_t parent, uint32_t rule,
-		       uint32_t distance, uint32_t *ret)
+/* Counts the node below @parent (its slot's index + 1) for @rule, and makes it if there is room.
+ * 0; 1 without room; -ENOMEM. */
+static int node_count(struct rule_runs *rule_runs, uint32_t parent, uint32_t rule,
+		      uint32_t distance, uint32_t *ret)
 {
 	uint64_t key = key_make(parent, rule, distance);
-	struct node *node = node_find(rule_runs, key);
+	uint32_t *slot = slot_find(rule_runs, key), index;
 
-	if (!node)
-		return false;
-	if (!node->key) {
-		if (rule_runs->used >= rule_runs->n_nodes - rule_runs->n_nodes / 4)
-			return false;
-		node->key = key;
-		rule_runs->used++;
+	if (!slot)
+		return 1;
+	index = (uint32_t)(slot - rule_runs->slots);
+	if (!*slot) {
+		if (rule_runs->n_nodes >= rule_runs->n_slots - rule_runs->n_slots / 4)
+			return 1;
+		if (vec_grow(&rule_runs->nodes, &rule_runs->nodes_cap, rule_runs->n_nodes + 1,
+			     sizeof(*rule_runs->nodes), RULE_RUNS_NODES_MAX))
+			return -ENOMEM;
+		rule_runs->nodes[rule_runs->n_nodes++] = (struct node){.key = key, .slot = index};
+		*slot = (uint32_t)rule_runs->n_nodes;
 	}
-	node->count++;
-	*ret = (uint32_t)(node - rule_runs->nodes) + 1;
-	return true;
+	rule_runs->nodes[*slot - 1].count++;
+	*ret = index + 1;
+	return 0;
 }
 
 /* Whether @b can follow @a in a rule run: close, and in the same block. */
@@ -97,36 +105,41 @@ static inline bool together(const struct step *a, const struct step *b)
 	return b->unit - a->unit <= RULE_RUNS_DISTANCE_MAX && a->unit >> 8 == b->unit >> 8;
 }
 
-/* Count the beginnings of the run at @steps: as many as a rule run can have. Returns how many. */
-static size_t count_run(struct rule_runs *rule_runs, const struct step *steps, size_t n)
+/* Counts the beginnings of the run at @steps: as many as a rule run can have. *@ret_n is how many.
+ * 0 or -ENOMEM. */
+static int count_run(struct rule_runs *rule_runs, const struct step *steps, size_t n, size_t *ret_n)
 {
 	uint32_t parent = NO_PARENT;
 	size_t len = 1;
+	int r = 0;
 
 	while (len < n && len < TABLE_RULE_RUN_STEPS && together(&steps[len - 1], &steps[len]))
 		len++;
-	for (size_t i = 0; len > 1 && i < len; i++)
-		if (!node_count(rule_runs, parent, steps[i].rule,
-				i ? steps[i].unit - steps[i - 1].unit : 0, &parent))
-			break;
-	return len;
+	for (size_t i = 0; len > 1 && i < len && !r; i++)
+		r = node_count(rule_runs, parent, steps[i].rule,
+			       i ? steps[i].unit - steps[i - 1].unit : 0, &parent);
+	*ret_n = len;
+	return r < 0 ? r : 0;
 }
 
 int rule_runs_new(const struct step *steps, size_t n, struct rule_runs **ret)
 {
 	_cleanup_(rule_runs_freep) struct rule_runs *rule_runs = calloc(1, sizeof(*rule_runs));
+	int r = 0;
 
 	if (!rule_runs)
 		return -ENOMEM;
-	rule_runs->n_nodes = 64;
-	while (rule_runs->n_nodes < n && rule_runs->n_nodes < RULE_RUNS_NODES_MAX)
-		rule_runs->n_nodes *= 2;
-	rule_runs->nodes = calloc(rule_runs->n_nodes, sizeof(*rule_runs->nodes));
-	if (!rule_runs->nodes)
+	rule_runs->n_slots = 64;
+	while (rule_runs->n_slots < n && rule_runs->n_slots < RULE_RUNS_NODES_MAX)
+		rule_runs->n_slots *= 2;
+	rule_runs->slots = calloc(rule_runs->n_slots, sizeof(*rule_runs->slots));
+	if (!rule_runs->slots)
 		return -ENOMEM;
 	rule_runs->uses_min = UINT32_MAX;
-	for (size_t i = 0; i < n;)
-		i += count_run(rule_runs, &steps[i], n - i);
+	for (size_t i = 0, len; i < n && !r; i += len)
+		r = count_run(rule_runs, &steps[i], n - i, &len);
+	if (r)
+		return r;
 	*ret = take_ptr(rule_runs);
 	return 0;
 }
@@ -135,6 +148,7 @@ void rule_runs_free(struct rule_runs *rule_runs)
 {
 	if (!rule_runs)
 		return;
+	free(rule_runs->slots);
 	free(rule_runs->nodes);
 	free(rule_runs);
 }
@@ -156,22 +170,28 @@ size_t rule_runs_bound(const struct rule_runs *rule_runs)
 	return rule_runs->n_nodes;
 }
 
+uint32_t rule_runs_place(const struct rule_runs *rule_runs, uint32_t number)
+{
+	return rule_runs->nodes[number].slot;
+}
+
 size_t rule_runs_match(const struct rule_runs *rule_runs, const struct step *steps, size_t n,
 		       uint32_t *ret)
 {
-	uint32_t parent = NO_PARENT;
-	const struct node *node;
+	uint32_t parent = NO_PARENT, number = 0;
 	size_t len = 0;
 
 	if (n < 2 || !together(&steps[0], &steps[1]))
 		return 1;
 	for (;;) {
-		node = node_find(rule_runs,
-				 key_make(parent, steps[len].rule,
-					  len ? steps[len].unit - steps[len - 1].unit : 0));
-		if (!node || node->count < rule_runs->uses_min)
+		const uint32_t *slot = slot_find(
+			rule_runs, key_make(parent, steps[len].rule,
+					    len ? steps[len].unit - steps[len - 1].unit : 0));
+
+		if (!slot || !*slot || rule_runs->nodes[*slot - 1].count < rule_runs->uses_min)
 			break;
-		parent = (uint32_t)(node - rule_runs->nodes) + 1;
+		number = *slot - 1;
+		parent = (uint32_t)(slot - rule_runs->slots) + 1;
 		len++;
 		if (len == n || len == TABLE_RULE_RUN_STEPS ||
 		    !together(&steps[len - 1], &steps[len]))
@@ -179,19 +199,19 @@ size_t rule_runs_match(const struct rule_runs *rule_runs, const struct step *ste
 	}
 	if (len < 2)
 		return 1;
-	*ret = parent - 1;
+	*ret = number;
 	return len;
 }
 
 void rule_runs_get(const struct rule_runs *rule_runs, uint32_t number, struct table_rule_run *ret)
 {
 	uint64_t keys[TABLE_RULE_RUN_STEPS];
-	uint32_t node = number + 1;
+	uint32_t node = rule_runs->nodes[number].slot + 1;
 	uint8_t at = 0;
 	size_t n = 0;
 
 	for (; node != NO_PARENT && n < TABLE_RULE_RUN_STEPS; node = keys[n++] >> 40 & 0x7fffff)
-		keys[n] = rule_runs->nodes[node - 1].key;
+		keys[n] = rule_runs->nodes[rule_runs->slots[node - 1] - 1].key;
 	for (size_t i = 0; i < TABLE_RULE_RUN_STEPS; i++) {
 		uint64_t key = i < n ? keys[n - 1 - i] : 0;
 

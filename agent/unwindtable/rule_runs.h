@@ -22,8 +22,8 @@ struct step {
  * rule run or slot. */
 #define RULE_RUNS_DISTANCE_MAX 4
 
-/* Sequences that are counted, 2 MiB; libLLVM has 30,000. Later sequences are not counted. Reached:
- * later sequences are not merged. */
+/* Sequences that are counted, 2.5 MiB; libLLVM has 30,000. Later sequences are not counted.
+ * Reached: later sequences are not merged. */
 #define RULE_RUNS_NODES_MAX (1u << 17)
 
 struct rule_runs;
@@ -37,6 +37,9 @@ void rule_runs_limit(struct rule_runs *rule_runs, size_t n);
 
 /* Numbers of rule runs are below this. */
 size_t rule_runs_bound(const struct rule_runs *rule_runs);
+
+/* The order among rule runs of equal use. */
+uint32_t rule_runs_place(const struct rule_runs *rule_runs, uint32_t number);
 
 /* Length and number of the longest rule run at the start of @steps; 1 without a match. */
 size_t rule_runs_match(const struct rule_runs *rule_runs, const struct step *steps, size_t n,

@@ -92,7 +92,7 @@ static uint8_t unit_shift(const struct rows *rows, size_t n, uint64_t start)
 {
 	uint64_t bits = 0;
 
-	for (size_t i = 1; i < n; i++)
+	for (size_t i = 1; i < n && !(bits & 1); i++)
 		bits |= rows_at(rows, i).vaddr - start;
 	/* 2^12: a single row for a whole program. */
 	return (uint8_t)__builtin_ctzll(bits | 1ull << 12);
@@ -165,6 +165,7 @@ static void make_slots(struct packer *p)
 struct ranked {
 	uint32_t n;
 	uint32_t symbol;
+	uint32_t place; /* among symbols of equal use: rules first */
 };
 
 static int ranked_compare(const void *a, const void *b)
@@ -173,7 +174,20 @@ static int ranked_compare(const void *a, const void *b)
 
 	if (left->n != right->n)
 		return left->n > right->n ? -1 : 1;
-	return left->symbol < right->symbol ? -1 : 1;
+	return left->place < right->place ? -1 : 1;
+}
+
+static struct ranked ranked_make(const struct packer *p, uint32_t symbol)
+{
+	const uint32_t n_rules = (uint32_t)rows_n_rules(p->rows);
+
+	return (struct ranked){
+		.n = symbol == GAP ? UINT32_MAX : p->symbols[symbol].n,
+		.symbol = symbol,
+		.place = symbol < n_rules
+				 ? symbol
+				 : n_rules + rule_runs_place(p->rule_runs, symbol - n_rules),
+	};
 }
 
 /* Assigns local ids, short ones to the most used symbols. */
@@ -187,7 +201,7 @@ static int rank_symbols(struct packer *p)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->n_symbols; i++)
 		if (p->symbols[i].n)
-			ranked[n++] = (struct ranked){i == GAP ? UINT32_MAX : p->symbols[i].n, i};
+			ranked[n++] = ranked_make(p, i);
 	qsort(ranked, n, sizeof(*ranked), ranked_compare);
 	for (size_t i = 0; i < n; i++) {
 		struct symbol *s = &p->symbols[ranked[i].symbol];
