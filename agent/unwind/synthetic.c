@@ -48,20 +48,20 @@ struct pattern {
 	add_fn *add;
 	uint16_t machine;
 	uint8_t n;
-	uint8_t rare; /* the place of a byte that is rare in code */
+	uint8_t pair; /* the place of two bytes that are rare in code together */
 	uint8_t bytes[PATTERN_BYTES];
 };
 
 static const struct pattern patterns[] = {
 	/* mov $15 (rt_sigreturn), %rax; syscall: glibc, musl with GNU as */
-	{add_trampoline, EM_X86_64, 9, 8, {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}},
+	{add_trampoline, EM_X86_64, 9, 7, {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}},
 	/* mov $15, %eax; syscall: musl with clang's, Go */
-	{add_trampoline, EM_X86_64, 7, 6, {0xb8, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}},
+	{add_trampoline, EM_X86_64, 7, 5, {0xb8, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}},
 	/* mov x8, #139; svc #0: the vDSO, musl */
-	{add_trampoline, EM_AARCH64, 8, 1, {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4}},
+	{add_trampoline, EM_AARCH64, 8, 0, {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4}},
 	/* push %rbx; push %rbp; lea (%rdx),%rbx; neg %rbx; mov (%rsi),%rax; mov (%rdi),%r10;
 	 * lea -16(%rdi,%rdx,8),%rdi; lea (%rsi,%rdx,8),%rsi */
-	{add_mpn, EM_X86_64, PATTERN_BYTES, 22, {0x53, 0x55, 0x48, 0x8d, 0x1a, 0x48, 0xf7,
+	{add_mpn, EM_X86_64, PATTERN_BYTES, 21, {0x53, 0x55, 0x48, 0x8d, 0x1a, 0x48, 0xf7,
 						 0xdb, 0x48, 0x8b, 0x06, 0x4c, 0x8b, 0x17,
 						 0x48, 0x8d, 0x7c, 0xd7, 0xf0, 0x48, 0x8d,
 						 0x34, 0xd6, 0x48, 0xf7, 0xe1}},
@@ -69,7 +69,7 @@ static const struct pattern patterns[] = {
 	{add_start_context,
 	 EM_X86_64,
 	 10,
-	 2,
+	 1,
 	 {0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff}},
 };
 
@@ -158,22 +158,88 @@ static int add_mpn(const struct elffile *file, struct rows *rows, uint64_t vaddr
 	return r == ROWS_FULL ? -ENOSPC : r;
 }
 
-/* The first match in [@at, @end). memchr() for a byte that is rare in code takes a fifth of the
- * instructions of memmem(). */
-static const uint8_t *find_pattern(const struct pattern *t, const uint8_t *at, const uint8_t *end)
-{
-	while ((size_t)(end - at) >= t->n) {
-		const uint8_t *from = at + t->rare, *last = end - t->n + t->rare;
+/* The pairs of one machine's patterns; two patterns have the same. Unused ones repeat the last. */
+#define PAIRS 3
 
-		from = memchr(from, t->bytes[t->rare], (size_t)(last - from) + 1);
-		if (!from)
-			return NULL;
-		at = from - t->rare;
-		if (memcmp(at, t->bytes, t->n) == 0)
-			return at;
-		at++;
+struct pairs {
+	uint8_t first[PAIRS], second[PAIRS];
+	size_t n;
+};
+
+static void add_pair(struct pairs *pairs, uint8_t first, uint8_t second)
+{
+	for (size_t i = 0; i < pairs->n; i++)
+		if (pairs->first[i] == first && pairs->second[i] == second)
+			return;
+	for (size_t i = pairs->n; i < PAIRS; i++) {
+		pairs->first[i] = first;
+		pairs->second[i] = second;
 	}
-	return NULL;
+	pairs->n++;
+}
+
+static struct pairs pairs_of(uint16_t machine)
+{
+	struct pairs pairs = {0};
+
+	for (size_t i = 0; i < array_size(patterns); i++)
+		if (patterns[i].machine == machine)
+			add_pair(&pairs, patterns[i].bytes[patterns[i].pair],
+				 patterns[i].bytes[patterns[i].pair + 1]);
+	return pairs;
+}
+
+typedef uint8_t block __attribute__((vector_size(16)));
+
+static inline block is_pair(block first, block second, const struct pairs *pairs, size_t i)
+{
+	return (block)(first == pairs->first[i]) & (block)(second == pairs->second[i]);
+}
+
+/* The first place from @at on with one of the pairs; @n without any. One pass for all patterns: the
+ * program's whole code comes here, ten times the bytes of its tables. */
+static size_t next_pair(const uint8_t *bytes, size_t n, size_t at, const struct pairs *pairs)
+{
+	block first, second, found;
+	uint64_t words[2];
+
+	_Static_assert(PAIRS == 3, "the pairs below");
+	for (; at + sizeof(first) < n; at += sizeof(first)) {
+		memcpy(&first, bytes + at, sizeof(first));
+		memcpy(&second, bytes + at + 1, sizeof(second));
+		found = is_pair(first, second, pairs, 0) | is_pair(first, second, pairs, 1) |
+			is_pair(first, second, pairs, 2);
+		memcpy(words, &found, sizeof(words));
+		if (words[0])
+			return at + (size_t)__builtin_ctzll(words[0]) / 8;
+		if (words[1])
+			return at + sizeof(words[0]) + (size_t)__builtin_ctzll(words[1]) / 8;
+	}
+	for (; at + 1 < n; at++)
+		for (size_t i = 0; i < PAIRS; i++)
+			if (bytes[at] == pairs->first[i] && bytes[at + 1] == pairs->second[i])
+				return at;
+	return n;
+}
+
+/* Whether the pair at @at is this pattern's, in a match inside the @n bytes. */
+static bool matches(const struct pattern *t, const uint8_t *bytes, size_t n, size_t at)
+{
+	return at >= t->pair && t->n <= n - (at - t->pair) &&
+	       memcmp(bytes + at - t->pair, t->bytes, t->n) == 0;
+}
+
+/* A bit for each pattern with a match in the @n bytes: nearly always none. */
+static uint32_t find_patterns(const uint8_t *bytes, size_t n, uint16_t machine,
+			      const struct pairs *pairs)
+{
+	uint32_t found = 0;
+
+	for (size_t at = 0; (at = next_pair(bytes, n, at, pairs)) < n; at++)
+		for (size_t i = 0; i < array_size(patterns); i++)
+			if (patterns[i].machine == machine && matches(&patterns[i], bytes, n, at))
+				found |= 1u << i;
+	return found;
 }
 
 /* Matches that begin in the first @n_begin of the @n bytes. */
@@ -183,7 +249,8 @@ static int search(const struct elffile *file, struct rows *rows, const uint8_t *
 	const uint8_t *at = bytes, *end = bytes + n;
 	int r = 0;
 
-	while (!r && (at = find_pattern(t, at, end)) && at < bytes + n_begin) {
+	while (!r && (at = memmem(at, (size_t)(end - at), t->bytes, t->n)) &&
+	       at < bytes + n_begin) {
 		r = t->add(file, rows, vaddr + (uint64_t)(at - bytes), t->n);
 		at += t->n;
 	}
@@ -194,6 +261,8 @@ static int search(const struct elffile *file, struct rows *rows, const uint8_t *
 static int search_segment(const struct elffile *file, const struct elffile_segment *segment,
 			  uint8_t *buf, struct rows *rows)
 {
+	const uint16_t machine = elffile_machine(file);
+	const struct pairs pairs = pairs_of(machine);
 	uint64_t off = 0;
 	int r = 0;
 
@@ -201,10 +270,12 @@ static int search_segment(const struct elffile *file, const struct elffile_segme
 		uint64_t left = segment->filesz - off;
 		size_t n = left < PIECE ? (size_t)left : PIECE;
 		size_t n_begin = n == left ? n : n - PATTERN_BYTES + 1;
+		uint32_t found;
 
 		r = elffile_read(file, segment->off + off, buf, n);
+		found = r ? 0 : find_patterns(buf, n, machine, &pairs);
 		for (size_t i = 0; i < array_size(patterns) && !r; i++)
-			if (patterns[i].machine == elffile_machine(file))
+			if (found >> i & 1)
 				r = search(file, rows, buf, n, n_begin, segment->vaddr + off,
 					   &patterns[i]);
 		off += n_begin;
