@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codescan/codegaps.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "base/vec.h"
+#include "unwind/coderanges.h"
 
 /* Units of work for a row. */
 #define ROW_COST      2u
@@ -15,19 +16,19 @@
 #define PARTS_AT_MOST (1u << 19)
 #define WORD_BITS     64u
 
-static int add_gap(struct codegaps *gaps, uint64_t start, uint64_t end, size_t segment)
+static int add_gap(struct codegaps *gaps, uint64_t start, uint64_t end, uint32_t segment)
 {
 	int r = vec_grow(&gaps->items, &gaps->cap, gaps->n + 1, sizeof(*gaps->items), ROWS_MAX);
 
 	if (!r)
 		gaps->items[gaps->n++] =
-			(struct codegap){.start = start, .end = end, .segment = (uint32_t)segment};
+			(struct codegap){.start = start, .end = end, .segment = segment};
 	return r < 0 ? r : 0;
 }
 
 /* Adds the gaps in [@at, @end). */
 static int add_gaps(struct codegaps *gaps, const struct rows *known, uint64_t at, uint64_t end,
-		    size_t segment)
+		    uint32_t segment)
 {
 	size_t n = rows_count(known), i = rows_find(known, at), next;
 	int r = 0;
@@ -71,26 +72,16 @@ static int make_parts(struct codegaps *gaps)
 
 int codegaps_find(const struct elffile *file, const struct rows *known, struct codegaps *ret)
 {
-	const struct elffile_segment *segments;
-	uint64_t done = 0;
-	size_t n;
-	int r = 0;
+	_cleanup_(coderanges_deinit) struct coderanges code = {0};
+	int r;
 
-	segments = elffile_segments(file, &n);
 	if (!elffile_spend(file, ROW_COST * rows_count(known)))
 		return ELFFILE_ABANDONED;
-	for (size_t i = 0; i < n && !r; i++) {
-		uint64_t start = segments[i].vaddr, end;
-
-		if (!(segments[i].flags & PF_X) ||
-		    __builtin_add_overflow(start, segments[i].filesz, &end) || end <= done)
-			continue;
-		if (start < done)
-			start = done;
-		ret->code += end - start;
-		done = end;
-		r = add_gaps(ret, known, start, end, i);
-	}
+	r = coderanges_find(file, &code);
+	for (size_t i = 0; i < code.n && !r; i++)
+		r = add_gaps(ret, known, code.items[i].start, code.items[i].end,
+			     code.items[i].segment);
+	ret->code = code.bytes;
 	return r ? r : make_parts(ret);
 }
 

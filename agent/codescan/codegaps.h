@@ -21,7 +21,7 @@ struct codegap {
 
 /**
  * struct codegaps - ascending, without overlaps
- * @code:  bytes of the executable segments
+ * @code:  bytes of the code (unwind/coderanges.h)
  * @parts: a bit for each part of 1 << @shift bytes from @low on: whether it has bytes of a gap
  */
 struct codegaps {
@@ -35,9 +35,6 @@ struct codegaps {
 
 /**
  * codegaps_find() - the gaps of @known, which are finished rows
- *
- * Executable segments ascend and do not overlap in linked files; bytes below the end of an earlier
- * executable segment are left out.
  *
  * Return: 0; ELFFILE_ABANDONED; -ENOMEM. @ret must be deinited after any result.
  */

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "unwind/coderanges.h"
 
 /* Read at a time. */
 #define PIECE ((size_t)32 << 10)
@@ -258,25 +259,28 @@ static int search(const struct elffile *file, struct rows *rows, const uint8_t *
 }
 
 /* Pieces overlap by a pattern, so that each match is whole. */
-static int search_segment(const struct elffile *file, const struct elffile_segment *segment,
-			  uint8_t *buf, struct rows *rows)
+static int search_range(const struct elffile *file, const struct coderange *range, uint8_t *buf,
+			struct rows *rows)
 {
 	const uint16_t machine = elffile_machine(file);
 	const struct pairs pairs = pairs_of(machine);
-	uint64_t off = 0;
+	const uint64_t size = range->end - range->start;
+	uint64_t begin, off = 0;
 	int r = 0;
 
-	while (!r && off < segment->filesz) {
-		uint64_t left = segment->filesz - off;
+	if (!elffile_off_of_vaddr(file, range->start, &begin))
+		return 0;
+	while (!r && off < size) {
+		uint64_t left = size - off;
 		size_t n = left < PIECE ? (size_t)left : PIECE;
 		size_t n_begin = n == left ? n : n - PATTERN_BYTES + 1;
 		uint32_t found;
 
-		r = elffile_read(file, segment->off + off, buf, n);
+		r = elffile_read(file, begin + off, buf, n);
 		found = r ? 0 : find_patterns(buf, n, machine, &pairs);
 		for (size_t i = 0; i < array_size(patterns) && !r; i++)
 			if (found >> i & 1)
-				r = search(file, rows, buf, n, n_begin, segment->vaddr + off,
+				r = search(file, rows, buf, n, n_begin, range->start + off,
 					   &patterns[i]);
 		off += n_begin;
 	}
@@ -452,31 +456,18 @@ int synthetic_add_linkage(const struct elffile *file, struct rows *rows)
 	return r;
 }
 
-static bool is_code(const struct elffile_segment *s)
-{
-	return (s->flags & PF_X) && s->vaddr + s->filesz >= s->vaddr;
-}
-
 int synthetic_add(const struct elffile *file, struct rows *rows)
 {
+	_cleanup_(coderanges_deinit) struct coderanges code = {0};
 	_cleanup_(freep) uint8_t *buf = NULL;
-	const struct elffile_segment *segments;
-	uint64_t total = 0;
-	size_t n;
-	int r = 0;
+	int r = coderanges_find(file, &code);
 
-	segments = elffile_segments(file, &n);
-	for (size_t i = 0; i < n; i++)
-		if (is_code(&segments[i]) &&
-		    __builtin_add_overflow(total, segments[i].filesz, &total))
-			return 0;
-	if (!total || total > SYNTHETIC_SCAN_MAX)
-		return 0;
+	if (r || !code.bytes || code.bytes > SYNTHETIC_SCAN_MAX)
+		return r;
 	buf = malloc(PIECE);
 	if (!buf)
 		return -ENOMEM;
-	for (size_t i = 0; i < n && !r; i++)
-		if (is_code(&segments[i]))
-			r = search_segment(file, &segments[i], buf, rows);
+	for (size_t i = 0; i < code.n && !r; i++)
+		r = search_range(file, &code.items[i], buf, rows);
 	return r;
 }
