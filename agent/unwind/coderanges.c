@@ -43,8 +43,8 @@ static int ascending(const void *a, const void *b)
 	return left->start < right->start ? -1 : left->start > right->start;
 }
 
-/* The executable sections, sorted: tools that rewrite a program append sections. */
-static int find_sections(const struct elffile *file, struct coderanges *ret)
+/* The executable sections, unordered. */
+static int read_sections(const struct elffile *file, struct coderanges *ret)
 {
 	struct elffile_section section;
 	uint64_t end;
@@ -59,47 +59,65 @@ static int find_sections(const struct elffile *file, struct coderanges *ret)
 			return -ENOMEM;
 		ret->items[ret->n++] = (struct coderange){.start = section.vaddr, .end = end};
 	}
-	if (ret->n)
-		qsort(ret->items, ret->n, sizeof(*ret->items), ascending);
 	return 0;
 }
 
-static int add_segment(const struct coderanges *sections, const struct elffile_segment *segment,
-		       uint32_t index, struct coderanges *ret)
+/* Ascending and without overlaps: tools that rewrite a program append sections. */
+static int find_sections(const struct elffile *file, struct coderanges *ret)
 {
-	const uint64_t start = segment->vaddr;
-	bool has_section = false;
+	int r = read_sections(file, ret);
+	size_t n = 0;
+
+	if (r || !ret->n)
+		return r;
+	qsort(ret->items, ret->n, sizeof(*ret->items), ascending);
+	for (size_t i = 0; i < ret->n; i++) {
+		struct coderange *last = n ? &ret->items[n - 1] : NULL;
+
+		if (!last || ret->items[i].start > last->end)
+			ret->items[n++] = ret->items[i];
+		else if (ret->items[i].end > last->end)
+			last->end = ret->items[i].end;
+	}
+	ret->n = n;
+	return 0;
+}
+
+/* @at: the first section that can be in this segment or in a later one. */
+static int add_segment(const struct coderanges *sections, const struct elffile_segment *segment,
+		       uint32_t index, size_t *at, struct coderanges *ret)
+{
+	const uint64_t done = ret->n ? ret->items[ret->n - 1].end : 0;
+	const uint64_t start = segment->vaddr > done ? segment->vaddr : done;
 	uint64_t end;
+	size_t i;
 	int r = 0;
 
-	if (!(segment->flags & PF_X) || __builtin_add_overflow(start, segment->filesz, &end))
+	if (!(segment->flags & PF_X) ||
+	    __builtin_add_overflow(segment->vaddr, segment->filesz, &end) || end <= start)
 		return 0;
-	for (size_t i = 0; i < sections->n && !r; i++) {
+	while (*at < sections->n && sections->items[*at].end <= start)
+		++*at;
+	for (i = *at; i < sections->n && sections->items[i].start < end && !r; i++) {
 		const struct coderange *s = &sections->items[i];
 
-		if (s->start >= end || s->end <= start)
-			continue;
-		has_section = true;
 		r = add(ret, s->start > start ? s->start : start, s->end < end ? s->end : end,
 			index);
 	}
-	return r || has_section ? r : add(ret, start, end, index);
+	return r || i > *at ? r : add(ret, start, end, index);
 }
 
 int coderanges_find(const struct elffile *file, struct coderanges *ret)
 {
 	_cleanup_(coderanges_deinit) struct coderanges sections = {0};
 	const struct elffile_segment *segments;
-	size_t n;
+	size_t n, at = 0;
 	int r = find_sections(file, &sections);
 
 	*ret = (struct coderanges){0};
 	segments = elffile_segments(file, &n);
-	for (size_t i = 0; i < n && !r; i++) {
-		if (!elffile_spend(file, sections.n))
-			return ELFFILE_ABANDONED;
-		r = add_segment(&sections, &segments[i], (uint32_t)i, ret);
-	}
+	for (size_t i = 0; i < n && !r; i++)
+		r = add_segment(&sections, &segments[i], (uint32_t)i, &at, ret);
 	return r;
 }
 

@@ -10,6 +10,7 @@
 #include "complexity/growth.h"
 #include "elf/elffile.h"
 #include "support/elfworst.h"
+#include "unwind/coderanges.h"
 #include "unwind/ehframe.h"
 #include "unwind/gorows.h"
 #include "unwind/synthetic.h"
@@ -86,6 +87,48 @@ static uint64_t codescan_segments(size_t n)
 	for (size_t i = 0; i < n; i++)
 		elfmake_segment(&m, PT_LOAD, PF_R | PF_X, TEXT + i, code + i, 64 * n - i);
 	return run_codescan(&m);
+}
+
+/* Sections that are all in the first segment, backwards; each next segment has fewer of them. */
+static uint64_t coderanges_sections(size_t n)
+{
+	const size_t n_sections = 4 * n, n_bytes = 32 * n_sections;
+	struct coderanges code;
+	struct elffile *file;
+	struct elfmake m;
+	uint64_t before;
+	size_t at, table;
+	Elf64_Shdr *sections;
+	Elf64_Ehdr *head;
+
+	elfmake_init(&m, ET_DYN, n_bytes + n_sections * sizeof(*sections));
+	at = elfmake_bytes(&m, NULL, n_bytes);
+	table = elfmake_bytes(&m, NULL, n_sections * sizeof(*sections));
+	for (size_t i = 0; i < n; i++)
+		elfmake_segment(&m, PT_LOAD, PF_R | PF_X, TEXT + 128 * i, at + 128 * i,
+				n_bytes - 128 * i);
+	elfmake_finish(&m);
+	head = (Elf64_Ehdr *)m.data;
+	head->e_shoff = table;
+	head->e_shnum = (uint16_t)n_sections;
+	head->e_shstrndx = SHN_UNDEF;
+	sections = (Elf64_Shdr *)(m.data + table);
+	for (size_t i = 0; i < n_sections; i++)
+		sections[i] = (Elf64_Shdr){
+			.sh_type = SHT_PROGBITS,
+			.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+			.sh_addr = TEXT + 32 * (n_sections - 1 - i),
+			.sh_offset = at + 32 * (n_sections - 1 - i),
+			.sh_size = 16,
+		};
+	assert_int_equal(elffile_open_memory(m.data, m.n, &file), 0);
+	before = count_now();
+	assert_int_equal(coderanges_find(file, &code), 0);
+	before = count_now() - before;
+	coderanges_deinit(&code);
+	elffile_free(file);
+	elfmake_deinit(&m);
+	return before;
 }
 
 /* Guessed functions of 16 bytes. Each calls another function, found only by this call. */
@@ -298,6 +341,7 @@ static const struct growth rows[] = {
 	{"codeentries: cold names in one string", codeentries_cold, 2048, GROWS},
 	{"codeentries: segments of the same bytes", codeentries_segments, 64, GROWS},
 	{"codescan: segments over each other", codescan_segments, 128, GROWS},
+	{"coderanges: sections in all segments", coderanges_sections, 128, GROWS},
 	{"codescan: calls of unknown functions", codescan_calls, 1024, GROWS},
 	{"codescan: branches", codescan_branches, 2048, GROWS},
 	{"ehframe: functions inside functions", ehframe_nested, 2048, GROWS},
