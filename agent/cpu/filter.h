@@ -6,6 +6,7 @@
  * share. */
 
 struct cgroup_sampling;
+struct cpu_filter;
 struct discovery;
 struct entity;
 
@@ -17,9 +18,21 @@ struct entity;
  * test of these rules. */
 unsigned int cpu_filter_rate(const struct entity *entity, unsigned int rate_hz);
 
-/* Write the present rates of all entities to the map, after changes of these. 0, or -errno after an
- * incomplete update. */
-int cpu_filter_apply(struct discovery *discovery, unsigned int rate_hz,
-		     struct cgroup_sampling *cgroup_sampling);
+/* @discovery and @cgroup_sampling are borrowed. 0 or -ENOMEM. */
+int cpu_filter_new(struct discovery *discovery, unsigned int rate_hz,
+		   struct cgroup_sampling *cgroup_sampling, struct cpu_filter **ret);
+/* Before the discovery, whose entity it may hold. NULL is fine. */
+void cpu_filter_free(struct cpu_filter *filter);
+
+enum cpu_filter_outcome {
+	CPU_FILTER_DONE = 0,
+	CPU_FILTER_MORE,
+};
+
+/* Write the rates of all entities to the map, after changes of these: the next step of an update,
+ * or the first one of a new update. A step visits one entity or one directory. A change during the
+ * update may be missing from it, and needs another one. CPU_FILTER_MORE; 0 at the end; -errno: the
+ * update has ended, and is incomplete. */
+int cpu_filter_step(struct cpu_filter *filter);
 
 #endif

@@ -87,8 +87,10 @@ struct cpu_profiler {
 	struct worker *worker;
 	struct symbolizer *symbolizer; /* the worker's */
 	struct cpu_http *http;	       /* NULL: no profiles on demand */
-	struct loop_source *filter;
-	unsigned int n_updates; /* of the filter, still to come */
+	struct cpu_filter *filter;
+	struct loop_source *filter_steps;
+	unsigned int n_updates; /* of the filter, still to begin */
+	bool is_updating;
 	struct log_limit filter_log;
 	uint64_t outcomes[CPU_OUTCOME_MAX];
 	uint64_t n_places;
@@ -573,38 +575,50 @@ static int start_http(struct cpu_profiler *p)
 
 static void arm_filter(struct cpu_profiler *p)
 {
-	(void)loop_arm(p->filter, CPU_PROFILER_FILTER_NS, 0); /* fails only for an invalid delay */
+	/* fails only for an invalid delay */
+	(void)loop_arm(p->filter_steps, CPU_PROFILER_FILTER_NS, 0);
 }
 
-/* Update the sampling rates of entities. */
-static void on_filter(void *ctx)
+/* Update the sampling rates of entities. A change during an update needs as many as any other. */
+static bool on_filter(void *ctx)
 {
 	struct cpu_profiler *p = ctx;
-	const struct oncpu *oncpu = cpu_sampler_oncpu(p->sampler);
-	int r = cpu_filter_apply(p->opts.discovery, p->opts.rate_hz, oncpu_cgroup_sampling(oncpu));
 	uint64_t suppressed;
+	int r;
 
-	p->n_updates = r < 0 ? CPU_PROFILER_UPDATES : p->n_updates - 1;
+	p->n_updates -= !p->is_updating;
+	p->is_updating = true;
+	r = cpu_filter_step(p->filter);
+	if (r == CPU_FILTER_MORE)
+		return true;
+	p->is_updating = false;
+	if (r < 0)
+		p->n_updates = CPU_PROFILER_UPDATES;
 	if (p->n_updates)
 		arm_filter(p);
 	if (r < 0 && log_limit_ok(&p->filter_log, &suppressed))
 		log_warn("cannot update cgroup sampling in the kernel, retrying", log_err(r),
 			 log_uint("suppressed", suppressed));
+	return false;
 }
 
 static void on_change(void *ctx)
 {
 	struct cpu_profiler *p = ctx;
 
-	if (!p->n_updates)
+	if (!p->n_updates && !p->is_updating)
 		arm_filter(p);
 	p->n_updates = CPU_PROFILER_UPDATES;
 }
 
 static int start_filter(struct cpu_profiler *p)
 {
-	int r = loop_add_timer(p->opts.loop, on_filter, p, &p->filter);
+	const struct oncpu *oncpu = cpu_sampler_oncpu(p->sampler);
+	int r = cpu_filter_new(p->opts.discovery, p->opts.rate_hz, oncpu_cgroup_sampling(oncpu),
+			       &p->filter);
 
+	if (!r)
+		r = loop_add_steps(p->opts.loop, on_filter, p, &p->filter_steps);
 	if (r)
 		return r;
 	p->filter_log.interval_ns = 60 * NSEC_PER_SEC;
@@ -713,8 +727,9 @@ void cpu_profiler_free(struct cpu_profiler *p)
 {
 	if (!p)
 		return;
-	loop_remove(p->filter);
+	loop_remove(p->filter_steps);
 	discovery_watch(p->opts.discovery, NULL, NULL);
+	cpu_filter_free(p->filter);
 	discovery_ask(p->opts.discovery, NULL, NULL);
 	cpu_sampler_free(p->sampler);
 	if (p->symbolizer)

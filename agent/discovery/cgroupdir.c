@@ -73,6 +73,9 @@ static struct cgroupdir **gone_list(struct cgroupdir_table *t, const struct cgro
 
 static void dir_forget(struct cgroupdir_table *t, struct cgroupdir *dir)
 {
+	for (struct cgroupdir_cursor *c = t->cursors; c; c = c->other)
+		if (c->next == dir)
+			c->next = dir->hh.next;
 	/* the list is not empty, because @dir is in it */
 	if (dir->gone_ns)
 		DL_DELETE(*gone_list(t, dir), dir); // NOLINT(clang-analyzer-core.NullDereference)
@@ -127,6 +130,27 @@ void cgroupdir_deinit(struct cgroupdir_table *t)
 struct cgroupdir *cgroupdir_next(const struct cgroupdir_table *t, const struct cgroupdir *dir)
 {
 	return dir ? dir->hh.next : t->dirs;
+}
+
+void cgroupdir_cursor_init(struct cgroupdir_table *t, struct cgroupdir_cursor *cursor)
+{
+	cursor->next = t->dirs;
+	LL_PREPEND2(t->cursors, cursor, other);
+}
+
+void cgroupdir_cursor_deinit(struct cgroupdir_table *t, struct cgroupdir_cursor *cursor)
+{
+	LL_DELETE2(t->cursors, cursor, other);
+	*cursor = (struct cgroupdir_cursor){.next = NULL};
+}
+
+struct cgroupdir *cgroupdir_cursor_next(struct cgroupdir_cursor *cursor)
+{
+	struct cgroupdir *dir = cursor->next;
+
+	if (dir)
+		cursor->next = dir->hh.next;
+	return dir;
 }
 
 struct cgroupdir *cgroupdir_find(struct cgroupdir_table *t, enum hierarchy hierarchy, uint64_t id)

@@ -71,11 +71,22 @@ struct cgroupdir_events {
 };
 
 /**
+ * struct cgroupdir_cursor - a place in the iteration that stays valid while the table changes
+ * @next:  the directory that cgroupdir_cursor_next() returns; NULL: none is left
+ * @other: another cursor of the table
+ */
+struct cgroupdir_cursor {
+	struct cgroupdir *next;
+	struct cgroupdir_cursor *other;
+};
+
+/**
  * struct cgroupdir_table - directories by hierarchy and id
  * @roots:       root directory of each hierarchy; NULL if not seen
  * @gone:        removed directories of containers and the node, oldest first
  * @gone_inside: removed directories below containers' directories, oldest first
  * @n_inside:    number of directories below containers' directories
+ * @cursors:     the cursors in use
  * @grace_ns:    grace period of removed directories; a full table evicts the oldest early
  *
  * Set @events, @ctx and @grace_ns; leave the rest zero.
@@ -86,6 +97,7 @@ struct cgroupdir_table {
 	struct cgroupdir *gone;
 	struct cgroupdir *gone_inside;
 	size_t n_inside;
+	struct cgroupdir_cursor *cursors;
 	struct cgroupdir_events events;
 	void *ctx;
 	uint64_t grace_ns;
@@ -121,6 +133,13 @@ void cgroupdir_expire(struct cgroupdir_table *t);
 
 /* Iterates over all directories, oldest first: @dir is NULL to start; NULL at the end. */
 struct cgroupdir *cgroupdir_next(const struct cgroupdir_table *t, const struct cgroupdir *dir);
+
+/* The same in slices: directories may enter and leave the table between two calls. A new directory
+ * comes last. The caller owns @cursor until cgroupdir_cursor_deinit(), which is idempotent, also
+ * for a cursor of zeros. */
+void cgroupdir_cursor_init(struct cgroupdir_table *t, struct cgroupdir_cursor *cursor);
+void cgroupdir_cursor_deinit(struct cgroupdir_table *t, struct cgroupdir_cursor *cursor);
+struct cgroupdir *cgroupdir_cursor_next(struct cgroupdir_cursor *cursor);
 
 /* Bytes of a path with the NUL: the kernel's own limit for paths in /proc/PID/cgroup. Reached:
  * `podprof_cgroup_refused_total{reason="too_deep"}`. */

@@ -198,6 +198,16 @@ struct cgroupdir *cgroupfs_next(struct cgroupfs *fs, const struct cgroupdir *dir
 	return cgroupdir_next(&fs->table, dir);
 }
 
+void cgroupfs_cursor_init(struct cgroupfs *fs, struct cgroupdir_cursor *cursor)
+{
+	cgroupdir_cursor_init(&fs->table, cursor);
+}
+
+void cgroupfs_cursor_deinit(struct cgroupfs *fs, struct cgroupdir_cursor *cursor)
+{
+	cgroupdir_cursor_deinit(&fs->table, cursor);
+}
+
 /* Calls cgroupdir_see() and counts refused directories. */
 static int see(struct cgroupfs *fs, enum hierarchy hierarchy, struct cgroupdir *parent,
 	       const struct hierarchy_child *child, struct cgroupdir **ret)

@@ -81,6 +81,10 @@ uint64_t cgroupfs_learn(struct cgroupfs *fs, enum hierarchy hierarchy, struct st
  * end. */
 struct cgroupdir *cgroupfs_next(struct cgroupfs *fs, const struct cgroupdir *dir);
 
+/* As cgroupdir_cursor_init() and so on. */
+void cgroupfs_cursor_init(struct cgroupfs *fs, struct cgroupdir_cursor *cursor);
+void cgroupfs_cursor_deinit(struct cgroupfs *fs, struct cgroupdir_cursor *cursor);
+
 /* Calls @fn for each process in the directory's own cgroup.procs. A process outside our pid
  * namespace is 0. Returns 0, ROOT_GONE, ROOT_DENIED, ROOT_TOO_LARGE, -errno, or the result of @fn
  * that ended the iteration. -EOPNOTSUPP: a threaded cgroup, whose processes an ancestor lists. */

@@ -453,31 +453,81 @@ bool discovery_container_runs(struct discovery *d, const char *id)
 	return false;
 }
 
+static void visit_cgroup(struct discovery *d, struct cgroupdir *dir, discovery_cgroup_fn fn,
+			 void *ctx)
+{
+	struct entity *entity = dir->gone_ns ? NULL : entity_resolver_known(&d->resolver, dir);
+
+	if (entity || (!dir->gone_ns && dir->kind == CGROUP_KIND_POD))
+		fn(ctx, entity, dir->key.hierarchy, dir->key.id);
+}
+
+static void visit_host_cgroup(struct discovery *d, struct cgroupdir *dir, discovery_cgroup_fn fn,
+			      void *ctx)
+{
+	const enum hierarchy tree =
+		cgroupfs_has(d->resolver.fs, HIERARCHY_V1) ? HIERARCHY_V1 : HIERARCHY_V2;
+
+	if (dir->key.hierarchy == tree && !dir->gone_ns && !dir->kind)
+		fn(ctx, d->host_processes ? entity_resolver_unit_of_dir(&d->resolver, dir) : NULL,
+		   tree, dir->key.id);
+}
+
 void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx)
 {
 	struct cgroupdir *dir = NULL;
 
-	while ((dir = cgroupfs_next(d->resolver.fs, dir))) {
-		struct entity *entity =
-			dir->gone_ns ? NULL : entity_resolver_known(&d->resolver, dir);
-
-		if (entity || (!dir->gone_ns && dir->kind == CGROUP_KIND_POD))
-			fn(ctx, entity, dir->key.hierarchy, dir->key.id);
-	}
+	while ((dir = cgroupfs_next(d->resolver.fs, dir)))
+		visit_cgroup(d, dir, fn, ctx);
 }
 
 void discovery_for_each_host_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx)
 {
-	const enum hierarchy tree =
-		cgroupfs_has(d->resolver.fs, HIERARCHY_V1) ? HIERARCHY_V1 : HIERARCHY_V2;
 	struct cgroupdir *dir = NULL;
 
 	while ((dir = cgroupfs_next(d->resolver.fs, dir)))
-		if (dir->key.hierarchy == tree && !dir->gone_ns && !dir->kind)
-			fn(ctx,
-			   d->host_processes ? entity_resolver_unit_of_dir(&d->resolver, dir)
-					     : NULL,
-			   tree, dir->key.id);
+		visit_host_cgroup(d, dir, fn, ctx);
+}
+
+struct cgroup_listing {
+	struct discovery *discovery;
+	struct cgroupdir_cursor cursor;
+	bool of_host;
+	discovery_cgroup_fn fn;
+	void *ctx;
+};
+
+int discovery_list_cgroups(struct discovery *d, bool of_host, discovery_cgroup_fn fn, void *ctx,
+			   struct cgroup_listing **ret)
+{
+	struct cgroup_listing *listing = calloc(1, sizeof(*listing));
+
+	if (!listing)
+		return -ENOMEM;
+	*listing =
+		(struct cgroup_listing){.discovery = d, .of_host = of_host, .fn = fn, .ctx = ctx};
+	cgroupfs_cursor_init(d->resolver.fs, &listing->cursor);
+	*ret = listing;
+	return 0;
+}
+
+bool cgroup_listing_step(struct cgroup_listing *listing)
+{
+	struct cgroupdir *dir = cgroupdir_cursor_next(&listing->cursor);
+
+	if (dir && listing->of_host)
+		visit_host_cgroup(listing->discovery, dir, listing->fn, listing->ctx);
+	else if (dir)
+		visit_cgroup(listing->discovery, dir, listing->fn, listing->ctx);
+	return dir;
+}
+
+void cgroup_listing_free(struct cgroup_listing *listing)
+{
+	if (!listing)
+		return;
+	cgroupfs_cursor_deinit(listing->discovery->resolver.fs, &listing->cursor);
+	free(listing);
 }
 
 uint64_t discovery_newest_cgroup(const struct discovery *d)

@@ -12,6 +12,7 @@
 #include "discovery/hierarchy.h"
 #include "discovery/pid.h"
 
+struct cgroup_listing;
 struct discovery;
 struct process_listing;
 struct loop;
@@ -129,6 +130,15 @@ void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void
  * all runtimes put all containers there; in the other hierarchy, tasks of a container may be in a
  * unit's directory. Must not call back into discovery. */
 void discovery_for_each_host_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx);
+
+/* The same in slices: cgroup_listing_step() visits one directory and returns whether more are left.
+ * Directories may come and go between two steps; new ones come last. @of_host: the directories of
+ * discovery_for_each_host_cgroup(). *@ret: owned; freed before @d. 0 or -ENOMEM. */
+int discovery_list_cgroups(struct discovery *d, bool of_host, discovery_cgroup_fn fn, void *ctx,
+			   struct cgroup_listing **ret);
+bool cgroup_listing_step(struct cgroup_listing *listing);
+/* NULL is fine. */
+void cgroup_listing_free(struct cgroup_listing *listing);
 
 /* The largest id of a directory of the unified hierarchy so far, and so of the youngest: the kernel
  * counts upwards. 0 without this hierarchy. */

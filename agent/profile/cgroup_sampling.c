@@ -34,6 +34,9 @@ struct cgroup_entry {
 struct cgroup_sampling {
 	struct bpfobj_cgroup_sampling bpf;
 	struct cgroup_entry *entries; /* what the kernel has */
+	struct cgroup_entry *at;      /* the next in the end of a round */
+	bool is_ending;
+	bool has_inner; /* among the entries before @at */
 	uint64_t round;
 	uint64_t newest; /* of the last round */
 	uint64_t n_refused;
@@ -87,6 +90,7 @@ static struct cgroup_sampling_rate rate_of(unsigned int part, unsigned int whole
 void cgroup_sampling_begin(struct cgroup_sampling *s)
 {
 	s->round++;
+	s->is_ending = false;
 }
 
 static int add(struct cgroup_sampling *s, const struct cgroup_sampling_key *key,
@@ -172,24 +176,53 @@ void cgroup_sampling_know(struct cgroup_sampling *s, uint64_t newest)
 	s->newest = newest;
 }
 
-int cgroup_sampling_end(struct cgroup_sampling *s)
+/* An entry that this round has not set returns to the full share. */
+static int end_entry(struct cgroup_sampling *s, struct cgroup_entry *e)
 {
-	struct cgroup_entry *e, *next;
-	bool inner = false;
 	int r;
 
-	HASH_ITER(hh, s->entries, e, next) {
-		inner |= e->round == s->round && e->key.tree == CGROUP_TREE_INNER;
-		if (e->round == s->round)
-			continue;
-		r = bpf_map_delete_elem(s->bpf.cgroup_sampling, &e->key);
-		if (r < 0 && r != -ENOENT)
-			return r;
-		forget(s, e);
+	if (e->round == s->round) {
+		s->has_inner |= e->key.tree == CGROUP_TREE_INNER;
+		return 0;
 	}
-	*s->bpf.in_use = s->entries != NULL;
-	*s->bpf.inner = inner;
+	r = bpf_map_delete_elem(s->bpf.cgroup_sampling, &e->key);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	forget(s, e);
 	return 0;
+}
+
+int cgroup_sampling_end_step(struct cgroup_sampling *s)
+{
+	struct cgroup_entry *e;
+	int r;
+
+	if (!s->is_ending) {
+		s->is_ending = true;
+		s->has_inner = false;
+		s->at = s->entries;
+	}
+	e = s->at;
+	if (e) {
+		s->at = e->hh.next;
+		r = end_entry(s, e);
+		s->is_ending = !r;
+		return r ? r : CGROUP_SAMPLING_MORE;
+	}
+	s->is_ending = false;
+	*s->bpf.in_use = s->entries != NULL;
+	*s->bpf.inner = s->has_inner;
+	return 0;
+}
+
+int cgroup_sampling_end(struct cgroup_sampling *s)
+{
+	int r;
+
+	do
+		r = cgroup_sampling_end_step(s);
+	while (r == CGROUP_SAMPLING_MORE);
+	return r;
 }
 
 void cgroup_sampling_collect(void *cgroup_sampling, struct metric_sink *sink)

@@ -54,10 +54,14 @@ void cgroup_sampling_know(struct cgroup_sampling *s, uint64_t newest);
 
 /* 0 or -errno. */
 int cgroup_sampling_end(struct cgroup_sampling *s);
+/* The same in slices of a directory each: CGROUP_SAMPLING_MORE until the last one. Nothing is set
+ * meanwhile. */
+int cgroup_sampling_end_step(struct cgroup_sampling *s);
 
 enum cgroup_sampling_outcome {
 	CGROUP_SAMPLING_OK = 0,
 	CGROUP_SAMPLING_FULL,
+	CGROUP_SAMPLING_MORE,
 };
 
 /* A metric_collect_fn: podprof_cgroup_sampling_entries, podprof_cgroup_sampling_refused. */

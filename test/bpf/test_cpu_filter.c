@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/loop.h"
@@ -624,6 +626,92 @@ static void test_new_but_unified(void **state)
 		      (uintmax_t)(cpu_ns / NSEC_PER_MSEC));
 }
 
+/* ---------------------------------------------------------------- slices */
+
+#define SLICES_DIRS 40
+
+/**
+ * struct slices - what changes from one turn of the loop to the next
+ * @n_last: directories that the kernel excludes
+ * @most:   directories of one turn
+ * @n_want: the last turn has so many, if @is_up, or so few
+ */
+struct slices {
+	struct bench *b;
+	uint64_t n_last, most, n_want;
+	bool is_up;
+};
+
+static void on_turn(void *ctx, int fd, uint32_t events)
+{
+	struct slices *s = ctx;
+	const uint64_t n = cgroups(s->b);
+	const uint64_t by = n > s->n_last ? n - s->n_last : s->n_last - n;
+
+	(void)fd;
+	(void)events;
+	s->most = by > s->most ? by : s->most;
+	s->n_last = n;
+}
+
+static bool has_wanted(void *ctx)
+{
+	const struct slices *s = ctx;
+
+	return s->is_up ? s->n_last >= s->n_want : s->n_last <= s->n_want;
+}
+
+static void leave_out_all(struct bench *b, const char *why)
+{
+	struct entity *entity = find(b, ENTITY_CONTAINER, "container", ID);
+
+	assert_non_null(entity);
+	assert_int_equal(entity_leave_out(entity, why), 0);
+}
+
+/* An update of the filter visits one directory a turn, in both directions. A directory that goes
+ * meanwhile does no harm. */
+static void test_slices(void **state)
+{
+	struct bench *b = *state;
+	struct slices s = {.b = b};
+	int fd = eventfd(1, EFD_CLOEXEC);
+	struct loop_source *turn;
+	char path[400];
+
+	start(b, CONTAINER, true);
+	snprintf(b->sub, sizeof(b->sub), "%s/many", b->dir);
+	make_dir(b, b->sub);
+	for (int i = 0; i < SLICES_DIRS; i++) {
+		snprintf(path, sizeof(path), "%s/%d", b->sub, i);
+		make_dir(b, path);
+	}
+	wait_above(b, "podprof_profiled_samples", "folded", 0);
+	run_for(b, 3 * NSEC_PER_SEC); /* the first updates */
+	loop_set_slice(b->loop, 0);
+	assert_int_equal(loop_add_fd(b->loop, fd, EPOLLIN, on_turn, &s, &turn), 0);
+	s.n_last = cgroups(b);
+	s.n_want = s.n_last + SLICES_DIRS;
+	s.is_up = true;
+	leave_out_all(b, "the test says so");
+	loop_until(b->loop, has_wanted, &s);
+	assert_int_equal(s.most, 1);
+	s.is_up = false;
+	s.n_want = 0;
+	for (int i = 0; i < SLICES_DIRS; i++) {
+		snprintf(path, sizeof(path), "%s/%d", b->sub, i);
+		remove_dir(b, path);
+	}
+	leave_out_all(b, NULL);
+	loop_until(b->loop, has_wanted, &s);
+	assert_int_equal(s.most, 1);
+	leave_out_all(b, "the test says so");
+	cpu_profiler_free(b->profiler); /* in the middle of an update */
+	b->profiler = NULL;
+	loop_remove(turn);
+	close(fd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -634,6 +722,7 @@ int main(void)
 		TEST(test_reported),
 		TEST(test_wish),
 		TEST(test_left_out),
+		TEST(test_slices),
 		TEST(test_unit),
 		TEST(test_no_host),
 		TEST(test_no_host_but_unified),

@@ -87,6 +87,39 @@ static void test_no_tree(void **state)
 	cgroupdir_deinit(&t);
 }
 
+/* A cursor continues behind a directory that has left the table, and reaches a new one. */
+static void test_cursor(void **state)
+{
+	struct cgroupdir_table t = {.grace_ns = 0};
+	struct cgroupdir_cursor first, second;
+	struct cgroupdir *root, *a, *b, *c;
+
+	(void)state;
+	root = see(&t, NULL, "", 1);
+	a = see(&t, root, "a", 2);
+	b = see(&t, root, "b", 3);
+	cgroupdir_cursor_init(&t, &first);
+	cgroupdir_cursor_init(&t, &second);
+	assert_ptr_equal(cgroupdir_cursor_next(&first), root);
+	assert_ptr_equal(cgroupdir_cursor_next(&second), root);
+	assert_ptr_equal(cgroupdir_cursor_next(&second), a);
+	cgroupdir_remove(&t, a); /* the next one of the first cursor */
+	cgroupdir_expire(&t);
+	c = see(&t, root, "c", 4);
+	assert_ptr_equal(cgroupdir_cursor_next(&first), b);
+	assert_ptr_equal(cgroupdir_cursor_next(&second), b);
+	assert_ptr_equal(cgroupdir_cursor_next(&first), c);
+	cgroupdir_cursor_deinit(&t, &first);
+	cgroupdir_cursor_deinit(&t, &first);
+	cgroupdir_remove(&t, c); /* the last one */
+	cgroupdir_expire(&t);
+	assert_null(cgroupdir_cursor_next(&second));
+	assert_null(cgroupdir_cursor_next(&second));
+	cgroupdir_cursor_deinit(&t, &second);
+	assert_null(t.cursors);
+	cgroupdir_deinit(&t);
+}
+
 static void test_full(void **state)
 {
 	struct cgroupdir_table t = {.grace_ns = LONG};
@@ -194,9 +227,10 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths),  cmocka_unit_test(test_no_tree),
-		cmocka_unit_test(test_full),   cmocka_unit_test(test_churn),
-		cmocka_unit_test(test_inside), cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_paths),	       cmocka_unit_test(test_no_tree),
+		cmocka_unit_test(test_cursor),	       cmocka_unit_test(test_full),
+		cmocka_unit_test(test_churn),	       cmocka_unit_test(test_inside),
+		cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
