@@ -102,7 +102,7 @@ FUZZ := $(FUZZ_SRC:%.c=$(B)/%)
 BENCH := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/bench/bench_*.c)))
 # Its parsers count their work (test/complexity/count.h).
 COMPLEXITY := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/complexity/test_*.c)))
-COUNTED := base codescan cpu discovery elf export gofile goheap metadata pprof procmap profile relabel runtimes server symbolize \
+COUNTED := base codescan cpu discovery doctor elf export gofile goheap metadata pprof procmap profile relabel runtimes server symbolize \
 	unwind unwindtable
 COUNT_OBJ := $(patsubst %,$(B)/count/%.o,$(sort $(basename $(wildcard $(COUNTED:%=agent/%/*.c) $(COUNTED:%=agent/%/*.cc)))))
 # Attackers and their victim, for containers: static, and without sanitizers.

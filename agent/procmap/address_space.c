@@ -160,7 +160,7 @@ int address_space_cache_get(struct address_space_cache *c, const struct address_
 		r = space_new(c, &key, who->owner, &s);
 	if (r)
 		return r;
-	s->used = ++c->tick;
+	space_use(s);
 	s->unused_ns = 0;
 	r = space_refresh(c, s, who->pc);
 	if (r)

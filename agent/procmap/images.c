@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,7 +62,7 @@ struct image_entry {
 	bool is_shown;	     /* also found by the kernel's numbers: the newest image with these */
 	struct image *image; /* owns a reference */
 	struct share_holder *owner; /* the first one; NULL: no one's share */
-	struct image_entry *next;   /* in the list of unused entries */
+	STAILQ_ENTRY(image_entry) in_unused;
 	UT_hash_handle hh;
 	UT_hash_handle hh_shown;
 };
@@ -72,8 +73,8 @@ struct images {
 	pthread_mutex_t lock; /* guards all below but the shared images */
 	struct image_entry *by_key;
 	struct image_entry *by_shown;
-	struct image_entry *unused;  /* out of both tables */
-	struct share_holder *owners; /* of images */
+	STAILQ_HEAD(, image_entry) unused; /* out of both tables */
+	struct share_holder *owners;	   /* of images */
 	struct image *kernel;
 	struct image *vdso;
 	struct image *anon;
@@ -137,8 +138,7 @@ static void evict(struct images *t, struct image_entry *e)
 		share_holder_put(&t->owners, e->owner);
 	}
 	e->owner = NULL;
-	e->next = t->unused;
-	t->unused = e;
+	STAILQ_INSERT_HEAD(&t->unused, e, in_unused);
 }
 
 /* Evicts all images that only the table holds; of @owner alone if that is not NULL. No one else can
@@ -248,18 +248,23 @@ static bool is_among(uint64_t device, const uint64_t *devices, size_t n)
 	return false;
 }
 
+/* Skipped images move to the end of the list, so the next call does not pass them again. */
 struct image *images_take_unused(struct images *t, const uint64_t *devices, size_t n)
 {
-	struct image_entry **at, *e;
+	struct image_entry *e, *skipped = NULL;
 	struct image *image = NULL;
 
 	pthread_mutex_lock(&t->lock);
-	for (at = &t->unused; *at && is_among((*at)->image->id.device, devices, n);
-	     at = &(*at)->next)
-		;
-	e = *at;
+	while ((e = STAILQ_FIRST(&t->unused)) && e != skipped &&
+	       is_among(e->image->id.device, devices, n)) {
+		STAILQ_REMOVE_HEAD(&t->unused, in_unused);
+		STAILQ_INSERT_TAIL(&t->unused, e, in_unused);
+		if (!skipped)
+			skipped = e;
+	}
+	e = e == skipped ? NULL : e;
 	if (e) {
-		*at = e->next;
+		STAILQ_REMOVE_HEAD(&t->unused, in_unused);
 		image = e->image;
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -623,6 +628,7 @@ int images_new(const struct root *proc, struct images **ret)
 	if (!t)
 		return -ENOMEM;
 	t->refs = 1;
+	STAILQ_INIT(&t->unused);
 	pthread_mutex_init(&t->lock, NULL);
 	t->proc = (struct root)ROOT_INIT;
 	r = root_dup(proc, &t->proc);
@@ -678,7 +684,7 @@ void images_leave_open(struct images *t)
 	pthread_mutex_lock(&t->lock);
 	for (struct image_entry *e = t->by_key; e; e = e->hh.next)
 		image_leave_open(e->image);
-	for (struct image_entry *e = t->unused; e; e = e->next)
+	for (struct image_entry *e = STAILQ_FIRST(&t->unused); e; e = STAILQ_NEXT(e, in_unused))
 		image_leave_open(e->image);
 	pthread_mutex_unlock(&t->lock);
 }

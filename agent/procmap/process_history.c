@@ -33,6 +33,9 @@
 /* Mappings of one process; a program with its libraries has 5 to 50. The oldest is dropped, counted
  * as "maps". Reached: the oldest is forgotten: unmapped if the process ends before it is read. */
 #define HISTORY_RECORD_MAPS_MAX 128
+/* Processes of one pid; a pid comes back after all others. Lookups go through them. The oldest is
+ * evicted. Reached: `podprof_address_spaces_dropped_total{limit="history"}`. */
+#define HISTORY_PID_RECORDS_MAX 16
 /* Programs of one process with known times. A shell that executes has two. */
 #define HISTORY_RECORD_PROGRAMS 4
 
@@ -91,6 +94,7 @@ struct pid_slot {
 	uint32_t pid;
 	uint64_t dropped_ns; /* birth of the last dropped record */
 	struct history_record *newest;
+	size_t n;
 	UT_hash_handle hh;
 };
 
@@ -194,6 +198,7 @@ static void unlink_record(struct process_history *history, struct history_record
 	while (*at != record)
 		at = &(*at)->older;
 	*at = record->older;
+	slot->n--;
 	if (record->birth_ns > slot->dropped_ns)
 		slot->dropped_ns = record->birth_ns;
 	if (!slot->newest) {
@@ -259,6 +264,19 @@ static bool make_room(struct process_history *history)
 	return true;
 }
 
+/* The older records of a pid are of ended processes. */
+static void limit_pid(struct process_history *history, const struct pid_slot *slot)
+{
+	struct history_record *oldest = slot->newest;
+
+	if (slot->n <= HISTORY_PID_RECORDS_MAX)
+		return;
+	while (oldest->older)
+		oldest = oldest->older;
+	history->stats.n_full++;
+	drop_record(history, oldest);
+}
+
 static struct history_record *add_record(struct process_history *history, uint32_t pid)
 {
 	struct history_record *record = make_room(history) ? calloc(1, sizeof(*record)) : NULL;
@@ -275,9 +293,11 @@ static struct history_record *add_record(struct process_history *history, uint32
 	record->epoch_ns = history->epoch_ns;
 	record->older = slot->newest;
 	slot->newest = record;
+	slot->n++;
 	TAILQ_INSERT_TAIL(&history->all, record, by_age);
 	history->stats.n++;
 	history->stats.bytes += sizeof(*record);
+	limit_pid(history, slot);
 	return record;
 }
 

@@ -70,6 +70,7 @@ TAILQ_HEAD(space_queue, address_space);
 /* An owner with address spaces. */
 struct space_owner {
 	uint64_t id;
+	struct space_queue spaces; /* all, the least recently used first */
 	size_t n_spaces;
 	size_t n_mappings;
 	size_t unopened_bytes;
@@ -98,7 +99,6 @@ struct address_space {
 	uint64_t events_ns;    /* time of the newest included event */
 	uint64_t epoch_ns;     /* last loss of events before the mappings were read */
 	uint64_t delay_ns;     /* delay before a new read for a pc outside */
-	uint64_t used;	       /* tick of the last use */
 	uint64_t unused_ns;    /* boot clock: the first expiry since then; 0: none */
 	bool replaces;	       /* a file was in the place of another one, or is gone */
 	bool stale;	       /* read again before the next use */
@@ -128,6 +128,7 @@ struct address_space {
 	size_t n_full;	       /* mappings with the stand-in for files without room */
 	bool queued;
 	TAILQ_ENTRY(address_space) in_queue;
+	TAILQ_ENTRY(address_space) in_owner;
 	UT_hash_handle hh;
 };
 
@@ -163,7 +164,6 @@ struct address_space_cache {
 	struct pid_id read_of; /* {0}: there is no such list */
 	struct maps read;      /* of this process, by the thread; until it is taken */
 	int read_outcome;
-	uint64_t tick;
 	uint64_t version;
 	uint64_t outcomes[ADDRESS_SPACE_OUTCOME_MAX + 1];
 	uint64_t dropped[DROP_MAX];
@@ -241,6 +241,8 @@ bool space_want_file(struct address_space_cache *c, struct address_space *s,
 /* A new address space without mappings, within its owner's share. 0 or -ENOMEM. */
 int space_new(struct address_space_cache *c, const struct address_space_key *key, uint64_t owner,
 	      struct address_space **ret);
+/* @s is now the most recently used of its owner. */
+void space_use(struct address_space *s);
 /* Frees @s, and the owner if @s was the last of the owner. */
 void space_drop(struct address_space_cache *c, struct address_space *s);
 /* Frees @owner if it has no spaces, and nothing with the threads. */

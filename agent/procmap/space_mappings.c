@@ -158,6 +158,7 @@ static struct space_owner *get_owner(struct address_space_cache *c, uint64_t id)
 	if (!owner)
 		return NULL;
 	owner->id = id;
+	TAILQ_INIT(&owner->spaces);
 	TAILQ_INIT(&owner->queue);
 	TAILQ_INIT(&owner->lists);
 	HASH_ADD(hh, c->owners, id, sizeof(id), owner);
@@ -183,21 +184,27 @@ void space_drop(struct address_space_cache *c, struct address_space *s)
 	space_end_list(c, s);
 	give_up_pcs(c, s->items, s->n);
 	clear_mappings(c, s);
+	TAILQ_REMOVE(&s->owner->spaces, s, in_owner);
 	s->owner->n_spaces--;
 	space_put_owner(c, s->owner);
 	free(s);
 }
 
-/* Drops the least recently used address space of @owner; NULL: of all. @but is not dropped. False
- * if there is none. */
+void space_use(struct address_space *s)
+{
+	TAILQ_REMOVE(&s->owner->spaces, s, in_owner);
+	TAILQ_INSERT_TAIL(&s->owner->spaces, s, in_owner);
+}
+
+/* Drops the least recently used address space of @owner. @but is not dropped. False if there is
+ * none. */
 static bool drop_least_used(struct address_space_cache *c, const struct space_owner *owner,
 			    const struct address_space *but, enum address_space_dropped why)
 {
-	struct address_space *s, *next, *least = NULL;
+	struct address_space *least = owner ? TAILQ_FIRST(&owner->spaces) : NULL;
 
-	HASH_ITER(hh, c->spaces, s, next)
-		if (s != but && (!owner || s->owner == owner) && (!least || s->used < least->used))
-			least = s;
+	if (least == but && least)
+		least = TAILQ_NEXT(least, in_owner);
 	if (!least)
 		return false;
 	c->dropped[why]++;
@@ -272,6 +279,7 @@ int space_new(struct address_space_cache *c, const struct address_space_key *key
 		free(s);
 		return -ENOMEM;
 	}
+	TAILQ_INSERT_TAIL(&s->owner->spaces, s, in_owner);
 	s->owner->n_spaces++;
 	keep_shares(c, s);
 	*ret = s;

@@ -13,6 +13,7 @@
 #include "support/packagemake.h"
 #include "symbolize/dwarfcode.h"
 #include "symbolize/dwarfpackage.h"
+#include "symbolize/dwarfwire.h"
 #include "symbolize/symbolizer.h"
 
 /* Each number is little-endian; forms are those of DWARF 4. */
@@ -351,6 +352,60 @@ static uint64_t package_long(size_t n)
 	return run_package(n, 40000, SIZE_MAX / 2);
 }
 
+/* ---------------------------------------------------------------- answers of the reading process
+ */
+
+/* @n strings of @length bytes, and as many addresses with two lines each. */
+static uint64_t run_wire(size_t n, size_t length)
+{
+	struct symbol_line lines[SYMBOL_LINES_MAX];
+	struct buf answer = BUF_INIT(64u << 20);
+	struct dwarfwire_reader reader;
+	uint64_t before;
+	size_t n_lines;
+
+	put_number(&answer, n + 1, 4);
+	put_number(&answer, 0, 2);
+	for (size_t i = 0; i < n; i++) {
+		put_number(&answer, length, 2);
+		for (size_t k = 0; k < length; k++)
+			put_number(&answer, 0xff, 1); /* is repaired */
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct dwarfwire_line line = {.function = (uint32_t)(n - i), .file = 1};
+
+		put_number(&answer, 2, 1);
+		for (size_t k = 0; k < 2; k++)
+			assert_int_equal(buf_append(&answer, &line, sizeof(line)), 0);
+	}
+	for (size_t i = 0; i < n; i++) {
+		put_number(&answer, i, 4);
+		put_number(&answer, i, 8);
+		put_number(&answer, 1, 2);
+		put_number(&answer, '/', 1);
+	}
+	before = count_now();
+	assert_int_equal(dwarfwire_reader_init(&reader, answer.data, answer.len), 0);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(dwarfwire_next(&reader, lines, &n_lines), 0);
+	for (size_t i = 0; i < n; i++)
+		assert_true(dwarfwire_wanted(&reader, &(struct dwarfwire_wanted){.unit = 0}));
+	before = count_now() - before;
+	dwarfwire_reader_deinit(&reader);
+	buf_deinit(&answer);
+	return before;
+}
+
+static uint64_t wire_addresses(size_t n)
+{
+	return run_wire(n, 8);
+}
+
+static uint64_t wire_long(size_t n)
+{
+	return run_wire(64, n);
+}
+
 static const struct growth rows[] = {
 	{"dwarfcode: units", dwarf_units, 4096, GROWS},
 	{"dwarfcode: units without their declaration", dwarf_undeclared, 65536, ENDS},
@@ -364,6 +419,8 @@ static const struct growth rows[] = {
 	{"dwarfpackage: strings inside of strings", package_tails, 256, GROWS},
 	{"dwarfpackage: strings far from each other", package_far, 256, GROWS},
 	{"dwarfpackage: long strings", package_long, 32, GROWS},
+	{"dwarfwire: addresses", wire_addresses, 1024, GROWS},
+	{"dwarfwire: long strings", wire_long, 1024, GROWS},
 };
 
 int main(void)

@@ -5,12 +5,16 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/nsec.h"
+#include "base/root.h"
 #include "base/strview.h"
 #include "complexity/count.h"
 #include "complexity/growth.h"
 #include "discovery/cgroup.h"
 #include "discovery/cgroupdir.h"
 #include "discovery/unit.h"
+#include "procmap/address_space.h"
+#include "procmap/images.h"
 #include "procmap/maps.h"
 #include "procmap/process_history.h"
 
@@ -95,6 +99,104 @@ static uint64_t history_maps(size_t n)
 	return before;
 }
 
+/* Processes that have the pid of one after the other, and samples of them. */
+static uint64_t history_pid(size_t n)
+{
+	struct process_event event = {.pid = 7, .tid = 7, .ppid = 6, .name = ""};
+	struct process_history *history;
+	uint64_t before;
+
+	assert_int_equal(process_history_new(&history), 0);
+	before = count_now();
+	for (size_t i = 0; i < n; i++) {
+		event.time_ns = (i + 1) * NSEC_PER_MSEC;
+		event.what = PROCESS_EVENT_BIRTH;
+		assert_true(process_history_add(history, &event));
+		assert_non_null(process_history_find(history, 7, event.time_ns - 1));
+		event.what = PROCESS_EVENT_EXIT;
+		assert_true(process_history_add(history, &event));
+	}
+	process_history_sweep(history, UINT64_MAX);
+	before = count_now() - before;
+	process_history_free(history);
+	return before;
+}
+
+/* ---------------------------------------------------------------- images */
+
+/* Files to be closed, behind as many of a file system that does not answer. */
+static uint64_t images_silent(size_t n)
+{
+	static const uint64_t silent = 2;
+	const struct images_way way = {.via_pid = 0};
+	struct root proc = ROOT_INIT;
+	struct images *images;
+	struct image *image;
+	uint64_t before;
+
+	assert_int_equal(root_open("/proc", &proc), 0);
+	assert_int_equal(images_new(&proc, &images), 0);
+	for (size_t i = 0; i < 2 * n; i++) {
+		const struct maps_entry entry = {.start = i << 12,
+						 .limit = (i + 1) << 12,
+						 .device = 1 + i / n,
+						 .inode = i + 1,
+						 .prot = MAPS_X,
+						 .kind = MAPS_FILE,
+						 .path = "/f"};
+
+		assert_int_equal(images_of_record(images, &way, &entry, &image), 0);
+		assert_ptr_not_equal(image, images_full(images));
+		image_unref(image);
+	}
+	images_evict_unused(images);
+	before = count_now();
+	while ((image = images_take_unused(images, &silent, 1)))
+		image_unref(image);
+	before = count_now() - before;
+	images_unref(images);
+	root_deinit(&proc);
+	return before;
+}
+
+/* ---------------------------------------------------------------- address spaces */
+
+/* Processes that have ended before their samples, of @n_owners containers. */
+static uint64_t run_spaces(size_t n, size_t n_owners)
+{
+	struct address_space_cache *cache;
+	struct root proc = ROOT_INIT;
+	struct address_space *space;
+	uint64_t before;
+
+	assert_int_equal(root_open("/sys", &proc), 0); /* has no processes */
+	assert_int_equal(address_space_cache_new(&proc, &cache), 0);
+	before = count_now();
+	for (size_t i = 0; i < n; i++) {
+		const struct address_space_who who = {.pid = {.pid = i + 1, .start_ticks = i + 1},
+						      .start_ns = i + 1,
+						      .exec_id = 1,
+						      .owner = 1 + i % n_owners};
+
+		assert_int_equal(address_space_cache_get(cache, &who, &space), 0);
+	}
+	before = count_now() - before;
+	address_space_cache_free(cache);
+	root_deinit(&proc);
+	return before;
+}
+
+/* Above the share of a container. */
+static uint64_t spaces_of_one(size_t n)
+{
+	return run_spaces(n, 1);
+}
+
+static uint64_t spaces_of_many(size_t n)
+{
+	return run_spaces(n, n);
+}
+
 /* ---------------------------------------------------------------- cgroups */
 
 static uint64_t run_cgroup(struct buf *text)
@@ -177,6 +279,10 @@ static const struct growth rows[] = {
 	{"maps: paths of newlines", maps_newlines, 512, GROWS},
 	{"maps: mappings backwards", maps_backwards, 4096, GROWS},
 	{"process_history: mappings of a process", history_maps, 1024, GROWS},
+	{"process_history: processes of one pid", history_pid, 1024, GROWS},
+	{"images: files of a silent file system", images_silent, 256, GROWS},
+	{"space_mappings: processes of a container", spaces_of_one, 2048, GROWS},
+	{"space_mappings: containers", spaces_of_many, 1024, GROWS},
 	{"cgroup: containers in containers", cgroup_nested, 64, GROWS},
 	{"cgroup: words of one name", cgroup_words, 512, GROWS},
 	{"cgroup: hierarchies", cgroup_lines, 256, GROWS},

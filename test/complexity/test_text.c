@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What servers, clients and people write: agent/metadata, agent/relabel, agent/export and
- * agent/server. The pods' authors write the labels. */
+/* What servers, clients, people and disks tell: agent/metadata, agent/relabel, agent/export,
+ * agent/server and agent/doctor. The pods' authors write the labels. */
 #include "support/test.h"
 
 #include <jansson.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/cursor.h"
 #include "base/json_splitter.h"
 #include "base/labels.h"
 #include "complexity/count.h"
 #include "complexity/growth.h"
+#include "doctor/listener.h"
 #include "export/otlp_reply.h"
+#include "export/profile.h"
 #include "export/pyroscope_reply.h"
+#include "export/spool_format.h"
 #include "export/upload_reply.h"
 #include "metadata/pod.h"
 #include "metadata/pods.h"
@@ -317,6 +321,105 @@ static uint64_t web_config_users(size_t n)
 	return before;
 }
 
+/* ---------------------------------------------------------------- the spool's segments */
+
+/* Reads all of a segment, and frees it. */
+static uint64_t run_spool(struct buf *segment)
+{
+	uint64_t before = count_now();
+	char id[QUEUED_PROFILE_ID_LEN + 1];
+	struct spool_record record;
+	struct profile *profile;
+	struct spool_ack ack;
+	struct cursor c, acks;
+	int r;
+
+	cursor_init(&c, segment->data, segment->len);
+	while (!(r = spool_record_next(&c, &record))) {
+		if (!spool_profile_read(&record, false, &profile, id)) {
+			profile_free(profile);
+			continue;
+		}
+		cursor_init(&acks, record.body, record.body_len);
+		while (!spool_ack_next(&acks, &ack))
+			;
+	}
+	assert_int_equal(r, SPOOL_FORMAT_END);
+	buf_deinit(segment);
+	return count_now() - before;
+}
+
+/* Profiles with as many labels as there may be, in reverse order. */
+static uint64_t spool_profiles(size_t n)
+{
+	static const uint64_t destination = 1;
+	struct buf segment = BUF_INIT(64u << 20);
+	struct profile profile = {.kind = PROFILE_CPU};
+	char name[32], pprof[] = "pprof";
+
+	profile.pprof = pprof;
+	profile.pprof_len = sizeof(pprof);
+	for (size_t i = LABELS_MAX; i-- > 0;) {
+		snprintf(name, sizeof(name), "l%04zu", i);
+		assert_int_equal(labels_set(&profile.labels, name, name), 0);
+	}
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(spool_profile_append(&segment, &profile,
+						      "00000000-0000-0000-0000-000000000000",
+						      &destination, 1),
+				 0);
+	labels_deinit(&profile.labels);
+	return run_spool(&segment);
+}
+
+/* One record for all. */
+static uint64_t spool_acks(size_t n)
+{
+	struct buf segment = BUF_INIT(64u << 20);
+	struct spool_ack *acks = calloc(n, sizeof(*acks));
+
+	assert_non_null(acks);
+	assert_int_equal(spool_acks_append(&segment, acks, n), 0);
+	free(acks);
+	return run_spool(&segment);
+}
+
+/* ---------------------------------------------------------------- the doctor's listener */
+
+static uint64_t run_listener(struct buf *text)
+{
+	uint64_t before = count_now();
+	struct listener listener = {.n = 0};
+
+	assert_true(listener_read(text->data, &listener));
+	before = count_now() - before;
+	buf_deinit(text);
+	return before;
+}
+
+static uint64_t listener_conditions(size_t n)
+{
+	struct buf text = BUF_INIT(64u << 20);
+
+	put(&text, "not ready\n");
+	put_times(&text, "name: failing, why\n", n);
+	return run_listener(&text);
+}
+
+static uint64_t listener_line(size_t n)
+{
+	struct buf text = BUF_INIT(64u << 20);
+
+	put(&text, "not ready\n");
+	for (size_t i = 0; i < 4; i++) {
+		put_times(&text, " \xff", n);
+		put(&text, ": failing, ");
+		put_times(&text, " \xff", n);
+		put(&text, "\n");
+	}
+	return run_listener(&text);
+}
+
 static const struct growth rows[] = {
 	{"json_splitter: brackets in brackets", splitter_nested, 1024, GROWS},
 	{"pods: one container's id for all", pods_one_id, 128, GROWS},
@@ -329,6 +432,10 @@ static const struct growth rows[] = {
 	{"accept: clauses", accept_clauses, 256, GROWS},
 	{"html: special characters", html_special, 4096, GROWS},
 	{"web_config: users", web_config_users, 32, GROWS},
+	{"spool_format: profiles", spool_profiles, 16, GROWS},
+	{"spool_format: acknowledgements", spool_acks, 1024, GROWS},
+	{"listener: conditions", listener_conditions, 1024, GROWS},
+	{"listener: long lines", listener_line, 65536, GROWS},
 };
 
 int main(void)
