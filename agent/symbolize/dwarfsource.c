@@ -299,6 +299,7 @@ static int keep_answer(struct dwarfsource *s, const uint64_t *vaddrs, size_t n, 
 	if (r)
 		return r;
 	arena_init(&readables.memory, READABLES_BYTES_MAX);
+	linecache_begin(&s->cache);
 	for (size_t i = 0; i < n && !r; i++) {
 		size_t n_lines = 0;
 
@@ -310,6 +311,7 @@ static int keep_answer(struct dwarfsource *s, const uint64_t *vaddrs, size_t n, 
 			r = 0;
 		}
 	}
+	linecache_end(&s->cache);
 	arena_deinit(&readables.memory);
 	dwarfwire_reader_deinit(&reader);
 	return r;

@@ -15,7 +15,16 @@ struct linecache_slot {
 };
 
 /* Slots of the smallest table. */
-#define SLOTS_MIN 16
+#define SLOTS_MIN   16
+/* Strings of a batch that are known by their address; a generation has 128 of the longest. */
+#define TEXTS_KNOWN 1024
+
+/* Strings added last, by a hash of their address: @to is the copy. */
+struct linecache_texts {
+	struct {
+		const char *from, *to;
+	} items[TEXTS_KNOWN];
+};
 
 static void generation_init(struct linecache_generation *g, size_t max_bytes)
 {
@@ -34,11 +43,26 @@ void linecache_init(struct linecache *cache, size_t max_bytes)
 {
 	generation_init(&cache->young, max_bytes / 2);
 	generation_init(&cache->old, max_bytes / 2);
+	cache->texts = NULL;
+	cache->is_batch = false;
 	cache->is_full = false;
+}
+
+void linecache_begin(struct linecache *cache)
+{
+	cache->is_batch = true;
+}
+
+void linecache_end(struct linecache *cache)
+{
+	free(cache->texts);
+	cache->texts = NULL;
+	cache->is_batch = false;
 }
 
 void linecache_deinit(struct linecache *cache)
 {
+	linecache_end(cache);
 	generation_deinit(&cache->young);
 	generation_deinit(&cache->old);
 }
@@ -97,28 +121,46 @@ static int add_string(struct linecache_generation *g, const char *text, size_t n
 	return r;
 }
 
-static int add_text(struct linecache_generation *g, const char *text, const char **ret)
+static int add_text(struct linecache *cache, const char *text, const char **ret)
 {
-	return add_string(g, text, strlen(text), ret);
+	const size_t i = hash_words((uintptr_t)text, 0) % TEXTS_KNOWN;
+	struct linecache_texts *texts;
+	int r;
+
+	/* without memory each string is looked for */
+	if (cache->is_batch && !cache->texts)
+		cache->texts = calloc(1, sizeof(*cache->texts));
+	texts = cache->texts;
+	if (texts && texts->items[i].from == text) {
+		*ret = texts->items[i].to;
+		return 0;
+	}
+	r = add_string(&cache->young, text, strlen(text), ret);
+	if (!r && texts) {
+		texts->items[i].from = text;
+		texts->items[i].to = *ret;
+	}
+	return r;
 }
 
 /* The same. */
-static int add_line(struct linecache_generation *g, struct symbol_line *line)
+static int add_line(struct linecache *cache, struct symbol_line *line)
 {
 	const char *function = line->function;
-	int r = add_text(g, function, &line->function);
+	int r = add_text(cache, function, &line->function);
 
 	if (!r && line->system_name == function)
 		line->system_name = line->function;
 	else if (!r)
-		r = add_text(g, line->system_name, &line->system_name);
-	return r ? r : add_text(g, line->file, &line->file);
+		r = add_text(cache, line->system_name, &line->system_name);
+	return r ? r : add_text(cache, line->file, &line->file);
 }
 
 /* The same. @has_strings: of this generation. */
-static int add(struct linecache_generation *g, uint64_t vaddr,
-	       const struct linecache_answer *answer, bool has_strings)
+static int add(struct linecache *cache, uint64_t vaddr, const struct linecache_answer *answer,
+	       bool has_strings)
 {
+	struct linecache_generation *g = &cache->young;
 	struct linecache_answer *entry;
 	struct linecache_slot *slot;
 	struct symbol_line *lines;
@@ -132,7 +174,7 @@ static int add(struct linecache_generation *g, uint64_t vaddr,
 	if (answer->n)
 		memcpy(lines, answer->lines, answer->n * sizeof(*lines));
 	for (size_t i = 0; i < answer->n && !r && !has_strings; i++)
-		r = add_line(g, &lines[i]);
+		r = add_line(cache, &lines[i]);
 	if (r)
 		return r;
 	*entry = *answer;
@@ -148,6 +190,8 @@ static void next_generation(struct linecache *cache)
 	size_t max_bytes = cache->young.memory.max;
 
 	generation_deinit(&cache->old);
+	if (cache->texts)
+		memset(cache->texts, 0, sizeof(*cache->texts));
 	cache->old = cache->young;
 	generation_init(&cache->young, max_bytes);
 	cache->is_full = false;
@@ -157,11 +201,11 @@ int linecache_add(struct linecache *cache, uint64_t vaddr, const struct symbol_l
 		  size_t n)
 {
 	const struct linecache_answer answer = {.lines = lines, .n = n};
-	int r = add(&cache->young, vaddr, &answer, false);
+	int r = add(cache, vaddr, &answer, false);
 
 	if (r == ARENA_FULL) {
 		next_generation(cache);
-		r = add(&cache->young, vaddr, &answer, false);
+		r = add(cache, vaddr, &answer, false);
 	}
 	return r < 0 ? r : 0;
 }
@@ -195,7 +239,7 @@ static const struct linecache_answer *find(const struct linecache_generation *g,
 int linecache_keep(struct linecache *cache, uint64_t vaddr, const struct linecache_answer *answer,
 		   bool has_strings, const struct linecache_answer **ret)
 {
-	int r = add(&cache->young, vaddr, answer, has_strings);
+	int r = add(cache, vaddr, answer, has_strings);
 
 	if (!r)
 		*ret = find(&cache->young, vaddr);
@@ -211,7 +255,7 @@ const struct linecache_answer *linecache_find(struct linecache *cache, uint64_t 
 	if (answer)
 		return answer;
 	answer = find(&cache->old, vaddr);
-	if (answer && add(&cache->young, vaddr, answer, false) == 0)
+	if (answer && add(cache, vaddr, answer, false) == 0)
 		answer = find(&cache->young, vaddr);
 	return answer;
 }

@@ -17,6 +17,7 @@
 struct symbol_line;
 
 struct linecache_slot;
+struct linecache_texts;
 
 /**
  * struct linecache_answer - what is known of an address
@@ -47,10 +48,12 @@ struct linecache_generation {
 
 /* Two generations. A hit in the old one copies the entry into the young one. When the young one is
  * full, the young generation becomes the old, and the old is dropped. @is_full: at the next
- * linecache_age(). */
+ * linecache_age(). @texts: of a batch; NULL: none yet */
 struct linecache {
 	struct linecache_generation young;
 	struct linecache_generation old;
+	struct linecache_texts *texts;
+	bool is_batch;
 	bool is_full;
 };
 
@@ -63,6 +66,11 @@ int linecache_add(struct linecache *cache, uint64_t vaddr, const struct symbol_l
 		  size_t n);
 /* NULL if @vaddr is not known. Borrowed until the next linecache_age() or linecache_add(). */
 const struct linecache_answer *linecache_find(struct linecache *cache, uint64_t vaddr);
+
+/* Until linecache_end() the strings of the added lines stay where they are. So most strings are
+ * looked for once, however many lines have them. */
+void linecache_begin(struct linecache *cache);
+void linecache_end(struct linecache *cache);
 
 /* For callers with many borrowed answers, whose answers stay while others are added: */
 /* A batch of @n answers is added soon. 0 or -ENOMEM. */

@@ -626,6 +626,7 @@ static int keep_answers(struct lookup *l)
 	struct linecache *cache = &l->names->kept->cache;
 	int r = linecache_expect(cache, l->n);
 
+	linecache_begin(cache);
 	for (size_t i = 0; i < l->n && !r; i++) {
 		struct symbol_lines *lines = &l->answers[i];
 		const struct linecache_answer answer = {
@@ -639,6 +640,7 @@ static int keep_answers(struct lookup *l)
 			r = linecache_keep(cache, l->vaddrs[i], &answer, !lines->is_copied,
 					   &lines->kept);
 	}
+	linecache_end(cache);
 	return r < 0 ? r : 0;
 }
 

@@ -234,11 +234,15 @@ static void find_known(struct symbolizer *s, const struct image *image, const ui
 		kept = NULL;
 	known->n_asked = 0;
 	known->missing = kept ? kept->missing : SYMBOL_NAMED;
+	if (kept)
+		linecache_begin(&kept->cache);
 	for (size_t i = 0; i < n; i++) {
 		known->answers[i] = kept ? linecache_find(&kept->cache, vaddrs[i]) : NULL;
 		if (!known->answers[i])
 			known->asked[known->n_asked++] = vaddrs[i];
 	}
+	if (kept)
+		linecache_end(&kept->cache);
 	names_cache_weigh(&s->names, image); /* answers that are used again are copied */
 }
 

@@ -23,8 +23,7 @@
  *	test_go.c         gofile, goheap
  *	test_pprof.c      pprof, cpu
  *	test_node.c       procmap, discovery, profile: what the kernel tells of processes
- *	test_text.c       metadata, relabel, export, server, doctor: what servers, clients and files
- *tell
+ *	test_text.c       metadata, relabel, export, server, doctor: what peers and files tell
  *
  * Readers of a fixed number of bytes have no row, because there is nothing to double: gopacer, the
  * layouts of Python, HotSpot and V8, records of single events.

@@ -14,6 +14,7 @@
 #include "symbolize/dwarfcode.h"
 #include "symbolize/dwarfpackage.h"
 #include "symbolize/dwarfwire.h"
+#include "symbolize/linecache.h"
 #include "symbolize/symbolizer.h"
 
 /* Each number is little-endian; forms are those of DWARF 4. */
@@ -406,6 +407,40 @@ static uint64_t wire_long(size_t n)
 	return run_wire(64, n);
 }
 
+/* Lines that have a long name in turn. They are copied into the next generation, too. */
+static uint64_t cache_lines(size_t n)
+{
+	struct symbol_line lines[2] = {{.file = "f.c"}, {.file = "f.c"}};
+	struct linecache cache;
+	char *name[2];
+	uint64_t before;
+
+	for (size_t i = 0; i < 2; i++) {
+		name[i] = calloc(1, n + 1);
+		assert_non_null(name[i]);
+		memset(name[i], 'a', n);
+		name[i][n / 2] = (char)('b' + i);
+		lines[i].function = lines[i].system_name = name[i];
+	}
+	linecache_init(&cache, 64u << 20);
+	before = count_now();
+	linecache_begin(&cache);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(linecache_add(&cache, i, lines, 2), 0);
+	linecache_end(&cache);
+	cache.is_full = true;
+	linecache_age(&cache);
+	linecache_begin(&cache);
+	for (size_t i = 0; i < n; i++)
+		assert_non_null(linecache_find(&cache, i));
+	linecache_end(&cache);
+	before = count_now() - before;
+	linecache_deinit(&cache);
+	free(name[0]);
+	free(name[1]);
+	return before;
+}
+
 static const struct growth rows[] = {
 	{"dwarfcode: units", dwarf_units, 4096, GROWS},
 	{"dwarfcode: units without their declaration", dwarf_undeclared, 65536, ENDS},
@@ -421,6 +456,7 @@ static const struct growth rows[] = {
 	{"dwarfpackage: long strings", package_long, 32, GROWS},
 	{"dwarfwire: addresses", wire_addresses, 1024, GROWS},
 	{"dwarfwire: long strings", wire_long, 1024, GROWS},
+	{"linecache: lines with long names", cache_lines, 1024, GROWS},
 };
 
 int main(void)
