@@ -426,6 +426,7 @@ PROVOCATIONS = {
     "pod-list-2-mb": (pods_2_mb, rest, SHORT),
     "pod-list-5000-pods": (pods_5000, rest, SHORT),
     "5000-containers": (containers_named, containers_watched, SHORT),
+    "5000-containers-alone": (containers_named, containers_watched, SHORT + ["--host-processes=false"]),
     "2000-processes": (processes_there, look_at_targets, SHORT + ["--pull"]),
     "2000-processes-come-and-go": (no_node, processes_come_and_go, SHORT),
     "2000-series": (hoppers, windows_end, ["--window", "60s", "--cpu-rate", "99"]),
