@@ -24,7 +24,7 @@
 #include "support/until.h"
 
 #define RATE   997
-#define WANT   150
+#define WANT   300
 #define SCRIPT "test/data/python/recursion.py"
 
 struct bench {
@@ -37,6 +37,8 @@ struct bench {
 	uint64_t n;	   /* samples with frames of Python */
 	uint64_t n_native; /* samples without, before the process was known */
 	uint64_t late;	   /* ... and after: stack dumps, walked natively */
+	uint64_t first;	   /* the drain with the first frames of Python ... */
+	uint64_t n_before; /* ... and the stack dumps walked before these */
 	uint64_t n_dumped;
 	uint64_t odd;
 	uint64_t n_marked; /* frames are missing, and a mark says so */
@@ -116,12 +118,25 @@ static bool is_marked(const struct cpu_stack *stack)
 	return false;
 }
 
+static uint64_t n_dumped(struct bench *b)
+{
+	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_deferred_stacks",
+			   "unwound");
+}
+
+/* The samples of a drain come in no order: with the first frames of Python come samples from before
+ * the process was known. A drain can end between two slices of another one. */
+static bool is_known(const struct bench *b)
+{
+	return b->n && cpu_sampler_drains(b->on.sampler) > b->first + 1;
+}
+
 static void look(struct bench *b, const struct sample *sample, const struct cpu_stack *stack)
 {
 	size_t leaf = 0;
 
 	if (!sample->n_runtime) {
-		*(b->n ? &b->late : &b->n_native) += sample->count;
+		*(is_known(b) ? &b->late : &b->n_native) += sample->count;
 		return;
 	}
 	if (sample->end == SAMPLE_END_NO_TABLE) {
@@ -130,6 +145,10 @@ static void look(struct bench *b, const struct sample *sample, const struct cpu_
 	}
 	while (leaf < stack->n && !is_function(stack, leaf, "leaf"))
 		leaf++;
+	if (!b->n) {
+		b->first = cpu_sampler_drains(b->on.sampler);
+		b->n_before = n_dumped(b);
+	}
 	b->n += sample->count;
 	b->whole += sample->end == SAMPLE_END_COMPLETE ? sample->count : 0;
 	/* further in there is tiny() at most */
@@ -212,8 +231,7 @@ static void run(struct bench *b, const char *path)
 	goprocess_stop(&b->process);
 	loop_until(b->on.loop, is_forgotten, b);
 	cpu_sampler_finish(b->on.sampler);
-	b->n_dumped = metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_deferred_stacks",
-				  "unwound");
+	b->n_dumped = n_dumped(b);
 	print_message("%s: %" PRIu64 " samples, %" PRIu64 " odd, %" PRIu64 " marked, %" PRIu64
 		      " whole; %" PRIu64 " before the tables, %" PRIu64 " and %" PRIu64
 		      " without Python\n",
@@ -225,18 +243,22 @@ static void run(struct bench *b, const char *path)
 /* Without a test on the stack (to 3.10), a loop that is just called, or about to return, takes the
  * frames of its caller. In 3.11 and 3.12 the thread's state points to a new cframe for some
  * instructions before the cframe points to the one before: the list cannot be found, which is
- * marked. */
+ * marked.
+ *
+ * A stack is cut where a sample finds a place without a row: seldom, but twice in one interpreter's
+ * samples now and then. So each interpreter has room for chance, and check_all() has none. */
 static void check(const struct bench *b)
 {
-	assert_true(b->late <= b->n_dumped);
+	assert_true(b->late <= b->n_dumped - b->n_before + b->n / 50);
 	assert_true(b->n_marked * 100 <= b->n * 3);
-	assert_true(b->whole * 100 >= b->n * 99);
+	assert_true(b->whole * 100 >= b->n * 95);
 	assert_true(b->exact ? b->odd == 0 : b->odd * 100 <= b->n * 10);
 }
 
 static void check_all(bool sleeps)
 {
 	struct buf source = BUF_INIT(1 << 16);
+	uint64_t n = 0, whole = 0;
 	struct pythons pythons;
 	struct root here;
 
@@ -250,7 +272,10 @@ static void check_all(bool sleeps)
 
 		run(&b, pythons.paths[i]);
 		check(&b);
+		n += b.n;
+		whole += b.whole;
 	}
+	assert_true(whole * 100 >= n * 99);
 	pythons_deinit(&pythons);
 	buf_deinit(&source);
 	root_deinit(&here);
