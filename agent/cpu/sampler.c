@@ -798,6 +798,7 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.host = {.proc = o->proc,
 			 .loop = o->loop,
 			 .task_names = o->task_names,
+			 .expected = on_runtime_wanted,
 			 .found = on_runtime,
 			 .named = on_named,
 			 .ctx = s},

@@ -12,13 +12,14 @@
 #include "base/nsec.h"
 #include "base/worker.h"
 #include "profile/bpfobj.h"
+#include "shared/frame.h"
 
 /* Time between two loads of a runtime with errors of the system (memory, rights). */
 #define RETRY_NS (60 * NSEC_PER_SEC)
 
-/* Nice values of the thread above the agent's. V8's walk takes 0.15 s of CPU time, 7 s of an agent
- * with the chart's CPU request on a busy node, and stacks wait for tables at the same time. Without
- * the walk they are whole, and frames of the runtime have no names. */
+/* Nice values of the thread above the agent's, for a load that begins while stacks wait for tables.
+ * V8's walk takes 0.15 s of CPU time, 7 s of an agent with the chart's CPU request on a busy node.
+ * Without the walk stacks are whole, and frames of the runtime have no names. */
 #define LOAD_NICE 5
 
 enum load_state {
@@ -48,18 +49,24 @@ struct load_job {
 	struct work work;
 	struct runtime_loader *loader;
 	uint32_t runtime;
+	int nice; /* above the agent's */
 	struct bpfobj_runtime loaded;
 	int result;
 };
+
+/* Whether stacks are cut without the walk: compiled code of HotSpot has neither frame pointers nor
+ * an unwind table. */
+static bool cuts_stacks(uint32_t runtime)
+{
+	return runtime == FRAME_RUNTIME_HOTSPOT;
+}
 
 static void run(struct work *work)
 {
 	struct load_job *job = (struct load_job *)work;
 
 	/* of this thread alone; a failure does no harm */
-	if (!job->loader->urgent)
-		(void)setpriority(PRIO_PROCESS, 0,
-				  getpriority(PRIO_PROCESS, (id_t)getpid()) + LOAD_NICE);
+	(void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, (id_t)getpid()) + job->nice);
 	job->result = bpfobj_load_runtime(job->loader->obj, job->runtime, &job->loaded);
 }
 
@@ -134,7 +141,7 @@ void runtime_loader_want(struct runtime_loader *l, uint32_t runtime, uint64_t no
 }
 
 /* Without memory or a thread, the next tick tries again. */
-static bool begin(struct runtime_loader *l, uint32_t runtime)
+static bool begin(struct runtime_loader *l, uint32_t runtime, int nice)
 {
 	struct load_job *job;
 
@@ -146,12 +153,19 @@ static bool begin(struct runtime_loader *l, uint32_t runtime)
 	job->work = (struct work){.run = run, .done = done};
 	job->loader = l;
 	job->runtime = runtime;
+	job->nice = nice;
 	if (worker_submit(l->worker, &job->work)) {
 		free(job);
 		return false;
 	}
 	l->loads[runtime].state = LOAD_PENDING;
 	return true;
+}
+
+/* Whether the load gives way to what stacks wait for. */
+static bool yields(const struct runtime_loader *l, uint32_t runtime, bool busy)
+{
+	return busy && !l->urgent && !cuts_stacks(runtime);
 }
 
 /* The load that was wanted first, of those that may begin; l->n: none. */
@@ -163,7 +177,7 @@ static uint32_t next_load(const struct runtime_loader *l, bool busy, uint64_t no
 		const struct runtime_load *load = &l->loads[i];
 
 		if (load->state != LOAD_WANTED ||
-		    (busy && !l->urgent && now_ns - load->wanted_ns < RUNTIME_LOADER_WAIT_NS))
+		    (yields(l, i, busy) && now_ns - load->wanted_ns < RUNTIME_LOADER_WAIT_NS))
 			continue;
 		if (first == l->n || load->wanted_ns < l->loads[first].wanted_ns)
 			first = i;
@@ -175,7 +189,8 @@ void runtime_loader_tick(struct runtime_loader *l, bool busy, uint64_t now_ns)
 {
 	uint32_t i = next_load(l, busy, now_ns);
 
-	for (; i < l->n && begin(l, i); i = next_load(l, busy, now_ns))
+	for (; i < l->n && begin(l, i, yields(l, i, busy) ? LOAD_NICE : 0);
+	     i = next_load(l, busy, now_ns))
 		;
 }
 

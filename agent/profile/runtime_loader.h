@@ -29,11 +29,12 @@ int runtime_loader_new(struct loop *loop, const struct bpfobj *obj, bool urgent,
 /* Waits for a load under way. NULL: does nothing. */
 void runtime_loader_free(struct runtime_loader *l);
 
-/* A process has the runtime (enum frame_runtime): the next tick starts the first load; after an
- * error of the system also the next, a minute later. */
+/* A process has the runtime (enum frame_runtime), or will: the next tick starts the first load;
+ * after an error of the system also the next, a minute later. */
 void runtime_loader_want(struct runtime_loader *l, uint32_t runtime, uint64_t now_ns);
 /* Starts the wanted loads in their order, unless the agent is @busy with what stacks wait for. A
- * wanted load waits for RUNTIME_LOADER_WAIT_NS at most. */
+ * wanted load waits for RUNTIME_LOADER_WAIT_NS at most, and not at all if stacks of the runtime are
+ * cut without the walk. */
 void runtime_loader_tick(struct runtime_loader *l, bool busy, uint64_t now_ns);
 /* Loads waiting or under way. */
 size_t runtime_loader_pending(const struct runtime_loader *l);

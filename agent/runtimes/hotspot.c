@@ -21,6 +21,12 @@ static bool may_change(int outcome)
 	       outcome == HOTSPOT_UNREADABLE;
 }
 
+/* The launcher and programs with an embedded machine load the library to start the machine. */
+static bool is_expected(int outcome)
+{
+	return outcome == HOTSPOT_NOT_READY;
+}
+
 static int find(struct runtime_files *files, const struct root *proc, const struct pid_id *id,
 		void *ret)
 {
@@ -81,6 +87,7 @@ static const struct runtime_reader_kind kind = {
 	.unreadable = HOTSPOT_UNREADABLE,
 	.state_name = hotspot_outcome_name,
 	.may_change = may_change,
+	.is_expected = is_expected,
 	.probe = &hotspot_probe,
 	.target_bytes = sizeof(struct hotspot_target),
 	.find = find,

@@ -180,6 +180,8 @@ static void take_probe(struct runtime_reader *r, struct runtime_process *p, stru
 		p->n_attempts = READER_SLOW_ATTEMPT;
 	if (job->outcome < 0 || r->kind->may_change(job->outcome) || is_partial(r, p))
 		retry_later(r, p);
+	if (r->host.expected && r->kind->is_expected && r->kind->is_expected(job->outcome))
+		r->host.expected(r->host.ctx, r->kind->runtime);
 	if (runtime_process_has_record(p))
 		r->host.found(r->host.ctx, r->kind->runtime,
 			      &(struct address_space_who){

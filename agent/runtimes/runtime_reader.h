@@ -34,6 +34,8 @@ struct runtime_reader;
  * @unreadable: the outcome for an error of our side
  * @state_name: of an outcome, for metrics. Loop
  * @may_change: whether a process with this outcome is tried again. Loop
+ * @is_expected: whether a process with this outcome has mapped the runtime and is about to run it;
+ *              NULL: never. Loop
  * @is_partial: whether a process with outcome 0 is tried again, because the target lacks a part;
  *              NULL: never. Loop
  * @probe:      of the files in a process; its outcome of an ended process is the runtime's
@@ -69,6 +71,7 @@ struct runtime_reader_kind {
 	int unreadable;
 	const char *(*state_name)(int outcome);
 	bool (*may_change)(int outcome);
+	bool (*is_expected)(int outcome);
 	bool (*is_partial)(const void *target);
 	const struct runtime_probe *probe;
 	size_t target_bytes;

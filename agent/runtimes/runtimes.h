@@ -57,6 +57,8 @@ enum runtime_outcome {
  * @loop:  for threads; NULL in tests without them
  * @budget: of the names of all runtimes; runtimes_new() sets it
  * @task_names: the walker also wants the tasks of runtimes that have them
+ * @expected: called on the loop: a process has mapped the runtime (enum frame_runtime) and is about
+ *         to run it; NULL: not called
  * @found: called on the loop: a process has the runtime (enum frame_runtime), and record() has the
  *         value for the process
  * @named: called on the loop: frames of the process @pid have names, or will have none
@@ -66,6 +68,7 @@ struct runtime_host {
 	struct loop *loop;
 	struct runtime_budget *budget;
 	bool task_names;
+	void (*expected)(void *ctx, uint32_t runtime);
 	void (*found)(void *ctx, uint32_t runtime, const struct address_space_who *who);
 	void (*named)(void *ctx, uint64_t pid);
 	void *ctx;

@@ -19,6 +19,12 @@ static bool may_change(int outcome)
 	return outcome == V8_NOT_READY || outcome == V8_ODD || outcome == V8_UNREADABLE;
 }
 
+/* The machine is in the program itself. */
+static bool is_expected(int outcome)
+{
+	return outcome == V8_NOT_READY;
+}
+
 static int find(struct runtime_files *files, const struct root *proc, const struct pid_id *id,
 		void *ret)
 {
@@ -81,6 +87,7 @@ static const struct runtime_reader_kind kind = {
 	.unreadable = V8_UNREADABLE,
 	.state_name = v8_outcome_name,
 	.may_change = may_change,
+	.is_expected = is_expected,
 	.probe = &v8_probe,
 	.target_bytes = sizeof(struct v8_target),
 	.find = find,

@@ -2,6 +2,7 @@
 /* The walks of language runtimes are loaded after what stacks wait for, and not too late. */
 #include "support/test.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/loop.h"
@@ -62,6 +63,18 @@ static bool is_loaded(void *ctx)
 	return !runtime_loader_pending(b->loader);
 }
 
+static bool is_one_loaded(void *ctx)
+{
+	const struct bench *b = ctx;
+
+	return runtime_loader_pending(b->loader) == 1;
+}
+
+static int nice_of_thread(const char *name)
+{
+	return getpriority(PRIO_PROCESS, (id_t)threads_find(name));
+}
+
 static void test_idle(void **state)
 {
 	struct bench *b = *state;
@@ -73,6 +86,7 @@ static void test_idle(void **state)
 	runtime_loader_tick(b->loader, false, 1);
 	assert_int_equal(threads_named("bpf-load"), 1);
 	loop_until(b->on.loop, is_loaded, b);
+	assert_int_equal(nice_of_thread("bpf-load"), getpriority(PRIO_PROCESS, 0));
 	runtime_loader_want(b->loader, FRAME_RUNTIME_PYTHON, 2); /* is there */
 	assert_int_equal(runtime_loader_pending(b->loader), 0);
 }
@@ -103,6 +117,21 @@ static void test_always_busy(void **state)
 	runtime_loader_tick(b->loader, true, RUNTIME_LOADER_WAIT_NS + 1);
 	assert_int_equal(threads_named("bpf-load"), 1);
 	loop_until(b->on.loop, is_loaded, b);
+	assert_true(nice_of_thread("bpf-load") > getpriority(PRIO_PROCESS, 0));
+}
+
+/* Stacks wait for this walk, too. */
+static void test_cut(void **state)
+{
+	struct bench *b = *state;
+
+	runtime_loader_want(b->loader, FRAME_RUNTIME_V8, 1);
+	runtime_loader_want(b->loader, FRAME_RUNTIME_HOTSPOT, 2);
+	runtime_loader_tick(b->loader, true, 2);
+	assert_int_equal(threads_named("bpf-load"), 1);
+	assert_int_equal(runtime_loader_pending(b->loader), 2);
+	loop_until(b->on.loop, is_one_loaded, b);
+	assert_int_equal(nice_of_thread("bpf-load"), getpriority(PRIO_PROCESS, 0));
 }
 
 /* A caller that waits for the load does not wait for other work first. */
@@ -123,6 +152,7 @@ int main(void)
 		TEST(test_idle),
 		TEST(test_busy),
 		TEST(test_always_busy),
+		TEST(test_cut),
 		cmocka_unit_test_setup_teardown(test_urgent, setup_urgent, teardown),
 	};
 

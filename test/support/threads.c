@@ -54,6 +54,19 @@ size_t threads_named(const char *name)
 	return n;
 }
 
+pid_t threads_find(const char *name)
+{
+	DIR *dir = opendir("/proc/self/task");
+	pid_t tid = 0;
+
+	assert_non_null(dir);
+	for (const struct dirent *e; !tid && (e = readdir(dir));)
+		if (e->d_name[0] != '.' && is_named(e->d_name, name))
+			tid = (pid_t)strtol(e->d_name, NULL, 10);
+	closedir(dir);
+	return tid;
+}
+
 pid_t threads_child(void)
 {
 	char path[64], text[32] = "";

@@ -11,6 +11,9 @@ void threads_wait(void);
 /* Threads of this process with this name. */
 size_t threads_named(const char *name);
 
+/* The number of such a thread; 0: none. */
+pid_t threads_find(const char *name);
+
 /* The child process that this thread has started; 0: none. */
 pid_t threads_child(void);
 
