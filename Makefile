@@ -379,7 +379,7 @@ FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-
 	short zoo-nocfi zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,cxx.debug cxx-linked cxx-checked cxx-other cxx-mini debuginfod)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,inline-gcc2 inline-gcc3 inline-gcc4 inline-gcc5 inline-clang4 inline-clang5 \
-	inline-lto inline-gz inline-linked inline.debug inline-dwz nested nested-small \
+	inline-lto inline-gz inline-linked inline.debug inline-dwz nested nested-small forged \
 	inline-split4 inline-split5 inline-clangsplit4 inline-clangsplit5 \
 	inline-package4 inline-package5 inline-clangpackage4 inline-clangpackage5)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,work-O2 work-O3 work-static work-static-pie \
@@ -464,6 +464,9 @@ $(FIXTURE_DIR)/cxx-mini: $(FIXTURE_DIR)/cxx
 $(FIXTURE_DIR)/nested: FIXTURE_FLAGS := -fPIE -pie -O2 -g
 $(FIXTURE_DIR)/nested-small: FIXTURE_FLAGS := -fPIE -pie -Os -g
 $(FIXTURE_DIR)/nested $(FIXTURE_DIR)/nested-small: test/fixtures/elf/nested.c
+	$(BUILD_FIXTURE)
+$(FIXTURE_DIR)/forged: FIXTURE_FLAGS := -fPIE -pie -O1 -g
+$(FIXTURE_DIR)/forged: test/fixtures/elf/forged.c
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/inline-gcc2: FIXTURE_FLAGS := -fPIE -pie -O2 -g -gdwarf-2 -gstrict-dwarf
 $(FIXTURE_DIR)/inline-gcc3: FIXTURE_FLAGS := -fPIE -pie -O2 -g -gdwarf-3 -gstrict-dwarf

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/work_budget.h"
 #include "elf/elffile.h"
 #include "symbolize/debugfile.h"
 #include "symbolize/demangle.h"
@@ -39,6 +40,9 @@
 #define READABLES_KEPT	    256
 /* Their bytes. Reached: shown as in the file. */
 #define READABLES_BYTES_MAX (16u << 20)
+/* Units for a name that is made readable. Most take 2 us; a forged one takes 10 ms, and 128 names
+ * cause a look at the clock. */
+#define READABLE_COST	    (1u << 13)
 
 /**
  * struct dwarfsource - a file with DWARF
@@ -158,14 +162,19 @@ struct readable {
 	const char *text;
 };
 
+/* Of keep_lines(): the work budget has ended. */
+#define ANSWER_OVER 1
+
 /* Names made readable last. */
 struct readables {
 	struct readable items[READABLES_KEPT];
 	struct arena memory;
 };
 
-/* Most lines have a name of the lines before. *@ret is @name without room. 0 or -ENOMEM. */
-static int make_readable(struct readables *readables, const char *name, const char **ret)
+/* Most lines have a name of the lines before. *@ret is @name without room. 0, ANSWER_OVER, or
+ * -ENOMEM. */
+static int make_readable(struct dwarfsource *s, struct readables *readables, const char *name,
+			 const char **ret)
 {
 	struct readable *kept = &readables->items[hash_words((uintptr_t)name, 0) % READABLES_KEPT];
 	char text[DEMANGLE_NAME_MAX], *copy;
@@ -173,6 +182,8 @@ static int make_readable(struct readables *readables, const char *name, const ch
 	int r;
 
 	if (kept->name != name) {
+		if (!work_budget_spend(s->of.work, READABLE_COST))
+			return ANSWER_OVER;
 		*kept = (struct readable){.name = name};
 		if (demangle(name, text)) {
 			n = strlen(text) + 1;
@@ -193,7 +204,7 @@ static int keep_lines(struct dwarfsource *s, struct readables *readables, uint64
 	int r = 0;
 
 	for (size_t i = 0; i < n && !r; i++)
-		r = make_readable(readables, lines[i].system_name, &lines[i].function);
+		r = make_readable(s, readables, lines[i].system_name, &lines[i].function);
 	return r ? r : linecache_add(&s->cache, vaddr, lines, n);
 }
 
@@ -287,7 +298,8 @@ static int open_splits(struct dwarfsource *s, const void *bytes, size_t n_bytes,
 	return r;
 }
 
-/* An answer has the first address at least. 0, -ENOMEM, else it is malformed. */
+/* An answer has the first address at least. Addresses for which there is no budget are asked for
+ * again with the next batch. 0, -ENOMEM, else it is malformed. */
 static int keep_answer(struct dwarfsource *s, const uint64_t *vaddrs, size_t n, const void *bytes,
 		       size_t n_bytes)
 {
@@ -300,12 +312,14 @@ static int keep_answer(struct dwarfsource *s, const uint64_t *vaddrs, size_t n, 
 		return r;
 	arena_init(&readables.memory, READABLES_BYTES_MAX);
 	linecache_begin(&s->cache);
-	for (size_t i = 0; i < n && !r; i++) {
+	for (size_t i = 0; i < n && !r && !s->of.work->end; i++) {
 		size_t n_lines = 0;
 
 		r = dwarfwire_next(&reader, lines, &n_lines);
 		if (!r) {
 			r = keep_lines(s, &readables, vaddrs[i], lines, n_lines);
+			if (r == ANSWER_OVER)
+				r = 0;
 		} else if (r == DWARFWIRE_NOT_ASKED && i) {
 			s->is_partial = true;
 			r = 0;
@@ -377,7 +391,8 @@ static int dwarfsource_prepare(void *opened, const uint64_t *vaddrs, size_t n)
 
 	if (!r && s->file.n_splits != n_splits)
 		r = ask(s, vaddrs, n);
-	for (size_t i = 0; i < DWARFSOURCE_REQUESTS_MAX && !r && s->is_partial; i++)
+	for (size_t i = 0; i < DWARFSOURCE_REQUESTS_MAX && !r && s->is_partial && !s->of.work->end;
+	     i++)
 		r = ask(s, vaddrs, n);
 	return r;
 }

@@ -784,6 +784,55 @@ static void test_hostile(void **state)
 	}
 }
 
+#define FORGED_NAMES 1000
+
+static int ignore(void *ctx, size_t i, const struct symbol *symbol)
+{
+	(void)ctx;
+	(void)i;
+	(void)symbol;
+	return 0;
+}
+
+/* CPU time of the process for a name of the file. */
+static uint64_t forged_name_ns(struct image *image, uint64_t vaddr)
+{
+	struct symbolizer *s = new_symbolizer(NULL, 0, DEADLINE);
+	char readable[DEMANGLE_NAME_MAX];
+	struct symbol symbol;
+	uint64_t begin_ns;
+
+	assert_int_equal(symbolizer_find(s, &(struct frame){image, vaddr}, &symbol), 0);
+	assert_true(symbol.lines[0].line > 0);
+	begin_ns = nsec_read(CLOCK_PROCESS_CPUTIME_ID);
+	assert_true(demangle(symbol.lines[0].system_name, readable));
+	begin_ns = nsec_read(CLOCK_PROCESS_CPUTIME_ID) - begin_ns;
+	symbolizer_free(s);
+	return begin_ns;
+}
+
+/* Names that take long to demangle are a part of the batch's work budget, which ends after some 150
+ * of them. */
+static void test_forged_names(void **state)
+{
+	struct image *image = fixture_image("forged");
+	struct symbolizer *s = new_symbolizer(NULL, 0, DEADLINE);
+	uint64_t vaddrs[FORGED_NAMES], begin_ns, name_ns;
+	struct elffile_section code;
+
+	(void)state;
+	assert_int_equal(elffile_section(image->file, "forged", &code), 0);
+	for (size_t i = 0; i < FORGED_NAMES; i++)
+		vaddrs[i] = code.vaddr + i * (code.size / FORGED_NAMES);
+	name_ns = forged_name_ns(image, vaddrs[0]);
+	begin_ns = nsec_read(CLOCK_PROCESS_CPUTIME_ID);
+	assert_int_equal(symbolizer_find_all(s, image, vaddrs, FORGED_NAMES, ignore, NULL), 0);
+	assert_true(nsec_read(CLOCK_PROCESS_CPUTIME_ID) - begin_ns < FORGED_NAMES / 2 * name_ns);
+	assert_int_equal(symbolizer_reads(s)[SYMBOL_READ_ABANDONED], 1);
+	symbolizer_free(s);
+	image_unref(image);
+}
+
 /* ---------------------------------------------------------------- the cache */
 
 /* One line at @vaddr, whose number is the address. */
@@ -1002,14 +1051,15 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chains),	     cmocka_unit_test(test_split),
-		cmocka_unit_test(test_split_absent), cmocka_unit_test(test_split_places),
-		cmocka_unit_test(test_late),	     cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_broken_bytes), cmocka_unit_test(test_shrinks),
-		cmocka_unit_test(test_large),	     cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_eviction),     cmocka_unit_test(test_borrowed),
-		cmocka_unit_test(test_table),	     cmocka_unit_test(test_left_out),
-		cmocka_unit_test(test_strings),	     cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_chains),	       cmocka_unit_test(test_split),
+		cmocka_unit_test(test_split_absent),   cmocka_unit_test(test_split_places),
+		cmocka_unit_test(test_late),	       cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_broken_bytes),   cmocka_unit_test(test_shrinks),
+		cmocka_unit_test(test_large),	       cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_forged_names),   cmocka_unit_test(test_eviction),
+		cmocka_unit_test(test_borrowed),       cmocka_unit_test(test_table),
+		cmocka_unit_test(test_left_out),       cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
