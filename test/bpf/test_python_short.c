@@ -27,9 +27,12 @@
 #include "support/until.h"
 
 /* Below the rate of stack dumps of a process. */
-#define RATE   197
-#define WANT   60
-#define SCRIPT "test/data/python/short.py"
+#define RATE	 197
+#define WANT	 60
+#define SCRIPT	 "test/data/python/short.py"
+/* On a busy machine the scripts take longer than the dumps of a new process, and end before their
+ * names are read. */
+#define ATTEMPTS 3
 
 struct bench {
 	struct sampling on;
@@ -158,6 +161,11 @@ static void run(struct bench *b, const char *path)
 		      path, b->n, b->n_burn, b->n_right, b->n_gone, b->n_first, b->n_native);
 }
 
+static bool has_names(const struct bench *b)
+{
+	return b->n_gone * 100 <= b->n * 5 && b->n_native <= b->n;
+}
+
 /* 3.15 has the pointer to a thread's state in a place that only a longer process shows. Native
  * frames: the start of the interpreter, and its end. */
 static void test_short(void **state)
@@ -171,12 +179,15 @@ static void test_short(void **state)
 	assert_int_equal(root_read(&here, SCRIPT, &source), 0);
 	pythons_find(&pythons);
 	for (size_t i = 0; i < pythons.n; i++) {
-		struct bench b = {.source = source.data};
+		struct bench b;
+		int attempts = 0;
 
-		run(&b, pythons.paths[i]);
-		assert_true(b.n_right * 100 >= b.n_burn * 95);
-		assert_true(b.n_gone * 100 <= b.n * 5);
-		assert_true(b.n_native <= b.n);
+		do {
+			b = (struct bench){.source = source.data};
+			run(&b, pythons.paths[i]);
+			assert_true(b.n_right * 100 >= b.n_burn * 95);
+		} while (!has_names(&b) && ++attempts < ATTEMPTS);
+		assert_true(has_names(&b));
 	}
 	pythons_deinit(&pythons);
 	buf_deinit(&source);
