@@ -3,7 +3,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/vec.h"
@@ -13,15 +12,12 @@
 /* Ranges of a file: more than all of its sections and segments. Reached: the file has no table. */
 #define RANGES_MAX   16384u
 
-/* Adds [@start, @end) or extends the last range, of the same segment. */
+/* Adds [@start, @end), which is behind all ranges, or extends the last range, of the same segment.
+ */
 static int add(struct coderanges *ranges, uint64_t start, uint64_t end, uint32_t segment)
 {
 	struct coderange *last = ranges->n ? &ranges->items[ranges->n - 1] : NULL;
 
-	if (last && start < last->end)
-		start = last->end;
-	if (end <= start)
-		return 0;
 	if (last && last->segment == segment && start - last->end <= CODERANGES_PADDING) {
 		ranges->bytes += end - last->end;
 		last->end = end;

@@ -30,7 +30,6 @@ import contextlib
 import hashlib
 import itertools
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -110,8 +109,7 @@ class Server:
         """Executable mapped files, by their last names; the program itself first."""
         paths = [os.path.realpath(self.program)]
         for pid in self.pids():
-            with open(f"/proc/{pid}/maps") as f:
-                paths += re.findall(r"^\S+ ..x. .* (/\S+)$", f.read(), re.M)
+            paths += workloads.mapped_programs(pid)
         return {os.path.basename(p): p for p in paths}
 
     def stop(self):

@@ -180,15 +180,17 @@ class Cgroups:
         procs = f"{self.at}/{name}/cgroup.procs"
         return subprocess.Popen(["sh", "-c", f'echo $$ >{procs} && exec "$@"', "sh", *command], **options)
 
-    def mapped_files(self):
-        """Executable mappings of the programs."""
+    def pids(self):
+        """0: of another PID namespace."""
+        for path in glob.glob(f"{self.at}/*/cgroup.procs"):
+            with open(path) as f:
+                yield from map(int, f.read().split())
+
+    def mapped_programs(self):
         paths = set()
-        for procs in glob.glob(f"{self.at}/*/cgroup.procs"):
-            with open(procs) as f:
-                pids = f.read().split()
-            for pid in pids:
-                with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as f:
-                    paths.update(re.findall(r"^\S+ ..x. .* (/\S+)$", f.read(), re.M))
+        for pid in self.pids():
+            with contextlib.suppress(OSError):
+                paths.update(workloads.mapped_programs(pid))
         return paths
 
     @staticmethod
@@ -207,12 +209,9 @@ class Cgroups:
         """Ends the processes, also those that left their parents."""
         end = time.monotonic() + 60
         while os.path.exists(self.at):
-            for path in glob.glob(f"{self.at}/*/cgroup.procs"):
-                with open(path) as f:
-                    pids = f.read().split()
-                for pid in filter(int, pids):  # 0: of another PID namespace
-                    with contextlib.suppress(OSError):
-                        os.kill(int(pid), signal.SIGKILL)
+            for pid in filter(None, self.pids()):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
             try:
                 self.remove(self.at)
             except OSError:
@@ -378,7 +377,7 @@ class Peer(Profiler):
 
     def finish(self):
         """Where stacks of the living programs begin."""
-        for path in self.cgroups.mapped_files():
+        for path in self.cgroups.mapped_programs():
             with contextlib.suppress(subprocess.CalledProcessError, OSError):
                 self.starts[os.path.basename(path)] = collected.starts_of(path)
 

@@ -358,6 +358,12 @@ class Row(dict):
         return "| " + " | ".join(str(self.get(c, "")) for c in self.COLUMNS) + " |"
 
 
+def mapped_programs(pid):
+    """Paths of a process's executable mappings."""
+    with open(f"/proc/{pid}/maps") as f:
+        return re.findall(r"^\S+ ..x. .* (/\S+)$", f.read(), re.M)
+
+
 def start_profiler(command, to, rate):
     command = [word.format(dir=to, rate=rate) for word in command]
     log = open(f"{to}/log", "w")

@@ -40,8 +40,15 @@ struct counts {
 	uint64_t perf[2]; /* instructions, cycles */
 };
 
+/* What a thread does with a table of its own. */
+struct job {
+	size_t words;
+	struct counts (*run)(uint64_t *table);
+};
+
 struct worker {
 	pthread_t thread;
+	const struct job *job;
 	int cpu;
 	struct counts counts;
 };
@@ -147,17 +154,9 @@ static uint64_t compute(void *table)
 	return 1;
 }
 
-static void *work(void *ctx)
+static struct counts measure_computing(uint64_t *table)
 {
-	struct worker *w = ctx;
-	uint64_t *table = calloc(TABLE_WORDS, sizeof(*table));
-
-	if (!table)
-		die("calloc");
-	pin(w->cpu);
-	w->counts = measure(compute, table);
-	free(table);
-	return NULL;
+	return measure(compute, table);
 }
 
 /* ---------------------------------------------------------------- gaps */
@@ -191,21 +190,28 @@ __attribute__((noinline)) static struct counts descend(unsigned int depth, volat
 	return depth ? descend(depth - 1, table) : read_clock(table);
 }
 
-static void *find_gaps(void *ctx)
+static struct counts find_gaps(uint64_t *table)
+{
+	return descend(STACK_DEPTH, table);
+}
+
+/* ---------------------------------------------------------------- a thread on each CPU */
+
+static void *work(void *ctx)
 {
 	struct worker *w = ctx;
-	uint64_t *table = calloc(LARGE_WORDS, sizeof(*table));
+	uint64_t *table = calloc(w->job->words, sizeof(*table));
 
 	if (!table)
 		die("calloc");
 	pin(w->cpu);
-	w->counts = descend(STACK_DEPTH, table);
+	w->counts = w->job->run(table);
 	free(table);
 	return NULL;
 }
 
-/* A thread of `run` on each CPU, and the sums of their counts. */
-static struct counts on_each_cpu(void *(*run)(void *))
+/* The sums of all threads' counts. */
+static struct counts on_each_cpu(const struct job *job)
 {
 	static struct worker workers[CPUS_MAX];
 	struct counts all = {.units = 0};
@@ -217,8 +223,9 @@ static struct counts on_each_cpu(void *(*run)(void *))
 	for (int i = 0; i < CPUS_MAX && i < CPU_SETSIZE; i++) {
 		if (!CPU_ISSET(i, &set))
 			continue;
+		workers[n].job = job;
 		workers[n].cpu = i;
-		if (pthread_create(&workers[n].thread, NULL, run, &workers[n]))
+		if (pthread_create(&workers[n].thread, NULL, work, &workers[n]))
 			die("pthread_create");
 		n++;
 	}
@@ -288,9 +295,9 @@ static struct counts pingpong(void)
 static struct counts run(const char *name)
 {
 	if (strcmp(name, "cpu") == 0)
-		return on_each_cpu(work);
+		return on_each_cpu(&(struct job){TABLE_WORDS, measure_computing});
 	if (strcmp(name, "gaps") == 0)
-		return on_each_cpu(find_gaps);
+		return on_each_cpu(&(struct job){LARGE_WORDS, find_gaps});
 	return pingpong();
 }
 
