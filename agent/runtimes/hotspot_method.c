@@ -251,9 +251,12 @@ static int read_method(const struct reading *r, uint64_t method, struct method *
 						  &ret->source, 2};
 		result = read_ranges(r, ranges, 1);
 	}
-	if (!result && (ret->name >= ret->n_constants || ret->signature >= ret->n_constants ||
-			ret->source >= ret->n_constants))
+	if (!result && (ret->name >= ret->n_constants || ret->signature >= ret->n_constants))
 		return HOTSPOT_ODD;
+	/* the pools of the methods that HotSpot makes for MethodHandle.linkToStatic() and so on
+	 * have three entries, and the index of another pool */
+	if (ret->source >= ret->n_constants)
+		ret->source = 0;
 	return result;
 }
 

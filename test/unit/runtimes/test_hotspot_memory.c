@@ -476,6 +476,23 @@ static void source_of_class(void **state)
 	assert_string_equal(hotspot_function_place(&f).function.file, "org/x/Map.java");
 }
 
+/* A method that HotSpot makes has a small pool with the source's index of another pool. */
+static void source_of_another_pool(void **state)
+{
+	_cleanup_(hotspot_function_deinit) struct hotspot_function f = {0};
+	const uint32_t n = 3;
+	struct subject s;
+
+	(void)state;
+	subject_init(&s);
+	memcpy(s.bytes + POOL + 16 - FLATMEMORY_BASE, &n, sizeof(n));
+	assert_int_equal(attach(&s), HOTSPOT_OK);
+	read_frame(&s, METHOD, check_of_method(&s), &f);
+	assert_string_equal(hotspot_function_place(&f).function.name,
+			    "org.x.Map.put(int, Object[])");
+	assert_string_equal(hotspot_function_place(&f).function.file, "");
+}
+
 /* ---------------------------------------------------------------- names */
 
 static void names(void **state)
@@ -575,7 +592,7 @@ int main(void)
 		cmocka_unit_test(names),    cmocka_unit_test(lines),
 		cmocka_unit_test(scopes),   cmocka_unit_test(inlined),
 		cmocka_unit_test(layouts),  cmocka_unit_test(source_of_class),
-		cmocka_unit_test(freed),
+		cmocka_unit_test(freed),    cmocka_unit_test(source_of_another_pool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
