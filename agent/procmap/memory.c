@@ -18,7 +18,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -121,25 +123,117 @@ static int outcome_of_pid(int r)
 	}
 }
 
+/* Bytes of a page that the kernel reads as one range, with the gaps between the wanted ones: a
+ * range costs the kernel a search of the page, as long as copying some KiB takes. */
+#define SPAN_BYTES_MAX	512
+/* Bytes of all spans of a call. Reached: the other ranges are read one by one. */
+#define SPANS_BYTES_MAX 8192
+
+/* Consecutive ranges within a page. A range alone may be of any size. */
+struct span {
+	uint64_t begin;
+	uint64_t end;
+	size_t n_ranges;
+};
+
+static bool is_in_page(uint64_t begin, uint64_t end)
+{
+	return begin < end && end - begin <= SPAN_BYTES_MAX &&
+	       begin / MEMORY_PAGE_BYTES == (end - 1) / MEMORY_PAGE_BYTES;
+}
+
+/* The span that begins with the first of @n ranges. */
+static struct span first_span(const struct memory_range *ranges, size_t n)
+{
+	struct span span = {ranges[0].addr, ranges[0].addr + ranges[0].n, 1};
+
+	for (; span.n_ranges < n; span.n_ranges++) {
+		const uint64_t begin = ranges[span.n_ranges].addr;
+		const uint64_t end = begin + ranges[span.n_ranges].n;
+		const struct span both = {.begin = begin < span.begin ? begin : span.begin,
+					  .end = end > span.end ? end : span.end};
+
+		if (!is_in_page(begin, end) || !is_in_page(span.begin, span.end) ||
+		    !is_in_page(both.begin, both.end))
+			break;
+		span.begin = both.begin;
+		span.end = both.end;
+	}
+	return span;
+}
+
+/* What a call reads: spans, and the copies of those with more ranges than one. */
+struct request {
+	size_t n;
+	struct iovec remote[MEMORY_RANGES_MAX];
+	struct iovec local[MEMORY_RANGES_MAX];
+	uint16_t n_ranges[MEMORY_RANGES_MAX]; /* of each span */
+	size_t n_copied;
+	uint8_t copies[SPANS_BYTES_MAX];
+};
+
+static void make_request(struct request *q, const struct memory_range *ranges, size_t n)
+{
+	q->n = 0;
+	q->n_copied = 0;
+	for (size_t i = 0; i < n; i += q->n_ranges[q->n++]) {
+		struct span span = first_span(ranges + i, n - i);
+		size_t bytes = span.end - span.begin;
+		void *to = q->copies + q->n_copied;
+
+		if (span.n_ranges > 1 && bytes <= sizeof(q->copies) - q->n_copied) {
+			q->n_copied += bytes;
+		} else {
+			span = (struct span){.begin = ranges[i].addr, .n_ranges = 1};
+			bytes = ranges[i].n;
+			to = ranges[i].to;
+		}
+		q->remote[q->n] = (struct iovec){(void *)(uintptr_t)span.begin, bytes};
+		q->local[q->n] = (struct iovec){to, bytes};
+		q->n_ranges[q->n] = (uint16_t)span.n_ranges;
+	}
+}
+
+/* The bytes of the ranges, of which the kernel read @got with the gaps. A page is there or not, so
+ * is a span with gaps. */
+static size_t take_request(const struct request *q, const struct memory_range *ranges, size_t got)
+{
+	size_t filled = 0;
+
+	for (size_t i = 0; i < q->n && got; ranges += q->n_ranges[i++]) {
+		const size_t bytes = q->local[i].iov_len;
+		const size_t have = got < bytes ? got : bytes;
+
+		got -= have;
+		if (q->n_ranges[i] == 1) {
+			filled += have;
+			continue;
+		}
+		for (size_t k = 0; k < q->n_ranges[i] && have == bytes; k++) {
+			const uint64_t off =
+				ranges[k].addr - (uint64_t)(uintptr_t)q->remote[i].iov_base;
+
+			memcpy(ranges[k].to, (uint8_t *)q->local[i].iov_base + off, ranges[k].n);
+			filled += ranges[k].n;
+		}
+	}
+	return filled;
+}
+
 static int process_read(struct memory *m, const struct memory_range *ranges, size_t n_ranges,
 			size_t *ret)
 {
 	struct process_memory *pm = container_of(m, struct process_memory, memory);
-	struct iovec local[MEMORY_RANGES_MAX], remote[MEMORY_RANGES_MAX];
+	struct request q;
 	ssize_t n;
 
 	if (n_ranges > MEMORY_RANGES_MAX)
 		return -EINVAL;
-	for (size_t i = 0; i < n_ranges; i++) {
-		local[i].iov_base = ranges[i].to;
-		local[i].iov_len = ranges[i].n;
-		remote[i].iov_base = (void *)(uintptr_t)ranges[i].addr;
-		remote[i].iov_len = ranges[i].n;
-	}
-	n = process_vm_readv((pid_t)pm->id.pid, local, n_ranges, remote, n_ranges, 0);
+	make_request(&q, ranges, n_ranges);
+	n = process_vm_readv((pid_t)pm->id.pid, q.local, q.n, q.remote, q.n, 0);
 	if (n < 0 && errno != EFAULT)
 		return outcome_of_errno(errno);
-	*ret = n < 0 ? 0 : (size_t)n;
+	*ret = n < 0 ? 0 : take_request(&q, ranges, (size_t)n);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -73,6 +74,69 @@ static void memory_of_a_process(void **state)
 	assert_int_equal(memory_read_ranges(&pm.memory, ranges, 2), MEMORY_UNMAPPED);
 	assert_int_equal(memory_check(&pm.memory), 0);
 	munmap(at, 5 * page);
+}
+
+/* Bytes of the ranges in order, up to the first that is not mapped: [@hole, @hole_end) is not. */
+static size_t fill(const struct memory_range *ranges, size_t n, uint64_t hole, uint64_t hole_end)
+{
+	size_t filled = 0;
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < ranges[i].n; k++, filled++)
+			if (ranges[i].addr + k >= hole && ranges[i].addr + k < hole_end)
+				return filled;
+	return filled;
+}
+
+/* Near ranges are read as one, which must not show: forwards, backwards, overlapping, empty, over
+ * the end of a page. */
+static void near_ranges(void **state)
+{
+	enum { PAGES = 3, N = 12, BYTES = 700, TURNS = 20000 };
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
+	uint8_t *at = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
+	const uint64_t addr = (uint64_t)(uintptr_t)at, hole = addr + 2 * page;
+	static uint8_t to[N][BYTES];
+	struct pid_id id;
+	size_t n_short = 0;
+
+	(void)state;
+	assert_true(at != MAP_FAILED);
+	for (size_t i = 0; i < PAGES * page; i++)
+		at[i] = (uint8_t)(i * 2654435761u >> 13);
+	munmap(at + 2 * page, page);
+	assert_int_equal(root_open("/proc", &proc), 0);
+	assert_int_equal(pid_read(&proc, getpid(), &id), 0);
+	assert_int_equal(process_memory_init(&pm, &proc, &id), 0);
+	srand(1);
+	for (size_t turn = 0; turn < TURNS; turn++) {
+		struct memory_range ranges[N];
+		const size_t n = 1 + (size_t)rand() % N;
+		const uint64_t near = addr + (size_t)rand() % (2 * page);
+		size_t want, got = SIZE_MAX;
+
+		for (size_t i = 0; i < n; i++) {
+			const size_t bytes = (size_t)rand() % (rand() % 8 ? 32 : BYTES);
+
+			ranges[i] =
+				(struct memory_range){near + (size_t)rand() % 256, to[i], bytes};
+		}
+		want = fill(ranges, n, hole, hole + page);
+		assert_int_equal(pm.memory.read(&pm.memory, ranges, n, &got), 0);
+		assert_int_equal(got, want);
+		n_short += got < fill(ranges, n, 0, 0);
+		for (size_t i = 0; i < n && want; i++) {
+			const size_t bytes = ranges[i].n < want ? ranges[i].n : want;
+
+			assert_memory_equal(to[i], at + (ranges[i].addr - addr), bytes);
+			want -= bytes;
+		}
+	}
+	assert_true(n_short > TURNS / 100);
+	munmap(at, 2 * page);
 }
 
 /* More ranges than a single call takes, all from the memory of one window. */
@@ -509,6 +573,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_of_a_process),
+		cmocka_unit_test(near_ranges),
 		cmocka_unit_test(many_ranges),
 		cmocka_unit_test(exec_is_noticed),
 		cmocka_unit_test(not_go),
