@@ -13,10 +13,6 @@
 
 struct memory;
 
-/* Bytes of a line table: 1 or 2 for each line. The thread reads the whole table for each place.
- * Reached: the lines behind are not known. */
-#define HOTSPOT_LINES_BYTES_MAX (16u << 10)
-
 /* The function at a place of a frame, and the functions that are inlined there. {0} is empty. A
  * blob of code that is no method has its own name, and nothing else. */
 struct hotspot_function {

@@ -25,10 +25,15 @@
 #define CODE_WHOLE_MAX	 4096
 /* Descriptions of one read: a search ends with so many. */
 #define DESCS_BLOCK	 128
+/* Bytes of a compressed scope, and of the piece with it that is read. */
+#define SCOPE_BYTES	 (3 * HOTSPOT_NUMBER_BYTES)
+#define PIECE_BYTES	 256
 /* Pointers of one code, 8 bytes each. Reached: inlined functions and lines are not known. */
 #define METHODS_MAX	 (1u << 20)
 
 /* ---------------------------------------------------------------- tables */
+
+#define WORDS 14
 
 /* The words of a blob that lead to its tables. Offsets have two or four bytes. */
 struct words {
@@ -37,14 +42,15 @@ struct words {
 	uint32_t methods_off, data_off, relocation_bytes, stubs_off, complete;
 };
 
-static int read_words(struct memory *m, const struct hotspot_layout *layout, uint64_t blob,
-		      struct words *ret)
+/* The ranges of the words, as far as the layout has them. */
+static size_t find_words(const struct hotspot_layout *layout, uint64_t blob, struct words *ret,
+			 struct memory_range ranges[WORDS])
 {
 	const struct {
 		enum hotspot_field field;
 		void *to;
 		size_t n;
-	} fields[] = {
+	} fields[WORDS] = {
 		{HOTSPOT_BLOB_CODE, &ret->code, 8},
 		{HOTSPOT_BLOB_DISTANCE, &ret->code_off, 4},
 		{HOTSPOT_BLOB_COMPLETE, &ret->complete, 4},
@@ -60,11 +66,10 @@ static int read_words(struct memory *m, const struct hotspot_layout *layout, uin
 		{HOTSPOT_BLOB_MUTABLE, &ret->mutable, 8},
 		{HOTSPOT_BLOB_RELOCATION_BYTES, &ret->relocation_bytes, 4},
 	};
-	struct memory_range ranges[array_size(fields)];
 	size_t n = 0;
 
 	*ret = (struct words){0};
-	for (size_t i = 0; i < array_size(fields); i++) {
+	for (size_t i = 0; i < WORDS; i++) {
 		const enum hotspot_field field = fields[i].field;
 
 		if (layout->known[field])
@@ -72,7 +77,7 @@ static int read_words(struct memory *m, const struct hotspot_layout *layout, uin
 				(struct memory_range){blob + layout->fields[field], fields[i].to,
 						      layout->is_short[field] ? 2 : fields[i].n};
 	}
-	return hotspot_outcome_of_memory(memory_read_ranges(m, ranges, n));
+	return n;
 }
 
 static bool is_sane(const struct hotspot_tables *t)
@@ -93,19 +98,24 @@ static bool has_descs(const struct hotspot_layout *layout)
 }
 
 int hotspot_tables_read(struct memory *m, const struct hotspot_target *target, uint64_t blob,
+			const struct memory_range *others, size_t n_others,
 			struct hotspot_tables *ret)
 {
 	const struct hotspot_layout *layout = &target->layout;
 	const bool *known = layout->known;
+	struct memory_range ranges[WORDS + HOTSPOT_TABLES_OTHERS_MAX];
 	struct hotspot_tables t;
 	struct words w;
+	size_t n = 0;
 	int r;
 
 	*ret = (struct hotspot_tables){0};
-	if (!has_descs(layout))
-		return 0;
-	r = read_words(m, layout, blob, &w);
-	if (r)
+	if (has_descs(layout))
+		n = find_words(layout, blob, &w, ranges);
+	for (size_t i = 0; i < n_others && i < HOTSPOT_TABLES_OTHERS_MAX; i++)
+		ranges[n++] = others[i];
+	r = hotspot_outcome_of_memory(memory_read_ranges(m, ranges, n));
+	if (r || !has_descs(layout))
 		return r;
 	t.code = known[HOTSPOT_BLOB_DISTANCE] ? blob + w.code_off : w.code;
 	/* negative: never */
@@ -141,13 +151,21 @@ static int32_t int_at(const uint8_t *bytes)
 	return value;
 }
 
-/* The first description behind the address @off; their number if there is none. */
+/* A description: the place of the scope is 0 if there is none. */
+struct desc {
+	uint64_t i; /* the number of descriptions if there is none */
+	uint32_t scope;
+};
+
+/* The first description behind the address @off. */
 static int find_desc(struct memory *m, const struct hotspot_layout *layout,
-		     const struct hotspot_tables *t, int32_t off, uint64_t *ret)
+		     const struct hotspot_tables *t, int32_t off, struct desc *ret)
 {
 	const uint64_t bytes = layout->bytes[HOTSPOT_DESC];
-	uint64_t low = 0, limit = (t->descs_limit - t->descs) / bytes;
-	uint8_t descs[DESCS_BLOCK * DESC_BYTES_MAX];
+	const uint64_t n = (t->descs_limit - t->descs) / bytes;
+	uint64_t low = 0, limit = n;
+	uint8_t descs[(DESCS_BLOCK + 1) * DESC_BYTES_MAX];
+	const uint8_t *desc = descs;
 	int r;
 
 	/* all before @low are at or before @off, all from @limit on behind it */
@@ -163,30 +181,20 @@ static int find_desc(struct memory *m, const struct hotspot_layout *layout,
 		else
 			low = middle + 1;
 	}
-	if (low < limit) {
-		r = hotspot_outcome_of_memory(
-			memory_read(m, t->descs + low * bytes, descs, (limit - low) * bytes));
-		if (r)
-			return r;
+	/* the one at @limit may be the answer */
+	limit += limit < n;
+	r = hotspot_outcome_of_memory(
+		memory_read(m, t->descs + low * bytes, descs, (limit - low) * bytes));
+	if (r)
+		return r;
+	while (low < limit && int_at(desc + layout->fields[HOTSPOT_DESC_PC]) <= off) {
+		low++;
+		desc += bytes;
 	}
-	for (const uint8_t *desc = descs; low < limit; low++, desc += bytes)
-		if (int_at(desc + layout->fields[HOTSPOT_DESC_PC]) > off)
-			break;
-	*ret = low;
+	*ret = (struct desc){low, 0};
+	if (low < limit)
+		ret->scope = (uint32_t)int_at(desc + layout->fields[HOTSPOT_DESC_SCOPE]);
 	return 0;
-}
-
-/* 0: none. */
-static int scope_of(struct memory *m, const struct hotspot_layout *layout,
-		    const struct hotspot_tables *t, uint64_t desc, uint32_t *ret)
-{
-	const uint64_t bytes = layout->bytes[HOTSPOT_DESC];
-
-	*ret = 0;
-	if (desc >= (t->descs_limit - t->descs) / bytes)
-		return 0;
-	return hotspot_outcome_of_memory(memory_read(
-		m, t->descs + desc * bytes + layout->fields[HOTSPOT_DESC_SCOPE], ret, 4));
 }
 
 /* The scope for the address @off: of the next description, or, behind the last in the code, of the
@@ -194,14 +202,15 @@ static int scope_of(struct memory *m, const struct hotspot_layout *layout,
 static int find_scope(struct memory *m, const struct hotspot_layout *layout,
 		      const struct hotspot_tables *t, int32_t off, uint32_t *ret)
 {
-	uint64_t desc;
+	const uint64_t bytes = layout->bytes[HOTSPOT_DESC];
+	struct desc desc;
 	int r = find_desc(m, layout, t, off, &desc);
 
-	if (!r)
-		r = scope_of(m, layout, t, desc, ret);
-	if (!r && !*ret && desc && t->code + (uint32_t)off < t->code_limit)
-		r = scope_of(m, layout, t, desc - 1, ret);
-	return r;
+	*ret = desc.scope;
+	if (r || desc.scope || !desc.i || t->code + (uint32_t)off >= t->code_limit)
+		return r;
+	return hotspot_outcome_of_memory(memory_read(
+		m, t->descs + (desc.i - 1) * bytes + layout->fields[HOTSPOT_DESC_SCOPE], ret, 4));
 }
 
 /* ---------------------------------------------------------------- scopes */
@@ -212,22 +221,43 @@ struct scope {
 	uint32_t bci;
 };
 
+/* Compressed scopes that were read: [@begin, @begin + @n). Callers are a little before callees. */
+struct piece {
+	uint32_t begin;
+	uint32_t n;
+	uint8_t bytes[PIECE_BYTES];
+};
+
+/* The piece has the scope @at. */
+static int read_piece(struct memory *m, const struct hotspot_tables *t, uint32_t at,
+		      struct piece *piece)
+{
+	const uint64_t all = t->scopes_limit - t->scopes;
+	const uint64_t end = at + SCOPE_BYTES < all ? at + SCOPE_BYTES : all;
+
+	if (at >= piece->begin && end <= piece->begin + piece->n)
+		return 0;
+	piece->begin = end > PIECE_BYTES ? (uint32_t)(end - PIECE_BYTES) : 0;
+	piece->n = (uint32_t)(end - piece->begin);
+	return hotspot_outcome_of_memory(
+		memory_read(m, t->scopes + piece->begin, piece->bytes, piece->n));
+}
+
 /* HOTSPOT_ODD: no scope. */
 static int read_scope(struct memory *m, const struct hotspot_tables *t, bool no_zero, uint32_t at,
-		      struct scope *ret)
+		      struct piece *piece, struct scope *ret)
 {
-	uint8_t bytes[3 * HOTSPOT_NUMBER_BYTES];
-	struct hotspot_numbers numbers = {bytes, sizeof(bytes), no_zero};
+	struct hotspot_numbers numbers = {.no_zero = no_zero};
 	uint32_t bci;
 	int r;
 
 	if (at >= t->scopes_limit - t->scopes)
 		return HOTSPOT_ODD;
-	if (numbers.n > t->scopes_limit - t->scopes - at)
-		numbers.n = t->scopes_limit - t->scopes - at;
-	r = hotspot_outcome_of_memory(memory_read(m, t->scopes + at, bytes, numbers.n));
+	r = read_piece(m, t, at, piece);
 	if (r)
 		return r;
+	numbers.at = piece->bytes + (at - piece->begin);
+	numbers.n = piece->n - (at - piece->begin);
 	if (!hotspot_next_number(&numbers, &ret->sender) ||
 	    !hotspot_next_number(&numbers, &ret->method) || !hotspot_next_number(&numbers, &bci) ||
 	    ret->sender >= at || ret->method - 1 >= METHODS_MAX)
@@ -240,9 +270,12 @@ static int read_scope(struct memory *m, const struct hotspot_tables *t, bool no_
 static int read_chain(struct memory *m, const struct hotspot_tables *t, bool no_zero, uint32_t at,
 		      uint32_t indices[RUNTIMES_PLACES_MAX], struct hotspot_scopes *ret)
 {
+	struct piece piece;
+
+	piece.n = 0;
 	for (ret->n = 0; at && ret->n < RUNTIMES_PLACES_MAX; ret->n++) {
 		struct scope scope;
-		int r = read_scope(m, t, no_zero, at, &scope);
+		int r = read_scope(m, t, no_zero, at, &piece, &scope);
 
 		if (r)
 			return r;

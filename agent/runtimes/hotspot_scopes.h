@@ -12,6 +12,7 @@
 #include "runtimes/runtimes.h"
 
 struct memory;
+struct memory_range;
 
 /* The bytecode of a scope is not known. */
 #define HOTSPOT_NO_BCI UINT32_MAX
@@ -44,9 +45,20 @@ struct hotspot_tables {
 	uint64_t methods;
 };
 
-/* Where the tables of the compiled code @blob are. The words that lead there change when the code
- * is freed. 0; an outcome of a process; -errno. */
+/* Other words of a blob that are read with those of its tables: ranges of a call. */
+#define HOTSPOT_TABLES_OTHERS_MAX 4
+
+/**
+ * hotspot_tables_read() - where the tables of a compiled code are
+ * @blob:   the code
+ * @others: other words of it, @n_others (HOTSPOT_TABLES_OTHERS_MAX at most), read in the same call
+ *
+ * The words that lead to the tables change when the code is freed.
+ *
+ * Return: 0; an outcome of a process; -errno.
+ */
 int hotspot_tables_read(struct memory *m, const struct hotspot_target *target, uint64_t blob,
+			const struct memory_range *others, size_t n_others,
 			struct hotspot_tables *ret);
 
 /**

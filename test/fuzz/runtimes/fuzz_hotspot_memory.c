@@ -48,7 +48,7 @@ static void read_scopes(struct memory *m, const struct hotspot_target *target)
 	struct hotspot_tables tables;
 	struct hotspot_scopes scopes;
 
-	if (hotspot_tables_read(m, target, BLOB, &tables))
+	if (hotspot_tables_read(m, target, BLOB, NULL, 0, &tables))
 		return;
 	for (uint64_t pc = tables.code; pc < tables.code + 64; pc += 8) {
 		if (hotspot_scopes_read(m, target, &tables, METHOD, pc, &scopes))

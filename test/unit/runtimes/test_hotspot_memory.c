@@ -378,7 +378,8 @@ static void scopes(void **state)
 		assert_int_equal(attach(&s), HOTSPOT_OK);
 		if (row->addr)
 			put(&s, row->addr, row->word);
-		assert_int_equal(hotspot_tables_read(&s.fm.memory, &s.target, BLOB, &tables), 0);
+		assert_int_equal(
+			hotspot_tables_read(&s.fm.memory, &s.target, BLOB, NULL, 0, &tables), 0);
 		assert_int_equal(hotspot_scopes_read(&s.fm.memory, &s.target, &tables, METHOD,
 						     BLOB + CODE + row->pc, &got),
 				 0);
@@ -408,6 +409,26 @@ static void inlined(void **state)
 	assert_string_equal(place.inlined[0].function.file, "org/x/Map.java");
 	assert_int_equal(place.inlined[0].function.start_line, 20);
 	assert_int_equal(place.inlined[0].line, 21);
+}
+
+/* System calls take most of the time of reading names. */
+static void calls(void **state)
+{
+	_cleanup_(hotspot_function_deinit) struct hotspot_function f = {0}, g = {0};
+	struct subject s;
+	uint64_t alone;
+
+	(void)state;
+	subject_init(&s);
+	assert_int_equal(attach(&s), HOTSPOT_OK);
+	alone = s.fm.memory.n_calls;
+	read_frame(&s, METHOD, check_of_method(&s) | 5, &f);
+	alone = s.fm.memory.n_calls - alone;
+	assert_int_equal(alone, 19);
+	s.fm.memory.n_calls = 0;
+	read_frame(&s, BLOB, check_of_blob(&s) | (CODE + 15), &g);
+	assert_int_equal(g.n_places, 2);
+	assert_int_equal(s.fm.memory.n_calls, 13);
 }
 
 /* Where the tables are, by release. */
@@ -447,7 +468,8 @@ static void layouts(void **state)
 			layout->known[HOTSPOT_BLOB_SCOPES] = true;
 			layout->known[HOTSPOT_BLOB_DESCS_END] = true;
 		}
-		assert_int_equal(hotspot_tables_read(&s.fm.memory, &s.target, BLOB, &got), 0);
+		assert_int_equal(hotspot_tables_read(&s.fm.memory, &s.target, BLOB, NULL, 0, &got),
+				 0);
 		assert_int_equal(got.code, BLOB + CODE);
 		assert_int_equal(got.descs, from + 32);
 		assert_int_equal(got.descs_limit, from + 96);
@@ -455,7 +477,7 @@ static void layouts(void **state)
 		assert_int_equal(got.methods, layout_rows[i].methods);
 	}
 	s.target.layout.known[HOTSPOT_DESC_PC] = false;
-	assert_int_equal(hotspot_tables_read(&s.fm.memory, &s.target, BLOB, &got), 0);
+	assert_int_equal(hotspot_tables_read(&s.fm.memory, &s.target, BLOB, NULL, 0, &got), 0);
 	assert_int_equal(got.descs, 0);
 }
 
@@ -587,12 +609,19 @@ static void lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole),    cmocka_unit_test(odd_processes),
-		cmocka_unit_test(no_lines), cmocka_unit_test(odd_functions),
-		cmocka_unit_test(names),    cmocka_unit_test(lines),
-		cmocka_unit_test(scopes),   cmocka_unit_test(inlined),
-		cmocka_unit_test(layouts),  cmocka_unit_test(source_of_class),
-		cmocka_unit_test(freed),    cmocka_unit_test(source_of_another_pool),
+		cmocka_unit_test(whole),
+		cmocka_unit_test(odd_processes),
+		cmocka_unit_test(no_lines),
+		cmocka_unit_test(odd_functions),
+		cmocka_unit_test(names),
+		cmocka_unit_test(lines),
+		cmocka_unit_test(scopes),
+		cmocka_unit_test(inlined),
+		cmocka_unit_test(calls),
+		cmocka_unit_test(layouts),
+		cmocka_unit_test(source_of_class),
+		cmocka_unit_test(freed),
+		cmocka_unit_test(source_of_another_pool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
