@@ -123,8 +123,8 @@ static int outcome_of_pid(int r)
 	}
 }
 
-/* Bytes of a page that the kernel reads as one range, with the gaps between the wanted ones: a
- * range costs the kernel a search of the page, as long as copying some KiB takes. */
+/* Bytes of near ranges, with the gaps between them, that the kernel reads as one range: it searches
+ * the page of each range, which takes as long as copying some KiB. Reached: another range. */
 #define SPAN_BYTES_MAX	512
 /* Bytes of all spans of a call. Reached: the other ranges are read one by one. */
 #define SPANS_BYTES_MAX 8192

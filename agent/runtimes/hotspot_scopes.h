@@ -45,7 +45,7 @@ struct hotspot_tables {
 	uint64_t methods;
 };
 
-/* Other words of a blob that are read with those of its tables: ranges of a call. */
+/* Other words of a blob that are read with those of its tables: ranges of a call. Reached: - */
 #define HOTSPOT_TABLES_OTHERS_MAX 4
 
 /**
