@@ -8,6 +8,7 @@
  *	- space_history.c finds the mappings of processes that cannot be read, by their events.
  *	- space_threads.c has lists read, and files opened, on threads.
  *	- space_mappings.c keeps the mappings and their images, within the owners' shares.
+ *	- space_owners.c keeps the owners in order.
  *
  * A pc has no name if its mapping changed within the possible time of the sample. Every resolved pc
  * is counted by outcome. A pc in an unopened file is counted by outcome after the opening.
@@ -132,8 +133,10 @@ void address_space_cache_sweep(struct address_space_cache *c, uint64_t since_ns)
 	address_space_cache_expire(c, since_ns);
 	for (struct address_space *s = c->spaces; s; s = s->hh.next)
 		s->stale |= !s->gone && space_is_due(c, s);
-	for (struct space_owner *owner = c->owners; owner; owner = owner->hh.next)
+	for (struct space_owner *owner = c->owners; owner; owner = owner->hh.next) {
 		owner->used_ns /= 2;
+		space_order_owner(c, owner);
+	}
 	if (c->opener)
 		opener_sweep(c->opener);
 	else
@@ -364,6 +367,7 @@ size_t address_space_cache_bytes(const struct address_space_cache *c)
 {
 	return HASH_COUNT(c->spaces) * sizeof(struct address_space) + c->unopened_bytes +
 	       HASH_COUNT(c->owners) * sizeof(struct space_owner) + HASH_OVERHEAD(hh, c->owners) +
+	       HASH_COUNT(c->pids) * sizeof(struct space_pid) + HASH_OVERHEAD(hh, c->pids) +
 	       c->n_mappings * sizeof(struct address_space_mapping) + images_bytes(c->images) +
 	       process_history_stats(c->history).bytes + HASH_OVERHEAD(hh, c->spaces);
 }

@@ -16,6 +16,7 @@
 #include "base/file_id.h"
 #include "base/hash.h"
 #include "base/nsec.h"
+#include "base/prioq.h"
 #include "discovery/pid.h"
 #include "procmap/address_space.h"
 #include "procmap/images.h"
@@ -67,9 +68,20 @@ _Static_assert(sizeof(struct address_space_key) == sizeof(((struct open_batch *)
 
 TAILQ_HEAD(space_queue, address_space);
 
+/* Orders of the owners. A node has thousands of owners, and each batch, list and eviction asks for
+ * the first one. */
+enum space_order {
+	ORDER_BATCHES,	/* of those with wanted files, the least time on the threads */
+	ORDER_LISTS,	/* of those with wanted lists, the same */
+	ORDER_SPACES,	/* the most address spaces */
+	ORDER_MAPPINGS, /* the most mappings */
+	ORDER_MAX,
+};
+
 /* An owner with address spaces. */
 struct space_owner {
 	uint64_t id;
+	struct prioq_item places[ORDER_MAX];
 	struct space_queue spaces; /* all, the least recently used first */
 	size_t n_spaces;
 	size_t n_mappings;
@@ -83,9 +95,17 @@ struct space_owner {
 	UT_hash_handle hh;
 };
 
+/* A pid with address spaces: those of the processes and programs that had it. */
+struct space_pid {
+	uint64_t pid;
+	struct space_queue spaces;
+	UT_hash_handle hh;
+};
+
 struct address_space {
 	struct address_space_key key;
 	struct space_owner *owner;
+	struct space_pid *pid;
 	struct address_space_mapping *items; /* ascending */
 	size_t n;
 	uint64_t version;
@@ -129,6 +149,7 @@ struct address_space {
 	bool queued;
 	TAILQ_ENTRY(address_space) in_queue;
 	TAILQ_ENTRY(address_space) in_owner;
+	TAILQ_ENTRY(address_space) in_pid;
 	UT_hash_handle hh;
 };
 
@@ -150,10 +171,12 @@ struct address_space_cache {
 	uint64_t lost_ns;  /* the same: when events were found to be missing last */
 	struct space_parent read_parent;
 	struct address_space *spaces;
+	struct space_pid *pids;
 	size_t n_mappings;
 	size_t unopened_bytes;
 	struct space_owner *owners;
-	struct opener *opener; /* NULL: files are opened here, and lists read here */
+	struct prioq orders[ORDER_MAX]; /* of the owners */
+	struct opener *opener;		/* NULL: files are opened here, and lists read here */
 	struct opener *lister;
 	struct address_space_files files;
 	/* space_use_list(): space_threads.c does not call the parts above it */
@@ -245,8 +268,6 @@ int space_new(struct address_space_cache *c, const struct address_space_key *key
 void space_use(struct address_space *s);
 /* Frees @s, and the owner if @s was the last of the owner. */
 void space_drop(struct address_space_cache *c, struct address_space *s);
-/* Frees @owner if it has no spaces, and nothing with the threads. */
-void space_put_owner(struct address_space_cache *c, struct space_owner *owner);
 /* Replaces the mappings by @maps; space_queue_ahead() is the caller's next step. 0 or -ENOMEM. */
 int space_set_mappings(struct address_space_cache *c, struct address_space *s,
 		       const struct images_way *way, const struct maps *maps);
@@ -261,9 +282,24 @@ void space_settle(struct address_space_cache *c, struct address_space *s);
 bool space_has_room(const struct address_space_cache *c, const struct address_space *s);
 /* The numbers of @s's images by state. */
 void space_recount(struct address_space_cache *c, struct address_space *s);
-/* Removes @s from its owner's queue of wanted files. */
-void space_unqueue(struct address_space *s);
 /* No list is read for @s any more. */
 void space_end_list(struct address_space_cache *c, struct address_space *s);
+
+/* ---------------------------------------------------------------- space_owners.c */
+
+/* The owner with this id, made if it is not there. 0 or -ENOMEM. */
+int space_get_owner(struct address_space_cache *c, uint64_t id, struct space_owner **ret);
+/* Frees @owner if it has no spaces, and nothing with the threads. */
+void space_put_owner(struct address_space_cache *c, struct space_owner *owner);
+/* After a change of its numbers or queues: the places of @owner in all orders. */
+void space_order_owner(struct address_space_cache *c, struct space_owner *owner);
+/* The first of @order. NULL if there is none. */
+struct space_owner *space_first_owner(const struct address_space_cache *c, enum space_order order);
+/* Adds @s to its owner's queue of wanted files; nothing if it is there. */
+void space_enqueue(struct address_space_cache *c, struct address_space *s);
+void space_unqueue(struct address_space_cache *c, struct address_space *s);
+/* The same for wanted lists. */
+void space_enqueue_list(struct address_space_cache *c, struct address_space *s);
+void space_unqueue_list(struct address_space_cache *c, struct address_space *s);
 
 #endif

@@ -254,13 +254,17 @@ int space_read_events(struct address_space_cache *c, struct address_space *s, ui
 static const struct address_space *sampled_program(const struct address_space_cache *c,
 						   uint32_t pid)
 {
-	const struct address_space *s, *next, *last = NULL;
+	const struct address_space *s, *last = NULL;
+	const uint64_t key = pid;
+	struct space_pid *of;
 
-	HASH_ITER(hh, c->spaces, s, next)
-		if (s->key.pid.pid == pid && !s->gone && !space_is_any(s) &&
-		    s->read_boot_ns > c->lost_ns && s->key.exec_id &&
-		    (!last || s->key.exec_id > last->key.exec_id))
-			last = s;
+	HASH_FIND(hh, c->pids, &key, sizeof(key), of);
+	if (!of)
+		return NULL;
+	TAILQ_FOREACH(s, &of->spaces, in_pid)
+	if (!s->gone && !space_is_any(s) && s->read_boot_ns > c->lost_ns && s->key.exec_id &&
+	    (!last || s->key.exec_id > last->key.exec_id))
+		last = s;
 	return last;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The mappings of address spaces, their images, and their owners.
+ * The mappings of address spaces, and their images.
  *
  * A mapping with the same range, offset and inode as before keeps its image without opening the
  * file. The image holds its file open, so the inode cannot belong to another file.
@@ -57,6 +57,7 @@ static void charge(struct address_space_cache *c, const struct address_space *s,
 	c->unopened_bytes += bytes;
 	s->owner->n_mappings += n;
 	s->owner->unopened_bytes += bytes;
+	space_order_owner(c, s->owner);
 }
 
 /* Whether nothing is known of a file until it is open. */
@@ -107,18 +108,9 @@ void space_settle(struct address_space_cache *c, struct address_space *s)
 		s->version = ++c->version;
 }
 
-void space_unqueue(struct address_space *s)
-{
-	if (s->queued)
-		TAILQ_REMOVE(&s->owner->queue, s, in_queue);
-	s->queued = false;
-}
-
 void space_end_list(struct address_space_cache *c, struct address_space *s)
 {
-	if (s->list_queued)
-		TAILQ_REMOVE(&s->owner->lists, s, in_lists);
-	s->list_queued = false;
+	space_unqueue_list(c, s);
 	c->n_reading -= space_is_reading(s);
 	s->list_of = (struct pid_id){0};
 }
@@ -146,46 +138,48 @@ static void clear_mappings(struct address_space_cache *c, struct address_space *
 	space_recount(c, s);
 }
 
-static struct space_owner *get_owner(struct address_space_cache *c, uint64_t id)
+static int add_to_pid(struct address_space_cache *c, struct address_space *s)
 {
-	struct space_owner *owner;
+	const uint64_t pid = s->key.pid.pid;
 	bool hash_oom = false;
 
-	HASH_FIND(hh, c->owners, &id, sizeof(id), owner);
-	if (owner)
-		return owner;
-	owner = calloc(1, sizeof(*owner));
-	if (!owner)
-		return NULL;
-	owner->id = id;
-	TAILQ_INIT(&owner->spaces);
-	TAILQ_INIT(&owner->queue);
-	TAILQ_INIT(&owner->lists);
-	HASH_ADD(hh, c->owners, id, sizeof(id), owner);
-	if (hash_oom) {
-		free(owner);
-		return NULL;
+	HASH_FIND(hh, c->pids, &pid, sizeof(pid), s->pid);
+	if (!s->pid) {
+		s->pid = calloc(1, sizeof(*s->pid));
+		if (!s->pid)
+			return -ENOMEM;
+		s->pid->pid = pid;
+		TAILQ_INIT(&s->pid->spaces);
+		HASH_ADD(hh, c->pids, pid, sizeof(pid), s->pid);
+		if (hash_oom) {
+			free(s->pid);
+			return -ENOMEM;
+		}
 	}
-	return owner;
+	TAILQ_INSERT_TAIL(&s->pid->spaces, s, in_pid);
+	return 0;
 }
 
-void space_put_owner(struct address_space_cache *c, struct space_owner *owner)
+static void remove_from_pid(struct address_space_cache *c, struct address_space *s)
 {
-	if (owner->n_spaces || owner->n_lists || owner->n_batches)
+	TAILQ_REMOVE(&s->pid->spaces, s, in_pid);
+	if (!TAILQ_EMPTY(&s->pid->spaces))
 		return;
-	HASH_DEL(c->owners, owner);
-	free(owner);
+	HASH_DEL(c->pids, s->pid);
+	free(s->pid);
 }
 
 void space_drop(struct address_space_cache *c, struct address_space *s)
 {
 	HASH_DEL(c->spaces, s);
-	space_unqueue(s);
+	remove_from_pid(c, s);
+	space_unqueue(c, s);
 	space_end_list(c, s);
 	give_up_pcs(c, s->items, s->n);
 	clear_mappings(c, s);
 	TAILQ_REMOVE(&s->owner->spaces, s, in_owner);
 	s->owner->n_spaces--;
+	space_order_owner(c, s->owner);
 	space_put_owner(c, s->owner);
 	free(s);
 }
@@ -212,24 +206,6 @@ static bool drop_least_used(struct address_space_cache *c, const struct space_ow
 	return true;
 }
 
-/* The owner with the most mappings, or with the most address spaces. */
-static const struct space_owner *largest_owner(const struct address_space_cache *c,
-					       enum address_space_dropped why)
-{
-	const struct space_owner *owner, *largest = NULL;
-	size_t most = 0;
-
-	for (owner = c->owners; owner; owner = owner->hh.next) {
-		size_t n = why == DROP_TARGETS ? owner->n_spaces : owner->n_mappings;
-
-		if (n > most) {
-			most = n;
-			largest = owner;
-		}
-	}
-	return largest;
-}
-
 /* Whether an owner has more than its share. Without a known owner there are no shares. */
 static bool exceeds(const struct space_owner *owner, size_t max, size_t total, size_t own)
 {
@@ -246,13 +222,13 @@ static void keep_shares(struct address_space_cache *c, const struct address_spac
 	       drop_least_used(c, own, s, DROP_TARGETS))
 		;
 	while (HASH_COUNT(c->spaces) > ADDRESS_SPACE_TARGETS_MAX &&
-	       drop_least_used(c, largest_owner(c, DROP_TARGETS), s, DROP_TARGETS))
+	       drop_least_used(c, space_first_owner(c, ORDER_SPACES), s, DROP_TARGETS))
 		;
 	while (exceeds(own, ADDRESS_SPACE_MAPPINGS_MAX, c->n_mappings, own->n_mappings) &&
 	       drop_least_used(c, own, s, DROP_MAPPINGS))
 		;
 	while (c->n_mappings > ADDRESS_SPACE_MAPPINGS_MAX &&
-	       drop_least_used(c, largest_owner(c, DROP_MAPPINGS), s, DROP_MAPPINGS))
+	       drop_least_used(c, space_first_owner(c, ORDER_MAPPINGS), s, DROP_MAPPINGS))
 		;
 }
 
@@ -265,8 +241,7 @@ int space_new(struct address_space_cache *c, const struct address_space_key *key
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
-	s->owner = get_owner(c, owner);
-	if (!s->owner) {
+	if (space_get_owner(c, owner, &s->owner)) {
 		free(s);
 		return -ENOMEM;
 	}
@@ -274,6 +249,10 @@ int space_new(struct address_space_cache *c, const struct address_space_key *key
 	s->delay_ns = ADDRESS_SPACE_SEEK_NS;
 	s->stale = true;
 	HASH_ADD(hh, c->spaces, key, sizeof(s->key), s);
+	if (!hash_oom && add_to_pid(c, s)) {
+		HASH_DEL(c->spaces, s);
+		hash_oom = true;
+	}
 	if (hash_oom) {
 		space_put_owner(c, s->owner);
 		free(s);
@@ -281,6 +260,7 @@ int space_new(struct address_space_cache *c, const struct address_space_key *key
 	}
 	TAILQ_INSERT_TAIL(&s->owner->spaces, s, in_owner);
 	s->owner->n_spaces++;
+	space_order_owner(c, s->owner);
 	keep_shares(c, s);
 	*ret = s;
 	return 0;

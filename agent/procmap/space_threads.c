@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/nsec.h"
+#include "base/prioq.h"
 #include "base/share.h"
 #include "procmap/images.h"
 #include "procmap/maps.h"
@@ -32,22 +33,34 @@
  * Reached: a stack that passes through another file ends there, until that file is opened. */
 #define ADDRESS_SPACE_AHEAD_MAX 256
 
-/* The owner with the least time on the threads, of those with wanted files or lists. */
-static struct space_owner *next_owner(const struct address_space_cache *c, bool lists)
+static bool may_submit(const struct address_space_cache *c, const struct space_owner *owner,
+		       enum space_order order)
 {
-	struct space_owner *owner, *next = NULL;
-	const size_t max = lists ? OPENER_LISTS_MAX : OPENER_QUEUE_MAX;
-	const size_t n = opener_pending(lists ? c->lister : c->opener);
+	if (!owner->id)
+		return true;
+	if (order == ORDER_LISTS)
+		return share_allows(OPENER_LISTS_MAX, opener_pending(c->lister), owner->n_lists);
+	return share_allows(OPENER_QUEUE_MAX, opener_pending(c->opener), owner->n_batches);
+}
 
-	for (owner = c->owners; owner; owner = owner->hh.next) {
-		if (TAILQ_EMPTY(lists ? &owner->lists : &owner->queue) ||
-		    (next && owner->used_ns >= next->used_ns))
-			continue;
-		if (owner->id && !share_allows(max, n, lists ? owner->n_lists : owner->n_batches))
-			continue;
-		next = owner;
+/* The first of @order that may submit. While the thread has room, the others have something with
+ * the thread: they are fewer than its lists or batches. */
+static struct space_owner *next_owner(struct address_space_cache *c, enum space_order order)
+{
+	struct space_owner *passed[OPENER_LISTS_MAX], *owner;
+	size_t n = 0;
+
+	while ((owner = space_first_owner(c, order)) && !may_submit(c, owner, order)) {
+		if (n == array_size(passed)) {
+			owner = NULL;
+			break;
+		}
+		prioq_remove(&c->orders[order], &owner->places[order]);
+		passed[n++] = owner;
 	}
-	return next;
+	while (n)
+		space_order_owner(c, passed[--n]);
+	return owner;
 }
 
 static void tell(const struct address_space_cache *c, uint64_t pid)
@@ -92,8 +105,7 @@ static bool submit_list(struct address_space_cache *c, struct space_owner *owner
 		return false;
 	}
 	owner->n_lists++;
-	TAILQ_REMOVE(&owner->lists, s, in_lists);
-	s->list_queued = false;
+	space_unqueue_list(c, s);
 	return true;
 }
 
@@ -101,7 +113,7 @@ static void submit_lists(struct address_space_cache *c)
 {
 	struct space_owner *owner;
 
-	while (c->lister && opener_has_room(c->lister) && (owner = next_owner(c, true)) &&
+	while (c->lister && opener_has_room(c->lister) && (owner = next_owner(c, ORDER_LISTS)) &&
 	       submit_list(c, owner))
 		;
 }
@@ -117,8 +129,7 @@ static int request_list(struct address_space_cache *c, struct address_space *s,
 	s->list_of = *id;
 	s->list_since_ns = c->since_ns;
 	c->n_reading++;
-	TAILQ_INSERT_TAIL(&s->owner->lists, s, in_lists);
-	s->list_queued = true;
+	space_enqueue_list(c, s);
 	submit_lists(c);
 	return space_is_reading(s) ? -EINPROGRESS : MAPS_SLOW;
 }
@@ -152,6 +163,7 @@ static void on_list(void *ctx, struct open_batch *batch)
 	if (owner) { /* always: the owner stays as long as it has lists */
 		owner->used_ns += batch->took_ns;
 		owner->n_lists--;
+		space_order_owner(c, owner);
 	}
 	HASH_FIND(hh, c->spaces, &key, sizeof(key), s);
 	if (s && pid_id_equal(&s->list_of, &batch->list.of)) {
@@ -256,18 +268,16 @@ static void submit_batches(struct address_space_cache *c)
 {
 	struct space_owner *owner;
 
-	while (c->opener && opener_has_room(c->opener) && (owner = next_owner(c, false))) {
+	while (c->opener && opener_has_room(c->opener) && (owner = next_owner(c, ORDER_BATCHES))) {
 		struct address_space *s = TAILQ_FIRST(&owner->queue);
 		struct open_batch *batch = open_batch_new();
 
 		if (!batch)
 			return; /* with the next request */
 		fill_batch(c, s, batch);
-		space_unqueue(s);
-		if (s->n_wanted || may_go_ahead(s)) {
-			TAILQ_INSERT_TAIL(&owner->queue, s, in_queue);
-			s->queued = true;
-		}
+		space_unqueue(c, s);
+		if (s->n_wanted || may_go_ahead(s))
+			space_enqueue(c, s);
 		/* with requests there is room for it */
 		if (!batch->n || opener_submit(c->opener, batch))
 			open_batch_free(batch);
@@ -279,15 +289,13 @@ static void submit_batches(struct address_space_cache *c)
 /* Files of @s are wanted: its owner's queue has it. */
 static void enqueue(struct address_space_cache *c, struct address_space *s)
 {
-	if (!s->queued)
-		TAILQ_INSERT_TAIL(&s->owner->queue, s, in_queue);
-	s->queued = true;
+	space_enqueue(c, s);
 	submit_batches(c);
 }
 
 void space_queue_ahead(struct address_space_cache *c, struct address_space *s)
 {
-	space_unqueue(s);
+	space_unqueue(c, s);
 	if (c->opener && (s->n_wanted || may_go_ahead(s)))
 		enqueue(c, s);
 }
@@ -334,6 +342,7 @@ static void on_batch(void *ctx, struct open_batch *batch)
 	if (owner) { /* always: the owner stays as long as it has batches */
 		owner->used_ns += batch->took_ns;
 		owner->n_batches--;
+		space_order_owner(c, owner);
 	}
 	HASH_FIND(hh, c->spaces, &key, sizeof(key), s);
 	if (s) {

@@ -9,7 +9,7 @@
 #include <yaml.h>
 #include <zlib.h>
 
-static uint64_t total;
+static _Thread_local uint64_t total;
 
 void __sanitizer_cov_trace_pc(void);
 void __sanitizer_cov_trace_pc(void)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
 #include "base/strview.h"
@@ -161,7 +162,8 @@ static uint64_t images_silent(size_t n)
 
 /* ---------------------------------------------------------------- address spaces */
 
-/* Processes that have ended before their samples, of @n_owners containers. */
+/* Processes that have ended before their samples, of @n_owners containers. With @n above 8192, the
+ * ceiling, the owner with the most gives way. */
 static uint64_t run_spaces(size_t n, size_t n_owners)
 {
 	struct address_space_cache *cache;
@@ -195,6 +197,70 @@ static uint64_t spaces_of_one(size_t n)
 static uint64_t spaces_of_many(size_t n)
 {
 	return run_spaces(n, n);
+}
+
+/* Processes of as many containers, whose mapping lists a thread reads. */
+static uint64_t spaces_of_lists(size_t n)
+{
+	struct address_space_files files = {.loop = NULL};
+	struct address_space_cache *cache;
+	struct root proc = ROOT_INIT;
+	struct address_space *space;
+	uint64_t before;
+
+	assert_int_equal(root_open("/sys", &proc), 0);
+	assert_int_equal(address_space_cache_new(&proc, &cache), 0);
+	assert_int_equal(loop_new(&files.loop), 0);
+	assert_int_equal(address_space_cache_open_behind(cache, &files), 0);
+	before = count_now();
+	for (size_t i = 0; i < n; i++) {
+		const struct address_space_who who = {.pid = {.pid = i + 1, .start_ticks = i + 1},
+						      .start_ns = i + 1,
+						      .exec_id = 1,
+						      .owner = i + 1};
+
+		assert_int_equal(address_space_cache_get(cache, &who, &space), 0);
+	}
+	while (address_space_cache_opening(cache))
+		address_space_cache_wait(cache, NSEC_PER_SEC);
+	before = count_now() - before;
+	address_space_cache_free(cache);
+	loop_free(files.loop);
+	root_deinit(&proc);
+	return before;
+}
+
+/* Sampled processes older than the events, which then execute another program. */
+static uint64_t spaces_execute(size_t n)
+{
+	struct address_space_cache *cache;
+	struct root proc = ROOT_INIT;
+	struct address_space *space;
+	uint64_t before;
+
+	assert_int_equal(root_open("/sys", &proc), 0);
+	assert_int_equal(address_space_cache_new(&proc, &cache), 0);
+	before = count_now();
+	for (size_t i = 0; i < n; i++) {
+		const struct address_space_who who = {.pid = {.pid = i + 1, .start_ticks = i + 1},
+						      .start_ns = i + 1,
+						      .exec_id = 1};
+
+		assert_int_equal(address_space_cache_get(cache, &who, &space), 0);
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct process_event event = {.what = PROCESS_EVENT_EXEC,
+						    .pid = (uint32_t)i + 1,
+						    .tid = (uint32_t)i + 1,
+						    .time_ns = i + 1,
+						    .name = ""};
+
+		address_space_cache_event(cache, &event);
+	}
+	before = count_now() - before;
+	address_space_cache_free(cache);
+	root_deinit(&proc);
+	return before;
 }
 
 /* ---------------------------------------------------------------- cgroups */
@@ -282,7 +348,9 @@ static const struct growth rows[] = {
 	{"process_history: processes of one pid", history_pid, 1024, GROWS},
 	{"images: files of a silent file system", images_silent, 256, GROWS},
 	{"space_mappings: processes of a container", spaces_of_one, 2048, GROWS},
-	{"space_mappings: containers", spaces_of_many, 1024, GROWS},
+	{"space_mappings: containers, above the ceiling", spaces_of_many, 2048, GROWS},
+	{"space_threads: lists of as many containers", spaces_of_lists, 1024, GROWS},
+	{"space_history: execs of older processes", spaces_execute, 1024, GROWS},
 	{"cgroup: containers in containers", cgroup_nested, 64, GROWS},
 	{"cgroup: words of one name", cgroup_words, 512, GROWS},
 	{"cgroup: hierarchies", cgroup_lines, 256, GROWS},
