@@ -79,6 +79,8 @@ static void dir_forget(struct cgroupdir_table *t, struct cgroupdir *dir)
 	/* the list is not empty, because @dir is in it */
 	if (dir->gone_ns)
 		DL_DELETE(*gone_list(t, dir), dir); // NOLINT(clang-analyzer-core.NullDereference)
+	else if (dir->parent)
+		HASH_DELETE(hh_name, t->names, dir);
 	HASH_DELETE(hh, t->dirs, dir);
 	if (t->events.forgotten)
 		t->events.forgotten(t->ctx, dir);
@@ -91,10 +93,12 @@ void cgroupdir_remove(struct cgroupdir_table *t, struct cgroupdir *dir)
 
 	DL_FOREACH_SAFE(dir->children, child, next)
 		cgroupdir_remove(t, child);
-	if (dir->parent)
+	if (dir->parent) {
 		DL_DELETE(dir->parent->children, dir);
-	else
+		HASH_DELETE(hh_name, t->names, dir);
+	} else {
 		t->roots[dir->key.hierarchy] = NULL;
+	}
 	if (dir->inside) {
 		dir->top->n_below--;
 		t->n_inside--;
@@ -160,6 +164,21 @@ struct cgroupdir *cgroupdir_find(struct cgroupdir_table *t, enum hierarchy hiera
 
 	HASH_FIND(hh, t->dirs, &key, sizeof(key), dir);
 	return dir;
+}
+
+static struct cgroupdir_name_key name_key(const struct cgroupdir *parent, const char *name)
+{
+	return (struct cgroupdir_name_key){parent->key, hash_bytes(name, strlen(name))};
+}
+
+struct cgroupdir *cgroupdir_child(struct cgroupdir_table *t, const struct cgroupdir *parent,
+				  const char *name)
+{
+	const struct cgroupdir_name_key key = name_key(parent, name);
+	struct cgroupdir *dir;
+
+	HASH_FIND(hh_name, t->names, &key, sizeof(key), dir);
+	return dir && strcmp(dir->name, name) == 0 ? dir : NULL;
 }
 
 /* Length of the path of @parent's subdirectory @name. */
@@ -249,8 +268,18 @@ static int dir_add(struct cgroupdir_table *t, enum hierarchy hierarchy, struct c
 		return r;
 	if (dir_new(key, child, &dir))
 		return -ENOMEM;
+	if (parent) {
+		dir->by_name = name_key(parent, dir->name);
+		HASH_ADD(hh_name, t->names, by_name, sizeof(dir->by_name), dir);
+		if (hash_oom) {
+			free(dir);
+			return -ENOMEM;
+		}
+	}
 	HASH_ADD(hh, t->dirs, key, sizeof(dir->key), dir);
 	if (hash_oom) {
+		if (parent)
+			HASH_DELETE(hh_name, t->names, dir);
 		free(dir);
 		return -ENOMEM;
 	}
@@ -284,5 +313,8 @@ int cgroupdir_see(struct cgroupdir_table *t, enum hierarchy hierarchy, struct cg
 	dir = cgroupdir_find(t, hierarchy, child->id);
 	if (dir)
 		dir_forget(t, dir);
+	dir = parent ? cgroupdir_child(t, parent, child->name) : NULL;
+	if (dir)
+		cgroupdir_remove(t, dir);
 	return dir_add(t, hierarchy, parent, child, ret);
 }

@@ -14,7 +14,7 @@
 #include "discovery/hierarchy.h"
 
 /* Directories in the table, of all hierarchies. 500 pods of three containers with a subdirectory
- * each have 3,500 in each hierarchy. At 300 bytes each this is 10 MiB. Beyond: CGROUPDIR_TOO_MANY.
+ * each have 3,500 in each hierarchy. At 400 bytes each this is 13 MiB. Beyond: CGROUPDIR_TOO_MANY.
  * Reached: `podprof_cgroup_refused_total{reason="too_many"}`. */
 #define CGROUPDIR_MAX 32768
 
@@ -24,6 +24,12 @@ struct watch;
 struct cgroupdir_key {
 	uint64_t id;
 	uint64_t hierarchy; /* enum hierarchy */
+};
+
+/* Of a directory below another one. Hash key: no padding. @name: a hash that nobody can predict. */
+struct cgroupdir_name_key {
+	struct cgroupdir_key parent;
+	uint64_t name;
 };
 
 /**
@@ -39,6 +45,7 @@ struct cgroupdir_key {
  */
 struct cgroupdir {
 	struct cgroupdir_key key;
+	struct cgroupdir_name_key by_name;
 	void *data;
 	enum cgroup_kind kind;
 	uint64_t gone_ns;
@@ -58,6 +65,7 @@ struct cgroupdir {
 	uint32_t depth;
 	uint32_t path_len;
 	UT_hash_handle hh;
+	UT_hash_handle hh_name;
 	char name[];
 };
 
@@ -82,6 +90,7 @@ struct cgroupdir_cursor {
 
 /**
  * struct cgroupdir_table - directories by hierarchy and id
+ * @names:       the existing ones by name
  * @roots:       root directory of each hierarchy; NULL if not seen
  * @gone:        removed directories of containers and the node, oldest first
  * @gone_inside: removed directories below containers' directories, oldest first
@@ -93,6 +102,7 @@ struct cgroupdir_cursor {
  */
 struct cgroupdir_table {
 	struct cgroupdir *dirs;
+	struct cgroupdir *names;
 	struct cgroupdir *roots[HIERARCHY_MAX];
 	struct cgroupdir *gone;
 	struct cgroupdir *gone_inside;
@@ -120,8 +130,12 @@ void cgroupdir_deinit(struct cgroupdir_table *t);
 
 /* Also finds removed directories in their grace period. NULL: not in the table. */
 struct cgroupdir *cgroupdir_find(struct cgroupdir_table *t, enum hierarchy hierarchy, uint64_t id);
+/* The subdirectory @name of @parent; NULL: not in the table. */
+struct cgroupdir *cgroupdir_child(struct cgroupdir_table *t, const struct cgroupdir *parent,
+				  const char *name);
 /* Returns the entry of a subdirectory just seen in @parent (NULL: the root of the hierarchy). A
- * new, renamed or replaced directory gets a new entry. 0, an outcome, -ENOMEM. */
+ * new, renamed or replaced directory gets a new entry, and the earlier directory of its name is
+ * removed. 0, an outcome, -ENOMEM. */
 int cgroupdir_see(struct cgroupdir_table *t, enum hierarchy hierarchy, struct cgroupdir *parent,
 		  const struct hierarchy_child *child, struct cgroupdir **ret);
 /* Updates an unchanged directory's link count. */

@@ -688,21 +688,11 @@ static void on_walk_timer(void *ctx)
 	(void)loop_arm(fs->steps, 0, 0);
 }
 
-static struct cgroupdir *child_of_name(struct cgroupdir *dir, const char *name)
-{
-	struct cgroupdir *child;
-
-	DL_FOREACH(dir->children, child)
-	if (strcmp(child->name, name) == 0)
-		return child;
-	return NULL;
-}
-
 /* The subdirectory @name of @dir (open as @fd) was made or removed, or both. Takes @fd. */
 static void scan_name(struct cgroupfs *fs, struct cgroupdir *dir, int fd, const char *name)
 {
 	_cleanup_(close_fdp) int taken = fd;
-	struct cgroupdir *known = child_of_name(dir, name), *found;
+	struct cgroupdir *known = cgroupdir_child(&fs->table, dir, name), *found;
 	struct hierarchy_child child;
 	bool there = !hierarchy_stat(fd, name, &child), was_known;
 

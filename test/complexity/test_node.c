@@ -341,6 +341,31 @@ static uint64_t cgroupdir_children(size_t n)
 	return count_now() - before;
 }
 
+/* The names of events about a container's directories. */
+static uint64_t cgroupdir_names(size_t n)
+{
+	struct cgroupdir_table t = {.grace_ns = UINT64_MAX};
+	struct hierarchy_child child = {.name = "", .id = 1};
+	struct cgroupdir *root, *dir;
+	char name[32];
+	uint64_t before;
+
+	assert_int_equal(cgroupdir_see(&t, HIERARCHY_V2, NULL, &child, &root), 0);
+	before = count_now();
+	for (size_t i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%zu", i);
+		child = (struct hierarchy_child){.name = name, .id = 2 + i};
+		assert_int_equal(cgroupdir_see(&t, HIERARCHY_V2, root, &child, &dir), 0);
+	}
+	for (size_t i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%zu", i);
+		assert_non_null(cgroupdir_child(&t, root, name));
+	}
+	before = count_now() - before;
+	cgroupdir_deinit(&t);
+	return before;
+}
+
 static const struct growth rows[] = {
 	{"maps: paths of newlines", maps_newlines, 512, GROWS},
 	{"maps: mappings backwards", maps_backwards, 4096, GROWS},
@@ -355,6 +380,7 @@ static const struct growth rows[] = {
 	{"cgroup: words of one name", cgroup_words, 512, GROWS},
 	{"cgroup: hierarchies", cgroup_lines, 256, GROWS},
 	{"cgroupdir: directories of a container", cgroupdir_children, 256, GROWS},
+	{"cgroupdir: names of directories", cgroupdir_names, 1024, GROWS},
 };
 
 int main(void)

@@ -87,6 +87,33 @@ static void test_no_tree(void **state)
 	cgroupdir_deinit(&t);
 }
 
+/* A parent has one directory of a name, even if an event is missing. */
+static void test_names(void **state)
+{
+	struct cgroupdir_table t = {.grace_ns = LONG};
+	struct cgroupdir *root, *a, *below, *b, *again;
+
+	(void)state;
+	root = see(&t, NULL, "", 1);
+	a = see(&t, root, "a", 2);
+	below = see(&t, a, "a", 3);
+	b = see(&t, root, "b", 4);
+	assert_ptr_equal(cgroupdir_child(&t, root, "a"), a);
+	assert_ptr_equal(cgroupdir_child(&t, a, "a"), below);
+	assert_ptr_equal(cgroupdir_child(&t, root, "b"), b);
+	assert_null(cgroupdir_child(&t, b, "a"));
+	assert_null(cgroupdir_child(&t, root, ""));
+	again = see(&t, root, "a", 5);
+	assert_ptr_equal(cgroupdir_child(&t, root, "a"), again);
+	assert_true(a->gone_ns && below->gone_ns);
+	b = see(&t, root, "c", 4); /* renamed */
+	assert_ptr_equal(cgroupdir_child(&t, root, "c"), b);
+	assert_null(cgroupdir_child(&t, root, "b"));
+	cgroupdir_remove(&t, again);
+	assert_null(cgroupdir_child(&t, root, "a"));
+	cgroupdir_deinit(&t);
+}
+
 /* A cursor continues behind a directory that has left the table, and reaches a new one. */
 static void test_cursor(void **state)
 {
@@ -227,10 +254,10 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths),	       cmocka_unit_test(test_no_tree),
-		cmocka_unit_test(test_cursor),	       cmocka_unit_test(test_full),
-		cmocka_unit_test(test_churn),	       cmocka_unit_test(test_inside),
-		cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_paths),  cmocka_unit_test(test_no_tree),
+		cmocka_unit_test(test_names),  cmocka_unit_test(test_cursor),
+		cmocka_unit_test(test_full),   cmocka_unit_test(test_churn),
+		cmocka_unit_test(test_inside), cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
