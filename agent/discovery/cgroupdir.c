@@ -144,7 +144,8 @@ void cgroupdir_cursor_init(struct cgroupdir_table *t, struct cgroupdir_cursor *c
 
 void cgroupdir_cursor_deinit(struct cgroupdir_table *t, struct cgroupdir_cursor *cursor)
 {
-	LL_DELETE2(t->cursors, cursor, other);
+	if (t->cursors)
+		LL_DELETE2(t->cursors, cursor, other);
 	*cursor = (struct cgroupdir_cursor){.next = NULL};
 }
 

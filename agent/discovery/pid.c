@@ -345,7 +345,7 @@ int pid_read_parent(const struct root *proc, pid_t pid, pid_t *ret)
 	return 0;
 }
 
-static int pid_open_dir(const struct root *proc, DIR **ret)
+int pid_list_open(const struct root *proc, DIR **ret)
 {
 	_cleanup_(close_fdp) int fd = openat(proc->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir;
@@ -360,27 +360,40 @@ static int pid_open_dir(const struct root *proc, DIR **ret)
 	return 0;
 }
 
-int pid_for_each_inode(const struct root *proc, int (*fn)(void *ctx, pid_t pid, uint64_t inode),
-		       void *ctx)
+int pid_list_next(DIR *dir, pid_t *ret_pid, uint64_t *ret_inode)
 {
-	_cleanup_(closedirp) DIR *dir = NULL;
 	struct dirent *entry;
 	uint64_t pid;
-	int r;
 
-	r = pid_open_dir(proc, &dir);
-	if (!dir)
-		return r;
 	/* only errno tells the end of readdir() from a failure */
 	while (errno = 0, entry = readdir(dir)) {
 		if (!strview_only_u64(strview_of(entry->d_name), 10, &pid) || pid == 0 ||
 		    pid > INT32_MAX)
 			continue;
-		r = fn(ctx, (pid_t)pid, entry->d_ino);
+		*ret_pid = (pid_t)pid;
+		*ret_inode = entry->d_ino;
+		return 0;
+	}
+	return errno ? -errno : PID_GONE;
+}
+
+int pid_for_each_inode(const struct root *proc, int (*fn)(void *ctx, pid_t pid, uint64_t inode),
+		       void *ctx)
+{
+	_cleanup_(closedirp) DIR *dir = NULL;
+	uint64_t inode;
+	pid_t pid;
+	int r;
+
+	r = pid_list_open(proc, &dir);
+	if (!dir)
+		return r;
+	while (!(r = pid_list_next(dir, &pid, &inode))) {
+		r = fn(ctx, pid, inode);
 		if (r)
 			return r;
 	}
-	return -errno;
+	return r < 0 ? r : 0;
 }
 
 struct each {

@@ -2,6 +2,7 @@
 #ifndef PODPROF_DISCOVERY_PID_H
 #define PODPROF_DISCOVERY_PID_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -117,6 +118,11 @@ int pid_read_parent(const struct root *proc, pid_t pid, pid_t *ret);
 /* Parses /proc/PID/stat into identity and name: 0 or PID_ODD. */
 int pid_parse_stat(const char *stat, size_t n, struct pid_id *ret, char ret_comm[PID_COMM_MAX]);
 
+/* The processes of /proc one by one, in ascending order. The caller closes *@ret. 0, PID_DENIED,
+ * PID_GONE (no /proc there), -errno. */
+int pid_list_open(const struct root *proc, DIR **ret);
+/* The next process with pid_inode(). 0, PID_GONE after the last one, -errno. */
+int pid_list_next(DIR *dir, pid_t *ret_pid, uint64_t *ret_inode);
 /* Calls @fn for each process in /proc until a result other than 0, and returns this result. 0,
  * PID_DENIED, PID_GONE (no /proc there), -errno. */
 int pid_for_each(const struct root *proc, int (*fn)(void *ctx, pid_t pid), void *ctx);

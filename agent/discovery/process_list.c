@@ -42,6 +42,8 @@
 /* Listings from one read of the name of a process outside of containers to the next, while it has
  * the same program: the name decides about its entity, and is a file more to be read. */
 #define PROCESS_LIST_NAME_EACH	8
+/* Entries of /proc, or directories to be planned, of one step: a microsecond each. */
+#define PROCESS_LIST_STEP	64
 
 static const char *const listed_names[LISTED_MAX] = {
 	[LISTED_OK] = "ok",
@@ -71,8 +73,10 @@ struct planned {
 	uint64_t id;
 };
 
-/* Steps of a listing: each goes through a list by index. */
+/* Steps of a listing: each goes through a list. */
 enum step {
+	STEP_ROLL,   /* all processes of /proc */
+	STEP_PLAN,   /* the directories of the table */
 	STEP_DIRS,   /* planned directories of the main hierarchy */
 	STEP_ASK,    /* the rest of the roll by their cgroup files, if there are few */
 	STEP_OTHERS, /* else the other directories */
@@ -84,6 +88,8 @@ enum step {
 /**
  * struct process_listing - state of one listing
  * @number:  of this listing; another may begin before its end
+ * @proc:    /proc, while it is listed
+ * @cursor:  the next directory to be planned
  * @dir:     being read; of a container or pod. Valid during a slice
  * @planned: directories by turn, in the order of the table; @at_dir: the next
  * @pids:    of the directory before @at_dir; @at_pid: the next
@@ -94,6 +100,8 @@ struct process_listing {
 	struct process_list *l;
 	uint32_t number;
 	enum step step;
+	DIR *proc;
+	struct cgroupdir_cursor cursor;
 	struct planned *planned;
 	size_t n_planned, planned_cap, at_dir;
 	pid_t *pids;
@@ -106,7 +114,9 @@ struct process_listing {
 	size_t n_roll;
 	size_t roll_cap;
 	bool roll_whole;     /* holds the whole listing of /proc */
-	enum hierarchy main; /* the hierarchy that is read first */
+	bool has_unified;    /* the unified hierarchy has containers */
+	enum hierarchy main; /* the hierarchy that is read first: the unified one if it has
+				containers, else version 1 */
 	uint64_t now_ns;     /* monotonic */
 	process_list_fn fn;
 	void *ctx;
@@ -132,10 +142,8 @@ struct found {
 
 /* ---------------------------------------------------------------- who lives */
 
-static int roll_add(void *ctx, pid_t pid, uint64_t inode)
+static int roll_add(struct process_listing *run, pid_t pid, uint64_t inode)
 {
-	struct process_listing *run = ctx;
-
 	if (run->n_roll && (uint32_t)pid <= run->roll[run->n_roll - 1].pid)
 		return 0;
 	if (vec_grow(&run->roll, &run->roll_cap, run->n_roll + 1, sizeof(*run->roll),
@@ -263,21 +271,44 @@ static enum turn turn_of(const struct process_listing *run, struct cgroupdir *di
 	return dir->key.hierarchy == run->main ? TURN_MAIN : TURN_OTHER;
 }
 
-static int plan_dirs(struct process_listing *run)
+static int plan_dir(struct process_listing *run, struct cgroupdir *dir)
 {
-	struct cgroupfs *fs = run->l->resolver->fs;
-	struct cgroupdir *dir;
+	const enum turn turn = turn_of(run, dir);
 
+	if (turn == TURN_MAX)
+		return 0;
+	run->has_unified |= dir->key.hierarchy == HIERARCHY_V2 && cgroup_in_container(dir->kind);
+	if (vec_grow(&run->planned, &run->planned_cap, run->n_planned + 1, sizeof(*run->planned),
+		     PROCESS_LIST_ROLL_MAX))
+		return -ENOMEM;
+	run->planned[run->n_planned++] = (struct planned){turn, dir->key.hierarchy, dir->key.id};
+	return 0;
+}
+
+/* By turn, else in the order of the table. The directories were planned as if the unified hierarchy
+ * had containers. */
+static int sort_plan(struct process_listing *run)
+{
+	size_t at[TURN_MAX + 1] = {0};
+	struct planned *sorted = calloc(run->n_planned + 1, sizeof(*sorted));
+
+	if (!sorted)
+		return -ENOMEM;
+	if (!run->has_unified)
+		run->main = HIERARCHY_V1;
+	for (size_t i = 0; i < run->n_planned; i++) {
+		struct planned *planned = &run->planned[i];
+
+		if (planned->turn == TURN_OTHER && planned->hierarchy == run->main)
+			planned->turn = TURN_MAIN;
+		at[planned->turn + 1]++;
+	}
 	for (enum turn turn = TURN_INNER; turn < TURN_MAX; turn++)
-		for (dir = cgroupfs_next(fs, NULL); dir; dir = cgroupfs_next(fs, dir)) {
-			if (turn_of(run, dir) != turn)
-				continue;
-			if (vec_grow(&run->planned, &run->planned_cap, run->n_planned + 1,
-				     sizeof(*run->planned), PROCESS_LIST_ROLL_MAX))
-				return -ENOMEM;
-			run->planned[run->n_planned++] =
-				(struct planned){turn, dir->key.hierarchy, dir->key.id};
-		}
+		at[turn + 1] += at[turn];
+	for (size_t i = 0; i < run->n_planned; i++)
+		sorted[at[run->planned[i].turn]++] = run->planned[i];
+	free(run->planned);
+	run->planned = sorted;
 	return 0;
 }
 
@@ -403,8 +434,7 @@ static int ask(struct process_listing *run, struct roll *roll)
 static bool may_ask(const struct process_listing *run)
 {
 	struct cgroupfs *fs = run->l->resolver->fs;
-	struct cgroupdir *dir = NULL;
-	size_t n_asked = 0, n_dirs = 0;
+	size_t n_asked = 0;
 
 	if (!run->roll_whole || !run->l->true_paths)
 		return false;
@@ -413,21 +443,7 @@ static bool may_ask(const struct process_listing *run)
 			return false;
 	for (size_t i = 0; i < run->n_roll; i++)
 		n_asked += !run->roll[i].listed;
-	while ((dir = cgroupfs_next(fs, dir)))
-		n_dirs += turn_of(run, dir) == TURN_OTHER || turn_of(run, dir) == TURN_PODS;
-	return n_asked <= n_dirs * PROCESS_LIST_ASKED_EACH;
-}
-
-/* The unified hierarchy if it has containers, else version 1. */
-static enum hierarchy main_tree(const struct process_listing *run)
-{
-	struct cgroupdir *dir = NULL;
-
-	while ((dir = cgroupfs_next(run->l->resolver->fs, dir)))
-		if (dir->key.hierarchy == HIERARCHY_V2 && !dir->gone_ns &&
-		    cgroup_in_container(dir->kind))
-			return HIERARCHY_V2;
-	return HIERARCHY_V1;
+	return n_asked <= (run->n_planned - run->at_dir) * PROCESS_LIST_ASKED_EACH;
 }
 
 /* ---------------------------------------------------------------- the host's */
@@ -523,21 +539,73 @@ static int list_any_pid(void *ctx, pid_t pid)
 static void next_step(struct process_listing *run, enum step step)
 {
 	run->step = step;
+	closedirp(&run->proc);
+	run->proc = NULL;
 	run->at_roll = 0;
 	run->n_pids = run->at_pid = 0;
 }
 
-/* One process of the roll. An incomplete roll means a new listing of /proc instead, in one go. */
-static int next_of_roll(struct process_listing *run, int (*fn)(void *ctx, pid_t pid))
+/* The next process of /proc. 0; above 0: none is left, or /proc is unreadable; -errno. */
+static int next_of_proc(struct process_listing *run, pid_t *ret_pid, uint64_t *ret_inode)
 {
+	int r = run->proc ? 0 : pid_list_open(run->l->resolver->proc, &run->proc);
+
+	return r ? r : pid_list_next(run->proc, ret_pid, ret_inode);
+}
+
+/* Some of the processes of /proc. Those beyond the ceiling are listed later, from /proc again. */
+static void fill_roll(struct process_listing *run)
+{
+	uint64_t inode;
+	pid_t pid;
 	int r = 0;
 
-	if (!run->roll_whole)
-		r = pid_for_each(run->l->resolver->proc, fn, run);
-	else if (run->at_roll < run->n_roll)
-		return fn(run, (pid_t)run->roll[run->at_roll++].pid);
-	next_step(run, STEP_END);
+	for (int i = 0; i < PROCESS_LIST_STEP && !r; i++) {
+		r = next_of_proc(run, &pid, &inode);
+		if (r)
+			run->roll_whole = run->proc && r == PID_GONE;
+		else
+			r = roll_add(run, pid, inode);
+	}
+	if (!r)
+		return;
+	next_step(run, run->l->foreign ? STEP_ANY : STEP_PLAN);
+	if (run->step == STEP_PLAN)
+		cgroupfs_cursor_init(run->l->resolver->fs, &run->cursor);
+}
+
+/* Some of the directories. */
+static int plan_some(struct process_listing *run)
+{
+	struct cgroupdir *dir;
+	int r = 0;
+
+	for (int i = 0; i < PROCESS_LIST_STEP && !r; i++) {
+		dir = cgroupdir_cursor_next(&run->cursor);
+		if (!dir) {
+			cgroupfs_cursor_deinit(run->l->resolver->fs, &run->cursor);
+			next_step(run, STEP_DIRS);
+			return sort_plan(run);
+		}
+		r = plan_dir(run, dir);
+	}
 	return r;
+}
+
+/* One process of the roll. An incomplete roll means a new listing of /proc instead. */
+static int next_of_roll(struct process_listing *run, int (*fn)(void *ctx, pid_t pid))
+{
+	uint64_t inode;
+	pid_t pid;
+	int r;
+
+	if (run->roll_whole && run->at_roll < run->n_roll)
+		return fn(run, (pid_t)run->roll[run->at_roll++].pid);
+	r = run->roll_whole ? PID_GONE : next_of_proc(run, &pid, &inode);
+	if (!r)
+		return fn(run, pid);
+	next_step(run, STEP_END);
+	return r < 0 ? r : 0;
 }
 
 static int next_to_ask(struct process_listing *run)
@@ -553,6 +621,11 @@ static int next_to_ask(struct process_listing *run)
 static int listing_next(struct process_listing *run)
 {
 	switch (run->step) {
+	case STEP_ROLL:
+		fill_roll(run);
+		return 0;
+	case STEP_PLAN:
+		return plan_some(run);
 	case STEP_DIRS:
 		if (dirs_left(run, TURN_OTHER))
 			return next_of_dirs(run);
@@ -597,7 +670,6 @@ int process_listing_new(struct process_list *l, bool host_processes, process_lis
 			struct process_listing **ret)
 {
 	_cleanup_(process_listing_freep) struct process_listing *run = calloc(1, sizeof(*run));
-	int r = 0;
 
 	if (!run)
 		return -ENOMEM;
@@ -607,21 +679,18 @@ int process_listing_new(struct process_list *l, bool host_processes, process_lis
 	run->fn = fn;
 	run->ctx = ctx;
 	run->now_ns = nsec_monotonic();
-	run->roll_whole = pid_for_each_inode(l->resolver->proc, roll_add, run) == 0;
-	run->step = l->foreign ? STEP_ANY : STEP_DIRS;
-	if (!l->foreign) {
-		run->main = main_tree(run);
-		r = plan_dirs(run);
-	}
-	if (!r)
-		*ret = take_ptr(run);
-	return r;
+	run->main = HIERARCHY_V2;
+	run->step = STEP_ROLL;
+	*ret = take_ptr(run);
+	return 0;
 }
 
 void process_listing_free(struct process_listing *run)
 {
 	if (!run)
 		return;
+	cgroupfs_cursor_deinit(run->l->resolver->fs, &run->cursor);
+	closedirp(&run->proc);
 	free(run->roll);
 	free(run->planned);
 	free(run->pids);

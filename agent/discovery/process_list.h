@@ -60,7 +60,8 @@ int process_list_run(struct process_list *l, bool host_processes, process_list_f
 int process_listing_new(struct process_list *l, bool host_processes, process_list_fn fn, void *ctx,
 			struct process_listing **ret);
 void process_listing_free(struct process_listing *run);
-/* One process or directory. PROCESS_LISTING_MORE, or the end with the result of process_list_run().
+/* One process or directory, or a part of a list of these. PROCESS_LISTING_MORE, or the end with the
+ * result of process_list_run().
  */
 int process_listing_step(struct process_listing *run);
 

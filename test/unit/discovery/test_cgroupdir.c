@@ -144,6 +144,7 @@ static void test_cursor(void **state)
 	assert_null(cgroupdir_cursor_next(&second));
 	cgroupdir_cursor_deinit(&t, &second);
 	assert_null(t.cursors);
+	cgroupdir_cursor_deinit(&t, &second); /* there is no other cursor */
 	cgroupdir_deinit(&t);
 }
 

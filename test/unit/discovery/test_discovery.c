@@ -681,6 +681,42 @@ static void test_slices(void **state)
 	cgroups_remove(&cgroups, &cgroup);
 }
 
+/* The lists of all processes and of all directories are made in slices, too. */
+static void test_slices_of_lists(void **state)
+{
+	const size_t n = 1000, n_parts = n / 64;
+	struct root false_proc = ROOT_INIT;
+	struct discovery_opts opts = {.proc = &false_proc, .node_name = "", .grace_ns = LONG};
+	struct process_listing *listing;
+	struct tree cgroup, tree;
+	struct listing l = {0};
+	struct discovery *d;
+	size_t n_slices = 1;
+	char name[128];
+
+	(void)state;
+	tree_init(&tree);
+	tree_init(&cgroup);
+	tree_mkdir(cgroup.fd, "unified/docker");
+	for (size_t i = 1; i <= n; i++) {
+		snprintf(name, sizeof(name), "%zu", i);
+		tree_mkdir(tree.fd, name);
+		snprintf(name, sizeof(name), "unified/docker/%064zx", i);
+		tree_mkdir(cgroup.fd, name);
+	}
+	false_proc.fd = tree.fd;
+	opts.cgroupfs_root = cgroup.path;
+	assert_int_equal(discovery_new(&opts, &d), 0);
+	assert_int_equal(discovery_list_processes(d, on_process, &l, &listing), 0);
+	while (process_listing_step(listing) == PROCESS_LISTING_MORE)
+		n_slices++;
+	process_listing_free(listing);
+	assert_true(n_slices >= n + 2 * n_parts); /* each directory is read, too */
+	discovery_free(d);
+	tree_deinit(&cgroup);
+	tree_deinit(&tree);
+}
+
 static void write_stat(const struct tree *tree, const char *name)
 {
 	char text[128];
@@ -1083,6 +1119,7 @@ int main(void)
 		cmocka_unit_test(test_cut_path),
 		cmocka_unit_test(test_relative_path_elsewhere),
 		cmocka_unit_test(test_slices),
+		cmocka_unit_test(test_slices_of_lists),
 		cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_processes_of_many),
 		cmocka_unit_test(test_without_numbers),
