@@ -562,7 +562,7 @@ static int start_heap(struct agent *a)
 	r = go_profiler_new(&opts, &a->heap);
 	if (r)
 		return start_failed(r, "cannot read Go heaps", NULL);
-	return metric_list_add(&a->metrics, go_profiler_collect, a->heap);
+	return metric_list_add_parts(&a->metrics, go_profiler_collect, GO_PROFILER_PARTS, a->heap);
 }
 
 static int start_pull(struct agent *a)

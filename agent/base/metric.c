@@ -69,21 +69,54 @@ void metric_histogram(struct metric_sink *sink, const struct metric_family_desc 
 	put_suffixed(sink, "_count", n, NULL);
 }
 
-int metric_list_add(struct metric_list *list, metric_collect_fn collect, void *ctx)
+static int add_collector(struct metric_list *list, const struct metric_collector *collector)
 {
 	int r = vec_grow(&list->items, &list->cap, list->n + 1, sizeof(*list->items),
 			 METRIC_COLLECTORS_MAX);
 
 	if (r)
 		return r < 0 ? r : -ENOSPC;
-	list->items[list->n++] = (struct metric_collector){collect, ctx};
+	list->items[list->n++] = *collector;
 	return 0;
+}
+
+int metric_list_add(struct metric_list *list, metric_collect_fn collect, void *ctx)
+{
+	return add_collector(
+		list, &(struct metric_collector){.collect = collect, .n_parts = 1, .ctx = ctx});
+}
+
+int metric_list_add_parts(struct metric_list *list, metric_collect_part_fn collect_part,
+			  size_t n_parts, void *ctx)
+{
+	return add_collector(list, &(struct metric_collector){.collect_part = collect_part,
+							      .n_parts = n_parts,
+							      .ctx = ctx});
+}
+
+bool metric_list_collect_next(const struct metric_list *list, struct metric_place *place,
+			      struct metric_sink *sink)
+{
+	const struct metric_collector *c;
+
+	if (place->collector >= list->n)
+		return false;
+	c = &list->items[place->collector];
+	if (c->collect)
+		c->collect(c->ctx, sink);
+	else
+		c->collect_part(c->ctx, sink, place->part);
+	if (++place->part == c->n_parts)
+		*place = (struct metric_place){.collector = place->collector + 1};
+	return true;
 }
 
 void metric_list_collect(const struct metric_list *list, struct metric_sink *sink)
 {
-	for (size_t i = 0; i < list->n; i++)
-		list->items[i].collect(list->items[i].ctx, sink);
+	struct metric_place place = {0};
+
+	while (metric_list_collect_next(list, &place, sink))
+		;
 }
 
 void metric_list_deinit(struct metric_list *list)

@@ -2,6 +2,7 @@
 #ifndef PODPROF_BASE_METRIC_H
 #define PODPROF_BASE_METRIC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -91,10 +92,15 @@ void metric_histogram(struct metric_sink *sink, const struct metric_family_desc 
 
 typedef void (*metric_collect_fn)(void *ctx, struct metric_sink *sink);
 
+/* The same for a collector of many samples, for one of its parts. A part has whole families. */
+typedef void (*metric_collect_part_fn)(void *ctx, struct metric_sink *sink, size_t part);
+
 /* The list of collectors. {0} is empty; owns nothing of theirs. */
 struct metric_list {
 	struct metric_collector {
-		metric_collect_fn collect;
+		metric_collect_fn collect; /* NULL: in parts */
+		metric_collect_part_fn collect_part;
+		size_t n_parts;
 		void *ctx;
 	} * items;
 	size_t n;
@@ -104,7 +110,21 @@ struct metric_list {
 /* 0 or -ENOMEM. @ctx must outlive the list. */
 int metric_list_add(struct metric_list *list, metric_collect_fn collect, void *ctx)
 	__attribute__((warn_unused_result));
+/* The same for the parts 0 to @n_parts - 1. */
+int metric_list_add_parts(struct metric_list *list, metric_collect_part_fn collect_part,
+			  size_t n_parts, void *ctx) __attribute__((warn_unused_result));
 void metric_list_collect(const struct metric_list *list, struct metric_sink *sink);
+
+/* A place between two parts. {0}: before the first one. */
+struct metric_place {
+	size_t collector;
+	size_t part;
+};
+
+/* The same for a step of the loop: only the part at @place, which moves on. False: there was none
+ * any more. */
+bool metric_list_collect_next(const struct metric_list *list, struct metric_place *place,
+			      struct metric_sink *sink);
 void metric_list_deinit(struct metric_list *list);
 
 #endif

@@ -331,7 +331,7 @@ static void collect_info(const struct goalloc *g, struct metric_sink *sink)
 	}
 }
 
-void goalloc_collect(void *ctx, struct metric_sink *sink)
+void goalloc_collect(const struct goalloc *g, struct metric_sink *sink, size_t part)
 {
 	static const struct metric_family_desc families[GOALLOC_VALUES] = {
 		[GOALLOC_ALLOC_BYTES] = {"container_go_alloc_bytes", METRIC_COUNTER,
@@ -387,10 +387,11 @@ void goalloc_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc decreases = {
 		"podprof_go_decreases", METRIC_COUNTER,
 		"Allocation totals of a process below earlier totals, left out.", NULL};
-	const struct goalloc *g = ctx;
 
-	for (int i = 0; i < GOALLOC_VALUES; i++)
-		collect_values(g, sink, &families[i], (enum goalloc_value)i);
+	if (part < GOALLOC_VALUES) {
+		collect_values(g, sink, &families[part], (enum goalloc_value)part);
+		return;
+	}
 	collect_info(g, sink);
 	metric_family(sink, &refused);
 	metric_u64(sink, g->n_refused, NULL, 0);

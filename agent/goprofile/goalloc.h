@@ -92,7 +92,8 @@ struct goalloc_view {
 
 /* False if the container has no Go process. */
 bool goalloc_view(const struct goalloc *g, const char *container, struct goalloc_view *ret);
-/* A metric_collect_fn. */
-void goalloc_collect(void *ctx, struct metric_sink *sink);
+/* Parts of goalloc_collect(): each value of all containers, then the rest. */
+#define GOALLOC_PARTS (GOALLOC_VALUES + 1)
+void goalloc_collect(const struct goalloc *g, struct metric_sink *sink, size_t part);
 
 #endif

@@ -749,7 +749,7 @@ struct go_profile_memory go_profiler_memory(const struct go_profiler *p)
 	return p->caches;
 }
 
-void go_profiler_collect(void *ctx, struct metric_sink *sink)
+void go_profiler_collect(void *ctx, struct metric_sink *sink, size_t part)
 {
 	static const struct metric_family_desc rounds = {
 		"podprof_go_heap_reads", METRIC_COUNTER,
@@ -774,11 +774,14 @@ void go_profiler_collect(void *ctx, struct metric_sink *sink)
 	const char *state_names[GORUNTIME_STATE_MAX], *force_names[FORCE_OUTCOME_MAX];
 	struct go_profiler *p = ctx;
 
+	if (part < GOALLOC_PARTS) {
+		goalloc_collect(p->allocs, sink, part);
+		return;
+	}
 	for (int i = 0; i < GORUNTIME_STATE_MAX; i++)
 		state_names[i] = goruntime_state_name(i);
 	for (int i = 0; i < FORCE_OUTCOME_MAX; i++)
 		force_names[i] = force_outcome_name(i);
-	goalloc_collect(p->allocs, sink);
 	metric_by_name(sink, &states, "state", p->states, state_names, GORUNTIME_STATE_MAX);
 	metric_by_name(sink, &forced, "outcome", p->forced, force_names, FORCE_OUTCOME_MAX);
 	metric_by_name(sink, &rounds, "outcome", p->outcomes, names, GO_PROFILER_OUTCOME_MAX);

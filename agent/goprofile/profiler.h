@@ -63,7 +63,8 @@ bool go_profiler_view(const struct go_profiler *p, const struct entity *entity,
 		      struct goalloc_view *ret);
 /* Memory of the caches after the last round. */
 struct go_profile_memory go_profiler_memory(const struct go_profiler *p);
-/* A metric_collect_fn. */
-void go_profiler_collect(void *ctx, struct metric_sink *sink);
+/* A metric_collect_part_fn: the values of all containers are many. */
+#define GO_PROFILER_PARTS (GOALLOC_PARTS + 1)
+void go_profiler_collect(void *ctx, struct metric_sink *sink, size_t part);
 
 #endif

@@ -16,6 +16,9 @@
  * Labels are sorted, so equal sets are equal text, and duplicates are found by the text.
  *
  * A sample beyond the ceiling is cut off again, so a full page still ends correctly.
+ *
+ * Values are copied first, because a collector gives all of a part at once, and the text takes
+ * longer than the copy.
  */
 #include "server/exposition.h"
 
@@ -56,9 +59,12 @@ struct item {
 	size_t n_text;
 };
 
-/* @items: copied; @at: the next for the page */
+/* @items: copied, up to @place of @list; @at: the next for the page */
 struct exposition {
 	struct metric_sink sink;
+	const struct metric_list *list;
+	struct metric_place place;
+	bool collected;
 	struct buf items;
 	size_t at;
 	struct buf *text;
@@ -394,7 +400,7 @@ int exposition_new(const struct metric_list *list, enum accept_format format,
 	page->stats = stats;
 	page->no_family = EXPOSITION_NO_FAMILY;
 	text->max -= end;
-	metric_list_collect(list, &page->sink);
+	page->list = list;
 	*ret = page;
 	return 0;
 }
@@ -414,6 +420,10 @@ int exposition_step(struct exposition *page)
 {
 	int r;
 
+	if (!page->collected && !page->error) {
+		page->collected = !metric_list_collect_next(page->list, &page->place, &page->sink);
+		return page->error ? page->error : EXPOSITION_MORE;
+	}
 	for (int i = 0; i < EXPOSITION_STEP && page->at < page->items.len && !page->error; i++)
 		page_item(page);
 	if (page->error)

@@ -46,8 +46,8 @@ int exposition_render(const struct metric_list *list, enum accept_format format,
 		      struct exposition_stats *stats, struct buf *ret);
 
 /*
- * The same in slices, for a step of the loop: all values are of the moment of exposition_new(), the
- * text is made later. @stats and @text are borrowed until exposition_free().
+ * The same in slices, for a step of the loop: the values of a family are of one moment, and the
+ * text is made later. @list, @stats and @text are borrowed until exposition_free().
  */
 struct exposition;
 
@@ -58,7 +58,8 @@ struct exposition;
 int exposition_new(const struct metric_list *list, enum accept_format format,
 		   struct exposition_stats *stats, struct buf *text, struct exposition **ret);
 void exposition_free(struct exposition *page);
-/* Appends some samples. EXPOSITION_MORE, or the result of exposition_render(). */
+/* Collects a part of the values, or appends some samples. EXPOSITION_MORE, or the result of
+ * exposition_render(). */
 int exposition_step(struct exposition *page);
 
 /* A metric_collect_fn over struct exposition_stats: omitted samples. */

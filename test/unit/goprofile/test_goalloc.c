@@ -42,7 +42,8 @@ static struct catcher collect(struct goalloc *g, const char *family)
 {
 	struct catcher c = {.sink = {catch_family, catch_value}, .wanted = family};
 
-	goalloc_collect(g, &c.sink);
+	for (size_t part = 0; part < GOALLOC_PARTS; part++)
+		goalloc_collect(g, &c.sink, part);
 	return c;
 }
 

@@ -240,7 +240,8 @@ static struct sum shown(const struct node *node, const char *family, const char 
 {
 	struct sum s = {.sink = {sum_family, sum_value}, .family = family, .label = label};
 
-	go_profiler_collect(node->profiler, &s.sink);
+	for (size_t part = 0; part < GO_PROFILER_PARTS; part++)
+		go_profiler_collect(node->profiler, &s.sink, part);
 	return s;
 }
 

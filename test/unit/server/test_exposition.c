@@ -235,6 +235,50 @@ static void test_no_memory(void **state)
 
 #define MANY 1000
 
+/* One more call of a collector. */
+static void collect_call(void *ctx, struct metric_sink *sink)
+{
+	int *n = ctx;
+
+	metric_family(sink, &(struct metric_family_desc){"call", METRIC_GAUGE, "Call.", NULL});
+	metric_u64(sink, (uint64_t)++ * n, NULL, 0);
+}
+
+static void collect_part(void *ctx, struct metric_sink *sink, size_t part)
+{
+	int *n = ctx;
+
+	++*n;
+	metric_family(sink, &(struct metric_family_desc){part ? "part_b" : "part_a", METRIC_GAUGE,
+							 "Part.", NULL});
+	metric_u64(sink, part, NULL, 0);
+}
+
+/* A step calls one collector, for one of its parts. */
+static void test_slices_of_values(void **state)
+{
+	_cleanup_(metric_list_deinit) struct metric_list list = {0};
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(EXPOSITION_PAGE_MAX);
+	struct exposition_stats stats = {0};
+	struct exposition *page;
+	int n = 0, last = 0, r;
+
+	(void)state;
+	assert_int_equal(metric_list_add(&list, collect_call, &n), 0);
+	assert_int_equal(metric_list_add_parts(&list, collect_part, 2, &n), 0);
+	assert_int_equal(exposition_new(&list, ACCEPT_TEXT, &stats, &text, &page), 0);
+	do {
+		assert_in_range(n, last, last + 1);
+		last = n;
+		r = exposition_step(page);
+	} while (r == EXPOSITION_MORE);
+	exposition_free(page);
+	assert_int_equal(r, 0);
+	assert_string_equal(text.data, "# TYPE call gauge\n# HELP call Call.\ncall 1\n"
+				       "# TYPE part_a gauge\n# HELP part_a Part.\npart_a 0\n"
+				       "# TYPE part_b gauge\n# HELP part_b Part.\npart_b 1\n");
+}
+
 static void collect_many(void *ctx, struct metric_sink *sink)
 {
 	const int *value = ctx;
@@ -248,7 +292,7 @@ static void collect_many(void *ctx, struct metric_sink *sink)
 	}
 }
 
-/* A page in slices has the values of its begin, whatever happens between two steps. */
+/* The values of a family are of one moment, whatever happens between two steps. */
 static void test_slices(void **state)
 {
 	_cleanup_(metric_list_deinit) struct metric_list list = {0};
@@ -262,6 +306,7 @@ static void test_slices(void **state)
 	assert_int_equal(metric_list_add(&list, collect_many, &value), 0);
 	assert_int_equal(exposition_render(&list, ACCEPT_OPENMETRICS, &stats, &whole), 0);
 	assert_int_equal(exposition_new(&list, ACCEPT_OPENMETRICS, &stats, &sliced, &page), 0);
+	assert_int_equal(exposition_step(page), EXPOSITION_MORE);
 	value = 8;
 	while ((r = exposition_step(page)) == EXPOSITION_MORE)
 		n_steps++;
@@ -340,10 +385,15 @@ static void test_histogram(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_histogram), cmocka_unit_test(test_formats),
-		cmocka_unit_test(test_bad),	  cmocka_unit_test(test_mess),
-		cmocka_unit_test(test_full),	  cmocka_unit_test(test_stats),
-		cmocka_unit_test(test_no_memory), cmocka_unit_test(test_slices),
+		cmocka_unit_test(test_histogram),
+		cmocka_unit_test(test_formats),
+		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_mess),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_stats),
+		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_slices),
+		cmocka_unit_test(test_slices_of_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
