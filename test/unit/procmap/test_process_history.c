@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/nsec.h"
 #include "procmap/process_history.h"
 #include "support/allocfail.h"
 
@@ -138,6 +139,25 @@ static void test_pid_reuse(void **state)
 	assert_null(process_history_find(l, 10, 301)); /* the birth event was lost */
 	assert_null(process_history_find(l, 11, 0));
 	assert_null(process_history_find(l, 1ull << 40, 0));
+}
+
+/* A pid keeps 16 processes; the oldest is evicted. */
+static void test_pid_ceiling(void **state)
+{
+	struct process_history *l = *state;
+
+	for (uint64_t i = 1; i <= 16; i++)
+		birth(l, 10, 9, i * NSEC_PER_SEC);
+	assert_int_equal(process_history_stats(l).n, 16);
+	assert_int_equal(process_history_stats(l).n_full, 0);
+	assert_int_equal(history_record_birth_ns(process_history_find(l, 10, NSEC_PER_SEC - 1)),
+			 NSEC_PER_SEC);
+	birth(l, 10, 9, 17 * NSEC_PER_SEC);
+	assert_int_equal(process_history_stats(l).n, 16);
+	assert_int_equal(process_history_stats(l).n_full, 1);
+	assert_null(process_history_find(l, 10, NSEC_PER_SEC - 1));
+	assert_int_equal(history_record_birth_ns(process_history_find(l, 10, 2 * NSEC_PER_SEC - 1)),
+			 2 * NSEC_PER_SEC);
 }
 
 static void test_sweep(void **state)
@@ -372,10 +392,19 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_programs),	    TEST(test_covering),  TEST(test_pid_reuse),
-		TEST(test_thread_executes), TEST(test_sweep),	  TEST(test_swept_and_reused),
-		TEST(test_ceilings),	    TEST(test_no_memory), TEST(test_lost),
-		TEST(test_learn),	    TEST(test_child),	  TEST(test_names_of_a_file),
+		TEST(test_programs),
+		TEST(test_covering),
+		TEST(test_pid_reuse),
+		TEST(test_pid_ceiling),
+		TEST(test_thread_executes),
+		TEST(test_sweep),
+		TEST(test_swept_and_reused),
+		TEST(test_ceilings),
+		TEST(test_no_memory),
+		TEST(test_lost),
+		TEST(test_learn),
+		TEST(test_child),
+		TEST(test_names_of_a_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
