@@ -93,3 +93,19 @@ void elfmake_finish(struct elfmake *m)
 	memcpy(m->data + NAMES_OFF, m->names, sizeof(m->names));
 	memcpy(m->data + SEGMENTS_OFF, m->ph, m->n_ph * sizeof(*m->ph));
 }
+
+size_t elfmake_code(struct elfmake *m, uint64_t vaddr, size_t n, const struct elfmake_part *parts,
+		    size_t n_parts)
+{
+	size_t code;
+
+	elfmake_init(m, ET_DYN, n);
+	m->eh.e_machine = EM_X86_64;
+	code = elfmake_bytes(m, NULL, n);
+	elfmake_segment(m, PT_LOAD, PF_R | PF_X, vaddr, code, n);
+	for (size_t i = 0; i < n_parts; i++)
+		elfmake_section(m, ".part", SHT_PROGBITS, parts[i].flags, vaddr + parts[i].start,
+				code + parts[i].start, parts[i].end - parts[i].start);
+	elfmake_finish(m);
+	return code;
+}

@@ -35,4 +35,15 @@ void elfmake_segment(struct elfmake *m, uint32_t type, uint32_t flags, uint64_t 
 /* Writes the headers. The file is @m->data, of @m->n bytes. */
 void elfmake_finish(struct elfmake *m);
 
+/* A section of elfmake_code(), from the segment's begin on. */
+struct elfmake_part {
+	uint64_t start, end;
+	uint64_t flags;
+};
+
+/* A whole file: an executable segment of @n zeros at @vaddr, and sections of it. Returns the
+ * segment's offset in the file. */
+size_t elfmake_code(struct elfmake *m, uint64_t vaddr, size_t n, const struct elfmake_part *parts,
+		    size_t n_parts);
+
 #endif

@@ -15,38 +15,11 @@
 
 DEFINE_CLEANUP(struct elffile *, elffilep_free, elffile_free);
 
-struct piece {
-	uint64_t start, end; /* from TEXT on */
-	uint64_t flags;
-};
-
-/* One executable segment of TOTAL bytes. @bytes: at 0x1100 of the file's segment. */
-static struct elffile *make_file(struct elfmake *m, const struct piece *sections, size_t n,
-				 const void *bytes, size_t n_bytes)
-{
-	struct elffile *file;
-	size_t code;
-
-	elfmake_init(m, ET_DYN, TOTAL);
-	m->eh.e_machine = EM_X86_64;
-	code = elfmake_bytes(m, NULL, TOTAL);
-	if (bytes)
-		memcpy(m->data + code + 0x1100, bytes, n_bytes);
-	elfmake_segment(m, PT_LOAD, PF_R | PF_X, TEXT, code, TOTAL);
-	for (size_t i = 0; i < n; i++)
-		elfmake_section(m, ".part", SHT_PROGBITS, sections[i].flags,
-				TEXT + sections[i].start, code + sections[i].start,
-				sections[i].end - sections[i].start);
-	elfmake_finish(m);
-	assert_int_equal(elffile_open_memory(m->data, m->n, &file), 0);
-	return file;
-}
-
 #define SECTIONS_MAX 3
 
 static const struct range_row {
 	const char *name;
-	struct piece sections[SECTIONS_MAX], ranges[SECTIONS_MAX];
+	struct elfmake_part sections[SECTIONS_MAX], ranges[SECTIONS_MAX];
 	size_t n_sections, n_ranges;
 } range_rows[] = {
 	{"no sections: the segment", {{0}}, {{0, TOTAL, 0}}, 0, 1},
@@ -81,7 +54,8 @@ static void sections_of_code(void **state)
 		uint64_t bytes = 0;
 
 		row_begin(row->name);
-		file = make_file(&m, row->sections, row->n_sections, NULL, 0);
+		elfmake_code(&m, TEXT, TOTAL, row->sections, row->n_sections);
+		assert_int_equal(elffile_open_memory(m.data, m.n, &file), 0);
 		assert_int_equal(coderanges_find(file, &code), 0);
 		assert_int_equal(code.n, row->n_ranges);
 		for (size_t k = 0; k < code.n; k++) {
@@ -98,13 +72,16 @@ static void sections_of_code(void **state)
 static size_t rows_with_trampoline(uint64_t flags)
 {
 	static const uint8_t trampoline[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-	const struct piece sections[] = {{0, 0x1000, CODE}, {0x1000, 0x2000, flags}};
+	const struct elfmake_part sections[] = {{0, 0x1000, CODE}, {0x1000, 0x2000, flags}};
 	_cleanup_(elffilep_free) struct elffile *file = NULL;
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 	_cleanup_(elfmake_deinit) struct elfmake m;
 	struct ehframe_stats stats;
+	size_t code;
 
-	file = make_file(&m, sections, array_size(sections), trampoline, sizeof(trampoline));
+	code = elfmake_code(&m, TEXT, TOTAL, sections, array_size(sections));
+	memcpy(m.data + code + 0x1100, trampoline, sizeof(trampoline));
+	assert_int_equal(elffile_open_memory(m.data, m.n, &file), 0);
 	assert_int_equal(compile_image(file, &stats, &rows), 0);
 	return rows_count(rows);
 }

@@ -76,30 +76,8 @@ static void nothing_is_described(void **state)
 
 /* ---------------------------------------------------------------- files */
 
-struct section {
-	uint64_t start, end; /* from TEXT on */
-	uint64_t flags;
-};
-
-static struct elffile *make_file(struct elfmake *m, const struct section *sections, size_t n)
-{
-	struct elffile *file;
-	size_t code;
-
-	elfmake_init(m, ET_DYN, TOTAL);
-	code = elfmake_bytes(m, NULL, TOTAL);
-	elfmake_segment(m, PT_LOAD, PF_R | PF_X, TEXT, code, TOTAL);
-	for (size_t i = 0; i < n; i++)
-		elfmake_section(m, ".code", SHT_PROGBITS, sections[i].flags,
-				TEXT + sections[i].start, code + sections[i].start,
-				sections[i].end - sections[i].start);
-	elfmake_finish(m);
-	assert_int_equal(elffile_open_memory(m->data, m->n, &file), 0);
-	return file;
-}
-
 /* Whether code is left when [0x1000, 0x8000) is described but for [0x4000, 0x4000 + @gap). */
-static bool leaves(const struct section *sections, size_t n, uint64_t gap)
+static bool leaves(const struct elfmake_part *sections, size_t n, uint64_t gap)
 {
 	_cleanup_(elffilep_free) struct elffile *file = NULL;
 	_cleanup_(elfmake_deinit) struct elfmake m;
@@ -107,7 +85,8 @@ static bool leaves(const struct section *sections, size_t n, uint64_t gap)
 	_cleanup_(described_deinit) struct described d = {0};
 	bool ret;
 
-	file = make_file(&m, sections, n);
+	elfmake_code(&m, TEXT, TOTAL, sections, n);
+	assert_int_equal(elffile_open_memory(m.data, m.n, &file), 0);
 	add(rows, ROWS_EH_FRAME, 0x1000, 0x4000);
 	add(rows, ROWS_EH_FRAME, 0x4000 + gap, 0x8000);
 	assert_int_equal(described_init(&d, rows), 0);
@@ -121,29 +100,29 @@ static void only_code_in_sections_counts(void **state)
 
 	(void)state;
 	row_begin("all of the code");
-	assert_false(leaves(&(struct section){0x1000, 0x8000, code}, 1, 0));
+	assert_false(leaves(&(struct elfmake_part){0x1000, 0x8000, code}, 1, 0));
 	row_begin("the headers in front and data behind");
-	assert_false(leaves((struct section[]){{0, 0x1000, SHF_ALLOC},
-					       {0x1000, 0x8000, code},
-					       {0x8000, 0xf000, SHF_ALLOC}},
+	assert_false(leaves((struct elfmake_part[]){{0, 0x1000, SHF_ALLOC},
+						    {0x1000, 0x8000, code},
+						    {0x8000, 0xf000, SHF_ALLOC}},
 			    3, 0));
 	row_begin("code in front");
-	assert_true(leaves(&(struct section){0xf00, 0x8000, code}, 1, 0));
+	assert_true(leaves(&(struct elfmake_part){0xf00, 0x8000, code}, 1, 0));
 	row_begin("code behind");
-	assert_true(leaves(&(struct section){0x1000, 0x8100, code}, 1, 0));
+	assert_true(leaves(&(struct elfmake_part){0x1000, 0x8100, code}, 1, 0));
 	row_begin("code between");
-	assert_true(leaves(&(struct section){0x1000, 0x8000, code}, 1, 0x100));
-	assert_false(leaves(&(struct section){0x1000, 0x8000, code}, 1, 0xf0));
+	assert_true(leaves(&(struct elfmake_part){0x1000, 0x8000, code}, 1, 0x100));
+	assert_false(leaves(&(struct elfmake_part){0x1000, 0x8000, code}, 1, 0xf0));
 	row_begin("padding");
-	assert_false(leaves((struct section[]){{0xfd0, 0x8030, code},
-					       {0xfd0, 0x8030, code},
-					       {0xfd0, 0x8030, code},
-					       {0xfd0, 0x8030, code}},
+	assert_false(leaves((struct elfmake_part[]){{0xfd0, 0x8030, code},
+						    {0xfd0, 0x8030, code},
+						    {0xfd0, 0x8030, code},
+						    {0xfd0, 0x8030, code}},
 			    4, 0x30));
 	row_begin("a small file");
-	assert_true(leaves(&(struct section){0x3f80, 0x4080, code}, 1, 0x40));
+	assert_true(leaves(&(struct elfmake_part){0x3f80, 0x4080, code}, 1, 0x40));
 	row_begin("no sections of code");
-	assert_true(leaves(&(struct section){0x1000, 0x8000, SHF_ALLOC}, 1, 0));
+	assert_true(leaves(&(struct elfmake_part){0x1000, 0x8000, SHF_ALLOC}, 1, 0));
 }
 
 static int init(void *ctx)
