@@ -34,6 +34,8 @@
 #define UISOURCE_PPROF_MAX	    (16u << 20)
 /* Folder names tried for a label set; the names contain a hash of 32 bits. */
 #define UISOURCE_NAME_ATTEMPTS	    8
+/* Entities, folders or cgroups of one step of a listing: a few microseconds each. */
+#define UISOURCE_STEP		    32
 /* Cgroups with files on silent file systems. Reached: the others are shown without. */
 #define UISOURCE_SLOW_MAX	    64
 
@@ -42,89 +44,60 @@ struct uisource {
 	struct ui_source ui;
 };
 
-/* The store's folders by name, for one request. */
-struct folder_entry {
-	const struct store_folder *folder;
-	bool shown;
+DEFINE_CLEANUP(struct flame *, flame_freep, flame_free);
+
+/* ---------------------------------------------------------------- listings */
+
+/* A referenced entity; @next: the next one of its series, as number + 1; 0: none. */
+struct member {
+	struct entity *entity;
+	size_t next;
+};
+
+/* The entities with one label set. */
+struct listed {
+	char id[STORE_NAME_MAX];
+	size_t first, last; /* members */
 	UT_hash_handle hh;
 };
 
-struct folder_table {
-	struct folder_entry *entries;
+enum phase {
+	PHASE_SLOW,	 /* containers' cgroups of silent file systems */
+	PHASE_SLOW_HOST, /* the host's */
+	PHASE_SERIES,	 /* members by label set */
+	PHASE_LIVE,	 /* tells the series */
+	PHASE_GONE,	 /* tells the folders without an entity */
 };
-
-DEFINE_CLEANUP(struct flame *, flame_freep, flame_free);
-
-static void folder_table_deinit(struct folder_table *t)
-{
-	struct folder_entry *e, *next;
-
-	HASH_ITER(hh, t->entries, e, next) {
-		HASH_DEL(t->entries, e);
-		free(e);
-	}
-}
-
-static int folder_table_add(struct folder_table *t, const struct store_folder *folder)
-{
-	struct folder_entry *e;
-	bool hash_oom = false;
-
-	HASH_FIND_STR(t->entries, folder->name, e);
-	if (e)
-		return 0;
-	e = calloc(1, sizeof(*e));
-	if (!e)
-		return -ENOMEM;
-	e->folder = folder;
-	HASH_ADD_KEYPTR(hh, t->entries, folder->name, strlen(folder->name), e);
-	if (hash_oom)
-		free(e);
-	return hash_oom ? -ENOMEM : 0;
-}
-
-/* Without memory the table is short, and the page shows less. */
-static void folder_table_fill(struct folder_table *t, const struct store *store)
-{
-	const struct store_folder *last = NULL;
-
-	for (size_t i = 0; store && i < store_n_profiles(store); i++) {
-		const struct store_folder *folder = store_at(store, i)->folder;
-
-		if (folder != last && folder_table_add(t, folder))
-			return;
-		last = folder;
-	}
-}
-
-/* The id of a label set, and the set's folder if the store has one. */
-static struct folder_entry *folder_of_labels(const struct folder_table *t,
-					     const struct labels *labels,
-					     char ret_id[STORE_NAME_MAX])
-{
-	struct folder_entry *e = NULL;
-
-	for (uint32_t attempt = 0; attempt < UISOURCE_NAME_ATTEMPTS; attempt++) {
-		store_name_folder(labels, attempt, ret_id);
-		HASH_FIND_STR(t->entries, ret_id, e);
-		if (!e || labels_equal(&e->folder->labels, labels))
-			return e;
-	}
-	return NULL;
-}
 
 /* ---------------------------------------------------------------- silent file systems */
 
 struct slow_files {
 	uint64_t cgroup;
-	const struct entity *entity;
-	struct ui_slow ui; /* with texts for one request */
+	const struct entity *entity; /* only compared */
+	struct ui_slow ui;
+	char *path; /* of @ui */
 };
 
 struct slow_table {
 	struct slow_files items[UISOURCE_SLOW_MAX];
 	size_t n;
 	bool v1; /* the node has directories of version 1 */
+};
+
+/* All that is needed for the pages of entities: the loop's state may change between two steps. */
+struct ui_listing {
+	const struct uisource *u;
+	char *only; /* the id; NULL: all */
+	enum phase phase;
+	struct slow_table slow;
+	struct cgroup_listing *cgroups;
+	struct member *members;
+	size_t n_members;
+	char (*folders)[STORE_NAME_MAX]; /* with profiles */
+	size_t n_folders;
+	size_t at; /* in the list of the phase */
+	struct listed *series;
+	struct listed *next; /* to be told */
 };
 
 static struct slow_files *slow_of_cgroup(struct slow_table *t, uint64_t cgroup)
@@ -150,22 +123,25 @@ static void add_slow(struct ui_slow *to, const struct ui_slow *from)
 
 static void on_slow(void *ctx, const struct address_space_slow *slow)
 {
-	const struct ui_slow one = {
+	struct slow_table *t = ctx;
+	struct slow_files *s = slow_of_cgroup(t, slow->owner);
+	struct ui_slow one = {
 		.n_files = slow->n_files,
 		.n_processes = slow->path != NULL,
 		.pid = slow->pid,
-		.path = slow->path,
 		.n_lists = slow->list,
 		.list_pid = slow->pid,
 	};
-	struct slow_table *t = ctx;
-	struct slow_files *s = slow_of_cgroup(t, slow->owner);
 
 	if (!s && t->n < UISOURCE_SLOW_MAX)
 		s = &t->items[t->n++];
 	if (!s)
 		return;
 	s->cgroup = slow->owner;
+	if (slow->path) {
+		free(s->path);
+		one.path = s->path = strdup(slow->path);
+	}
 	add_slow(&s->ui, &one);
 }
 
@@ -187,19 +163,6 @@ static void on_host_cgroup(void *ctx, struct entity *entity, enum hierarchy hier
 	(void)hierarchy;
 	if (s && !s->entity)
 		s->entity = entity;
-}
-
-/* Of all entities, for one request. */
-static void slow_table_fill(const struct uisource *u, struct slow_table *t)
-{
-	if (u->opts.cpu)
-		address_space_cache_slow(
-			cpu_sampler_address_spaces(cpu_profiler_sampler(u->opts.cpu)), on_slow, t);
-	if (!t->n)
-		return;
-	t->v1 = discovery_v1_controller(u->opts.discovery) != CONTROLLER_NONE;
-	discovery_for_each_cgroup(u->opts.discovery, on_cgroup, t);
-	discovery_for_each_host_cgroup(u->opts.discovery, on_host_cgroup, t);
 }
 
 static void view_slow(const struct slow_table *t, const struct entity *entity, struct ui_entity *ui)
@@ -244,34 +207,34 @@ static const char *runtime_of(const struct entity *entity)
 	return cgroup_runtime_name(entity->id.runtime);
 }
 
-/* The reason for excluding all of @entities; NULL: one of them is profiled. */
-static const char *excluded(struct entity *const *entities, size_t n)
+/* The entities of @series have the same labels, so the page shows all as one series. */
+static void view_live(const struct ui_listing *l, const struct listed *series,
+		      struct entity_view *view)
 {
-	for (size_t i = 0; i < n; i++)
-		if (!entities[i]->left_out)
-			return NULL;
-	return entities[0]->left_out;
-}
-
-/* @entities have the same labels, so the page shows all as one series. */
-static void view_live(const struct uisource *u, const struct slow_table *slow,
-		      struct entity *const *entities, size_t n, struct entity_view *view)
-{
+	const struct entity *first = l->members[series->first].entity;
+	const struct uisource *u = l->u;
+	const struct store_folder *folder =
+		u->opts.store ? store_find_folder(u->opts.store, series->id) : NULL;
+	const struct member *m = &l->members[series->first];
 	struct goalloc_view go;
 
-	view_name(view, &entities[0]->labels);
-	view->ui.kind = entity_what(entities[0]->kind, &entities[0]->labels);
-	view->ui.runtime = runtime_of(entities[0]);
-	view->ui.excluded = excluded(entities, n);
-	for (size_t i = 0; i < n; i++)
-		view_slow(slow, entities[i], &view->ui);
-	for (size_t i = 0; u->opts.cpu && i < n; i++) {
-		const struct series *series = cpu_profiler_series(u->opts.cpu, entities[i]->key);
+	snprintf(view->id, sizeof(view->id), "%s", series->id);
+	view_name(view, &first->labels);
+	view->ui.kind = entity_what(first->kind, &first->labels);
+	view->ui.runtime = runtime_of(first);
+	view->ui.excluded = first->left_out;
+	view->ui.n_profiles = folder ? folder->n_profiles : 0;
+	for (; m; m = m->next ? &l->members[m->next - 1] : NULL) {
+		const struct series *s =
+			u->opts.cpu ? cpu_profiler_series(u->opts.cpu, m->entity->key) : NULL;
 
-		view->ui.samples += series ? series->n_last : 0;
-		view->ui.cpu_ns += series ? series->value_last : 0;
+		if (!m->entity->left_out)
+			view->ui.excluded = NULL;
+		view_slow(&l->slow, m->entity, &view->ui);
+		view->ui.samples += s ? s->n_last : 0;
+		view->ui.cpu_ns += s ? s->value_last : 0;
 	}
-	if (u->opts.heap && go_profiler_view(u->opts.heap, entities[0], &go)) {
+	if (u->opts.heap && go_profiler_view(u->opts.heap, first, &go)) {
 		view->ui.go_state = go.state;
 		view->ui.go_version = go.go_version;
 		view->ui.go_inuse_bytes = go.inuse_bytes;
@@ -289,92 +252,227 @@ static void view_gone(const struct store_folder *folder, struct entity_view *vie
 	view->ui.n_profiles = folder->n_profiles;
 }
 
-static int label_order(const void *a, const void *b)
-{
-	const struct entity *const *x = a, *const *y = b;
+/* ---- steps */
 
-	return labels_compare(&(*x)->labels, &(*y)->labels);
+/* Adds a member to the series of its label set. Two label sets with the same name have different
+ * ids, as in the store. */
+static int add_to_series(struct ui_listing *l, size_t i)
+{
+	const struct labels *labels = &l->members[i].entity->labels;
+	const struct store *store = l->u->opts.store;
+	const struct store_folder *folder;
+	char id[STORE_NAME_MAX];
+	struct listed *series;
+	bool hash_oom = false;
+
+	for (uint32_t attempt = 0; attempt < UISOURCE_NAME_ATTEMPTS; attempt++) {
+		store_name_folder(labels, attempt, id);
+		folder = store ? store_find_folder(store, id) : NULL;
+		if (folder && !labels_equal(&folder->labels, labels))
+			continue;
+		HASH_FIND_STR(l->series, id, series);
+		if (!series) {
+			series = calloc(1, sizeof(*series));
+			if (!series)
+				return -ENOMEM;
+			snprintf(series->id, sizeof(series->id), "%s", id);
+			series->first = series->last = i;
+			HASH_ADD_STR(l->series, id, series);
+			if (hash_oom)
+				free(series);
+			return hash_oom ? -ENOMEM : 0;
+		}
+		if (!labels_equal(&l->members[series->first].entity->labels, labels))
+			continue;
+		l->members[series->last].next = i + 1;
+		series->last = i;
+		return 0;
+	}
+	return 0; /* without a name it is not shown */
 }
 
-/* All entities, sorted by labels; the caller frees the list. NULL without memory: the page then
- * lacks the entities. */
-static struct entity **entities_by_labels(const struct uisource *u, size_t *ret_n)
+static void tell_live(const struct ui_listing *l, const struct listed *series, ui_entity_fn fn,
+		      void *arg)
 {
-	struct entity *entity = NULL, **list;
+	struct entity_view view = {.ui = {0}};
+
+	view_live(l, series, &view);
+	fn(arg, &view.ui);
+}
+
+/* False if there is no such folder any more. */
+static bool tell_gone(const struct ui_listing *l, const char *name, ui_entity_fn fn, void *arg)
+{
+	const struct store *store = l->u->opts.store;
+	const struct store_folder *folder = store ? store_find_folder(store, name) : NULL;
+	struct entity_view view = {.ui = {0}};
+
+	if (!folder)
+		return false;
+	view_gone(folder, &view);
+	fn(arg, &view.ui);
+	return true;
+}
+
+/* One directory. False after the last one of all. */
+static bool slow_step(struct ui_listing *l)
+{
+	const bool of_host = l->phase == PHASE_SLOW_HOST;
+
+	if (!l->cgroups &&
+	    discovery_list_cgroups(l->u->opts.discovery, of_host,
+				   of_host ? on_host_cgroup : on_cgroup, &l->slow, &l->cgroups))
+		return false; /* without memory the page lacks silent file systems */
+	if (cgroup_listing_step(l->cgroups))
+		return true;
+	cgroup_listing_free(take_ptr(l->cgroups));
+	l->phase = PHASE_SLOW_HOST;
+	return !of_host;
+}
+
+/* The page of one entity. */
+static int tell_only(const struct ui_listing *l, ui_entity_fn fn, void *arg)
+{
+	struct listed *series;
+
+	HASH_FIND_STR(l->series, l->only, series);
+	if (series)
+		tell_live(l, series, fn, arg);
+	return series || tell_gone(l, l->only, fn, arg) ? 0 : UI_GONE;
+}
+
+/* The smallest part of a listing. */
+static int list_next(struct ui_listing *l, ui_entity_fn fn, void *arg)
+{
+	struct listed *series = l->next;
+
+	switch (l->phase) {
+	case PHASE_SLOW:
+	case PHASE_SLOW_HOST:
+		if (!slow_step(l))
+			l->phase = PHASE_SERIES;
+		return UI_MORE;
+	case PHASE_SERIES:
+		if (l->at < l->n_members) {
+			int r = add_to_series(l, l->at++);
+
+			return r ? r : UI_MORE;
+		}
+		l->next = l->series;
+		l->at = 0;
+		l->phase = PHASE_LIVE;
+		return l->only ? tell_only(l, fn, arg) : UI_MORE;
+	case PHASE_LIVE:
+		if (series) {
+			tell_live(l, series, fn, arg);
+			l->next = series->hh.next;
+		} else {
+			l->phase = PHASE_GONE;
+		}
+		return UI_MORE;
+	case PHASE_GONE:
+		if (l->at == l->n_folders)
+			return 0;
+		HASH_FIND_STR(l->series, l->folders[l->at], series);
+		if (!series)
+			(void)tell_gone(l, l->folders[l->at], fn, arg);
+		l->at++;
+		return UI_MORE;
+	}
+	return 0;
+}
+
+static int on_list_step(struct ui_listing *l, ui_entity_fn fn, void *arg)
+{
+	int r = UI_MORE;
+
+	for (int i = 0; i < UISOURCE_STEP && r == UI_MORE; i++)
+		r = list_next(l, fn, arg);
+	return r;
+}
+
+static void on_list_free(struct ui_listing *l)
+{
+	struct listed *series, *next;
+
+	if (!l)
+		return;
+	HASH_ITER(hh, l->series, series, next) {
+		HASH_DEL(l->series, series);
+		free(series);
+	}
+	for (size_t i = 0; i < l->n_members; i++)
+		entity_unref(l->members[i].entity);
+	for (size_t i = 0; i < l->slow.n; i++)
+		free(l->slow.items[i].path);
+	cgroup_listing_free(l->cgroups);
+	free(l->members);
+	free(l->folders);
+	free(l->only);
+	free(l);
+}
+
+DEFINE_CLEANUP(struct ui_listing *, on_list_freep, on_list_free);
+
+/* References to all entities. */
+static int take_members(struct ui_listing *l)
+{
+	struct discovery *discovery = l->u->opts.discovery;
+	struct entity *entity = NULL;
 	size_t n = 0;
 
-	while ((entity = discovery_next_entity(u->opts.discovery, entity)))
+	while ((entity = discovery_next_entity(discovery, entity)))
 		n++;
-	list = calloc(n + 1, sizeof(struct entity *));
-	for (n = 0; list && (entity = discovery_next_entity(u->opts.discovery, entity)); n++)
-		list[n] = entity;
-	if (list)
-		qsort(list, n, sizeof(*list), label_order);
-	*ret_n = list ? n : 0;
-	return list;
+	l->members = calloc(n + 1, sizeof(*l->members));
+	if (!l->members)
+		return -ENOMEM;
+	while ((entity = discovery_next_entity(discovery, entity)))
+		l->members[l->n_members++].entity = entity_ref(entity);
+	return 0;
 }
 
-/* Calls @fn for each live series; with @only, just for that id. Marks the folders of the others. */
-static bool each_live(const struct uisource *u, struct folder_table *t, const char *only,
-		      ui_entity_fn fn, void *arg)
+static int take_folders(struct ui_listing *l)
 {
-	size_t n, end;
-	_cleanup_(freep) struct entity **entities = entities_by_labels(u, &n);
-	struct slow_table slow = {.n = 0};
-	bool found = false;
+	const struct store *store = l->u->opts.store;
+	const struct store_folder *folder = NULL;
+	size_t n = 0;
 
-	slow_table_fill(u, &slow);
-	for (size_t i = 0; i < n; i = end) {
-		struct entity_view view = {.ui = {0}};
-		struct folder_entry *e = folder_of_labels(t, &entities[i]->labels, view.id);
-
-		for (end = i + 1; end < n && label_order(&entities[i], &entities[end]) == 0; end++)
-			;
-		if (only && strcmp(only, view.id) != 0)
-			continue;
-		view_live(u, &slow, entities + i, end - i, &view);
-		if (e) {
-			view.ui.n_profiles = e->folder->n_profiles;
-			e->shown = true;
-		}
-		fn(arg, &view.ui);
-		found = true;
-	}
-	return found;
-}
-
-static void on_entities(void *ctx, ui_entity_fn fn, void *arg)
-{
-	_cleanup_(folder_table_deinit) struct folder_table t = {NULL};
-	const struct uisource *u = ctx;
-
-	folder_table_fill(&t, u->opts.store);
-	(void)each_live(u, &t, NULL, fn, arg);
-	for (struct folder_entry *e = t.entries; e; e = e->hh.next) {
-		struct entity_view view = {.ui = {0}};
-
-		if (e->shown)
-			continue;
-		view_gone(e->folder, &view);
-		fn(arg, &view.ui);
-	}
-}
-
-static int on_entity(void *ctx, const char *id, ui_entity_fn fn, void *arg)
-{
-	_cleanup_(folder_table_deinit) struct folder_table t = {NULL};
-	struct entity_view view = {.ui = {0}};
-	const struct uisource *u = ctx;
-	struct folder_entry *e;
-
-	folder_table_fill(&t, u->opts.store);
-	if (each_live(u, &t, id, fn, arg))
+	if (!store)
 		return 0;
-	HASH_FIND_STR(t.entries, id, e);
-	if (!e)
-		return UI_GONE;
-	view_gone(e->folder, &view);
-	fn(arg, &view.ui);
+	while ((folder = store_next_folder(store, folder)))
+		n++;
+	l->folders = calloc(n + 1, sizeof(*l->folders));
+	if (!l->folders)
+		return -ENOMEM;
+	while ((folder = store_next_folder(store, folder)))
+		snprintf(l->folders[l->n_folders++], STORE_NAME_MAX, "%s", folder->name);
+	return 0;
+}
+
+static int on_list(void *ctx, const char *id, struct ui_listing **ret)
+{
+	_cleanup_(on_list_freep) struct ui_listing *l = calloc(1, sizeof(*l));
+	const struct uisource *u = ctx;
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	l->u = u;
+	l->only = id ? strdup(id) : NULL;
+	if (id && !l->only)
+		return -ENOMEM;
+	r = take_members(l);
+	if (!r)
+		r = take_folders(l);
+	if (r)
+		return r;
+	if (u->opts.cpu)
+		address_space_cache_slow(
+			cpu_sampler_address_spaces(cpu_profiler_sampler(u->opts.cpu)), on_slow,
+			&l->slow);
+	l->slow.v1 = discovery_v1_controller(u->opts.discovery) != CONTROLLER_NONE;
+	l->phase = l->slow.n ? PHASE_SLOW : PHASE_SERIES;
+	*ret = take_ptr(l);
 	return 0;
 }
 
@@ -580,8 +678,9 @@ int uisource_new(const struct uisource_opts *opts, struct uisource **ret)
 		.ctx = u,
 		.node = opts->node,
 		.window_ns = opts->window_ns,
-		.entities = on_entities,
-		.entity = on_entity,
+		.list = on_list,
+		.list_step = on_list_step,
+		.list_free = on_list_free,
 		.profiles = on_profiles,
 		.flame = on_flame,
 		.raw = on_raw,

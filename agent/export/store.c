@@ -622,6 +622,19 @@ const struct store_profile *store_at(const struct store *s, size_t i)
 	return &s->table.profiles[s->table.first + i];
 }
 
+const struct store_folder *store_find_folder(const struct store *s, const char *name)
+{
+	const struct store_folder *folder = store_table_folder(&s->table, name);
+
+	return folder && folder->n_profiles ? folder : NULL;
+}
+
+const struct store_folder *store_next_folder(const struct store *s,
+					     const struct store_folder *folder)
+{
+	return store_table_next_folder(&s->table, folder);
+}
+
 const struct store_profile *store_find(const struct store *s, uint64_t id)
 {
 	return store_table_find(&s->table, id);

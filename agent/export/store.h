@@ -120,6 +120,11 @@ bool store_is_idle(const struct store *s);
 /* Profiles without an outcome: lost by store_free(). */
 size_t store_n_waiting(const struct store *s);
 
+/* The folder of this name, with profiles; NULL: there is none. Borrowed as below. */
+const struct store_folder *store_find_folder(const struct store *s, const char *name);
+/* Iterates over all folders, some without profiles: NULL to start, and at the end. */
+const struct store_folder *store_next_folder(const struct store *s,
+					     const struct store_folder *folder);
 /* Oldest first. The result is borrowed until the next call without const. */
 size_t store_n_profiles(const struct store *s);
 const struct store_profile *store_at(const struct store *s, size_t i);

@@ -35,6 +35,16 @@ struct store_folder *store_table_folder(const struct store_table *t, const char 
 	return folder ? &folder->pub : NULL;
 }
 
+const struct store_folder *store_table_next_folder(const struct store_table *t,
+						   const struct store_folder *folder)
+{
+	const struct store_table_folder *next = t->folders;
+
+	if (folder)
+		next = container_of(folder, const struct store_table_folder, pub)->hh.next;
+	return next ? &next->pub : NULL;
+}
+
 int store_table_add_folder(struct store_table *t, const char *name, struct labels *labels,
 			   struct store_folder **ret)
 {

@@ -41,6 +41,9 @@ static inline size_t store_table_n(const struct store_table *t)
 
 /* NULL if there is none. */
 struct store_folder *store_table_folder(const struct store_table *t, const char *name);
+/* NULL to start, and at the end. */
+const struct store_folder *store_table_next_folder(const struct store_table *t,
+						   const struct store_folder *folder);
 /* Takes the contents of @labels on success. 0, STORE_FOLDERS, -ENOMEM. */
 int store_table_add_folder(struct store_table *t, const char *name, struct labels *labels,
 			   struct store_folder **ret);

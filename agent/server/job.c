@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <utlist.h>
+
 #include "base/cleanup.h"
 #include "base/cpu_share.h"
 #include "base/loop.h"
@@ -44,9 +46,13 @@ struct http_jobs_common {
 	struct cpu_share *share;
 };
 
-/* @blocked: of abandoned jobs, to be answered by @timer at once */
+/* @preparing: by @steps, one after the other; @blocked: of abandoned jobs, to be answered by @timer
+ * at once */
 struct http_jobs {
 	struct worker *worker;
+	struct loop_source *steps;
+	struct http_job *preparing;
+	size_t n_preparing;
 	struct watchdog *watchdog;
 	struct loop_source *timer;
 	struct httpd_later *blocked[WATCHDOG_THREADS_MAX + 1];
@@ -188,6 +194,46 @@ static void job_done(struct work *work)
 	job_free(job);
 }
 
+static void job_end(struct http_job *job, int result)
+{
+	job->result = result;
+	job_done(&job->work);
+}
+
+static void job_enqueue(struct http_job *job)
+{
+	if (worker_submit(job->jobs->worker, &job->work)) /* as many as admitted always fit */
+		job_end(job, -EBUSY);
+}
+
+static void stop_preparing(struct http_job *job)
+{
+	DL_DELETE(job->jobs->preparing, job);
+	job->jobs->n_preparing--;
+}
+
+/* A part of the values of the oldest job. */
+static bool on_step(void *ctx)
+{
+	struct http_jobs *jobs = ctx;
+	struct http_job *job = jobs->preparing;
+	int r;
+
+	if (!job)
+		return false;
+	job->charged_ns = cpu_share_thread_ns();
+	r = atomic_load(&job->is_abandoned) ? HTTP_JOB_STOPPED : job->prepare(job);
+	charge(job);
+	if (r == HTTP_JOB_MORE)
+		return true;
+	stop_preparing(job);
+	if (r)
+		job_end(job, r);
+	else
+		job_enqueue(job);
+	return jobs->preparing;
+}
+
 static void on_gone(void *ctx)
 {
 	struct http_job *job = ctx;
@@ -236,7 +282,7 @@ static void on_unblocked(struct work *work)
 
 bool http_jobs_admit(struct http_jobs *jobs, struct httpd_response *ret)
 {
-	if (worker_pending(jobs->worker) <= HTTP_JOBS_QUEUE_MAX)
+	if (worker_pending(jobs->worker) + jobs->n_preparing <= HTTP_JOBS_QUEUE_MAX)
 		return true;
 	jobs->counts[JOB_BUSY]++;
 	refuse(ret, "other requests are waiting, come again later");
@@ -264,10 +310,13 @@ void http_jobs_submit(struct http_jobs *jobs, const struct httpd_request *reques
 	httpd_later_on_gone(job->later, on_gone, job);
 	job->response = *ret;
 	ret->body = (struct buf)BUF_INIT(HTTPD_BODY_MAX);
-	if (worker_submit(jobs->worker, &job->work)) { /* as many as admitted always fit */
-		job->result = -EBUSY;
-		job_done(&job->work);
+	if (!job->prepare) {
+		job_enqueue(job);
+		return;
 	}
+	DL_APPEND(jobs->preparing, job);
+	jobs->n_preparing++;
+	(void)loop_arm(jobs->steps, 0, 0); /* fails only for an invalid delay */
 }
 
 /* ---------------------------------------------------------------- all of it */
@@ -307,6 +356,8 @@ int http_jobs_new(struct loop *loop, struct cpu_share *share, uint64_t blocked_n
 	if (!r)
 		r = loop_add_timer(loop, answer_blocked, jobs, &jobs->timer);
 	if (!r)
+		r = loop_add_steps(loop, on_step, jobs, &jobs->steps);
+	if (!r)
 		r = watchdog_new(&watchdog, &jobs->watchdog);
 	if (r) {
 		http_jobs_free(jobs);
@@ -322,6 +373,13 @@ void http_jobs_free(struct http_jobs *jobs)
 		return;
 	if (jobs->common)
 		atomic_store(&jobs->common->is_ending, true);
+	loop_remove(jobs->steps);
+	while (jobs->preparing) {
+		struct http_job *job = jobs->preparing;
+
+		stop_preparing(job);
+		job_end(job, HTTP_JOB_STOPPED);
+	}
 	watchdog_free(jobs->watchdog);
 	answer_blocked(jobs);
 	worker_free(jobs->worker);

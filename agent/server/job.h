@@ -8,6 +8,8 @@
  *
  *	handler -> http_jobs_submit() -> queue -> run() on the worker -> httpd_later_answer()
  *
+ * A job with many values collects them in steps of the loop before it enters the queue.
+ *
  * A full queue is answered with 503 and Retry-After. The worker keeps to the server's share of CPU
  * time, and abandons the job of a client that has gone.
  *
@@ -16,6 +18,7 @@
  * are answered with 503 at once, and all other jobs run.
  */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -38,10 +41,13 @@ enum http_job_outcome {
 	HTTP_JOB_GONE,		       /* the requested thing: 404 */
 	HTTP_JOB_STOPPED,	       /* http_job_go_on() was false */
 	HTTP_JOB_BLOCKED,	       /* not run: an earlier job waits for the disk */
+	HTTP_JOB_MORE = INT_MAX,       /* of prepare(): call again */
 };
 
 /**
  * struct http_job - one answer, embedded in the maker's struct
+ * @prepare: NULL, or a step on the loop, before @run: collects a part of the values.
+ *        HTTP_JOB_MORE, an http_job_outcome, -errno
  * @run:  on the worker: append the body. An http_job_outcome, -errno. A long run() calls
  *        http_job_go_on() every few milliseconds
  * @free: on the loop, after the answer, or if there is none; on the worker for a job that was
@@ -51,10 +57,12 @@ enum http_job_outcome {
  * The other members belong to http_jobs.
  */
 struct http_job {
+	int (*prepare)(struct http_job *job);
 	int (*run)(struct http_job *job, struct buf *ret);
 	void (*free)(struct http_job *job);
 	bool reads_disk;
 	struct work work;
+	struct http_job *prev, *next; /* being prepared */
 	struct http_jobs *jobs;
 	struct http_jobs_common *common;
 	struct httpd_later *later;

@@ -90,7 +90,7 @@ static void put_rows(struct html *h, struct rows *rows)
 				      rows->items[i].len);
 }
 
-static void put_head(struct html *h, const struct ui_source *ui, const char *title)
+static void put_head(struct html *h, const struct ui_data *ui, const char *title)
 {
 	html_raw(h, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
 		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
@@ -263,7 +263,7 @@ static void on_entity_scale(void *arg, const struct ui_entity *o)
 		*scale = o->cpu_ns;
 }
 
-static void put_overview(struct html *h, const struct ui_source *ui, struct rows *rows)
+static void put_overview(struct html *h, const struct ui_data *ui, struct rows *rows)
 {
 	put_head(h, ui, ui->node);
 	html_raw(h, "<div class=\"bar\"><h1>Containers and services</h1>"
@@ -289,7 +289,7 @@ static void put_overview(struct html *h, const struct ui_source *ui, struct rows
 	put_foot(h);
 }
 
-int page_overview(const struct ui_source *ui, struct buf *ret)
+int page_overview(const struct ui_data *ui, struct buf *ret)
 {
 	_cleanup_(rows_deinit) struct rows rows = {.text = BUF_INIT(PAGE_ROWS_BYTES_MAX),
 						   .show = UI_ENTITIES_MAX,
@@ -336,7 +336,7 @@ static void on_profile(void *arg, const struct ui_profile *p)
 
 struct entity_head {
 	struct html *h;
-	const struct ui_source *ui;
+	const struct ui_data *ui;
 };
 
 static void on_entity_head(void *arg, const struct ui_entity *o)
@@ -386,7 +386,7 @@ static void put_flame(struct html *h, const char *id)
 		    "below open in <code>go tool pprof</code>.</p></noscript></section>\n");
 }
 
-int page_entity(const struct ui_source *ui, const char *id, struct buf *ret)
+int page_entity(const struct ui_data *ui, const char *id, struct buf *ret)
 {
 	_cleanup_(rows_deinit) struct rows rows = {
 		.text = BUF_INIT(PAGE_ROWS_BYTES_MAX), .show = UI_PROFILES_MAX, .id = id};

@@ -5,11 +5,11 @@
 /* The two HTML pages, complete without a script but for the flame graph. */
 
 struct buf;
-struct ui_source;
+struct ui_data;
 
 /* Each appends to @ret: 0, BUF_FULL, -ENOMEM. */
-int page_overview(const struct ui_source *ui, struct buf *ret);
+int page_overview(const struct ui_data *ui, struct buf *ret);
 /* Also UI_GONE. */
-int page_entity(const struct ui_source *ui, const char *id, struct buf *ret);
+int page_entity(const struct ui_data *ui, const char *id, struct buf *ret);
 
 #endif

@@ -16,8 +16,12 @@
 #include "base/vec.h"
 #include "server/ui.h"
 
+/* @listing: NULL after its end; @id: NULL for all entities */
 struct ui_snapshot {
-	struct ui_source ui;
+	const struct ui_source *from;
+	struct ui_listing *listing;
+	char *id;
+	struct ui_data data;
 	struct arena arena;
 	struct ui_entity *entities;
 	size_t n_entities, entities_cap;
@@ -129,12 +133,13 @@ DEFINE_CLEANUP(struct ui_snapshot *, ui_snapshot_freep, ui_snapshot_free);
 int ui_snapshot_new(const struct ui_source *ui, const char *id, struct ui_snapshot **ret)
 {
 	_cleanup_(ui_snapshot_freep) struct ui_snapshot *s = calloc(1, sizeof(*s));
-	int r = 0;
+	int r;
 
 	if (!s)
 		return -ENOMEM;
+	s->from = ui;
 	arena_init(&s->arena, UI_SNAPSHOT_BYTES_MAX);
-	s->ui = (struct ui_source){
+	s->data = (struct ui_data){
 		.ctx = s,
 		.node = ui->node,
 		.window_ns = ui->window_ns,
@@ -142,31 +147,42 @@ int ui_snapshot_new(const struct ui_source *ui, const char *id, struct ui_snapsh
 		.entity = give_entity,
 		.profiles = give_profiles,
 	};
-	if (!id)
-		ui->entities(ui->ctx, copy_entity, s);
-	else
-		r = ui->entity(ui->ctx, id, copy_entity, s);
-	if (r)
-		return r;
-	if (id)
-		ui->profiles(ui->ctx, id, copy_profile, s);
+	s->id = id ? strdup(id) : NULL;
+	if (id && !s->id)
+		return -ENOMEM;
+	r = ui->list(ui->ctx, id, &s->listing);
+	if (!r)
+		*ret = take_ptr(s);
+	return r;
+}
+
+int ui_snapshot_step(struct ui_snapshot *s)
+{
+	int r = s->from->list_step(s->listing, copy_entity, s);
+
+	if (r == UI_MORE && !s->error)
+		return UI_MORE;
+	s->from->list_free(take_ptr(s->listing));
+	if (!r && s->id)
+		s->from->profiles(s->from->ctx, s->id, copy_profile, s);
 	if (s->error)
 		return s->error < 0 ? s->error : BUF_FULL;
-	*ret = take_ptr(s);
-	return 0;
+	return r;
 }
 
 void ui_snapshot_free(struct ui_snapshot *s)
 {
 	if (!s)
 		return;
+	s->from->list_free(s->listing);
 	arena_deinit(&s->arena);
 	free(s->entities);
 	free(s->profiles);
+	free(s->id);
 	free(s);
 }
 
-const struct ui_source *ui_snapshot_get(const struct ui_snapshot *s)
+const struct ui_data *ui_snapshot_get(const struct ui_snapshot *s)
 {
-	return &s->ui;
+	return &s->data;
 }

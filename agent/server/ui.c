@@ -30,7 +30,7 @@ static void fail(struct httpd_response *ret, int r)
 		httpd_fail(ret, 500, strerror(-r));
 }
 
-/* A page; rendered by the worker from a copy of its data. */
+/* A page; rendered by the worker from a copy of its data, which the loop makes in steps. */
 struct page_job {
 	struct http_job job;
 	struct ui_snapshot *snapshot;
@@ -38,10 +38,15 @@ struct page_job {
 	char id[UI_ID_MAX];
 };
 
+static int page_job_prepare(struct http_job *job)
+{
+	return ui_snapshot_step(container_of(job, struct page_job, job)->snapshot);
+}
+
 static int page_job_run(struct http_job *job, struct buf *ret)
 {
 	const struct page_job *page = container_of(job, struct page_job, job);
-	const struct ui_source *ui = ui_snapshot_get(page->snapshot);
+	const struct ui_data *ui = ui_snapshot_get(page->snapshot);
 
 	return page->is_entity ? page_entity(ui, page->id, ret) : page_overview(ui, ret);
 }
@@ -70,6 +75,7 @@ static void answer_page(const struct ui_source *ui, struct http_jobs *jobs, cons
 		fail(ret, r);
 		return;
 	}
+	page->job.prepare = page_job_prepare;
 	page->job.run = page_job_run;
 	page->job.free = page_job_free;
 	page->is_entity = id;

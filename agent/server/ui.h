@@ -96,7 +96,10 @@ struct ui_flame_query {
 enum ui_outcome {
 	UI_OK = 0,
 	UI_GONE = HTTP_JOB_GONE, /* no such entity, profile or sample type (any more): 404 */
+	UI_MORE = HTTP_JOB_MORE, /* of list_step(): call again */
 };
+
+struct ui_listing;
 
 typedef void (*ui_entity_fn)(void *arg, const struct ui_entity *entity);
 typedef void (*ui_profile_fn)(void *arg, const struct ui_profile *profile);
@@ -105,23 +108,40 @@ typedef void (*ui_profile_fn)(void *arg, const struct ui_profile *profile);
  * struct ui_source - the source of the pages' data; filled by agent.c
  * @node:      name of the node, borrowed
  * @window_ns: length of a window
- * @entities:  call @fn for each
- * @entity:    call @fn once, for @id. 0, UI_GONE
+ * @list:      begins a listing of all entities, or of the one with @id. 0, -errno
+ * @list_step: calls @fn for some entities. UI_MORE, 0, UI_GONE, -errno
+ * @list_free: ends the listing; NULL is fine
  * @profiles:  call @fn for each stored profile of @entity, the oldest first
  * @flame:     a job that appends the tree of flame_json() (pprof/flame.h). 0, UI_GONE, -errno
  * @raw:       a job that appends the file's bytes. 0, UI_GONE, -errno
  *
- * All are called on the loop. The caller owns the jobs.
+ * All are called on the loop. The caller owns the listing and the jobs.
  */
 struct ui_source {
+	void *ctx;
+	const char *node;
+	uint64_t window_ns;
+	int (*list)(void *ctx, const char *id, struct ui_listing **ret);
+	int (*list_step)(struct ui_listing *listing, ui_entity_fn fn, void *arg);
+	void (*list_free)(struct ui_listing *listing);
+	void (*profiles)(void *ctx, const char *entity, ui_profile_fn fn, void *arg);
+	int (*flame)(void *ctx, const struct ui_flame_query *query, struct http_job **ret);
+	int (*raw)(void *ctx, uint64_t profile, struct http_job **ret);
+};
+
+/**
+ * struct ui_data - the data of a page, as values of one moment
+ * @entities: call @fn for each
+ * @entity:   call @fn once, for @id. 0, UI_GONE
+ * others as in struct ui_source
+ */
+struct ui_data {
 	void *ctx;
 	const char *node;
 	uint64_t window_ns;
 	void (*entities)(void *ctx, ui_entity_fn fn, void *arg);
 	int (*entity)(void *ctx, const char *id, ui_entity_fn fn, void *arg);
 	void (*profiles)(void *ctx, const char *entity, ui_profile_fn fn, void *arg);
-	int (*flame)(void *ctx, const struct ui_flame_query *query, struct http_job **ret);
-	int (*raw)(void *ctx, uint64_t profile, struct http_job **ret);
 };
 
 /* Answer @request, mostly by a job, if its path is in the list above; else false. */

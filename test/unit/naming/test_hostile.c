@@ -200,7 +200,7 @@ static void check_page(const struct buf *page)
 
 static void pages(void **state)
 {
-	const struct ui_source ui = {.ctx = *state,
+	const struct ui_data ui = {.ctx = *state,
 				     .node = "n1",
 				     .window_ns = 1,
 				     .entities = entities,

@@ -27,14 +27,26 @@ struct fixture {
 	struct cpu_share share;
 	sem_t gate;
 	uint64_t blocked_ns;
-	_Atomic int n_submitted, n_started, n_freed;
+	_Atomic int n_submitted, n_steps, n_started, n_freed;
 };
 
 struct test_job {
 	struct http_job job;
 	struct fixture *f;
 	char path[32];
+	int n_steps;
 };
+
+/* "/steps/endless" has no last step. */
+static int prepare(struct http_job *job)
+{
+	struct test_job *t = container_of(job, struct test_job, job);
+
+	t->f->n_steps++;
+	if (strcmp(t->path, "/steps/endless") == 0 || ++t->n_steps < 5)
+		return HTTP_JOB_MORE;
+	return strcmp(t->path, "/steps/gone") == 0 ? HTTP_JOB_GONE : 0;
+}
 
 /* "/gate" and "/disk" wait for the test, "/wait" until abandoned. */
 static int run(struct http_job *job, struct buf *ret)
@@ -82,6 +94,7 @@ static void on_request(void *ctx, const struct httpd_request *request, struct ht
 	t = calloc(1, sizeof(*t));
 	assert_non_null(t);
 	t->job.run = run;
+	t->job.prepare = strncmp(httpd_path(request), "/steps", 6) == 0 ? prepare : NULL;
 	t->job.free = job_free;
 	t->job.reads_disk = strcmp(httpd_path(request), "/disk") == 0;
 	t->f = f;
@@ -167,6 +180,8 @@ static void test_answers(void **state)
 	} rows[] = {
 		{"/loop", "200", "from the loop", NULL},
 		{"/a", "200", "made for /a", "ok"},
+		{"/steps", "200", "made for /steps", "ok"},
+		{"/steps/gone", "404", "not there", "not_found"},
 		{"/gone", "404", "not there", "not_found"},
 		{"/broken", "500", "Input/output error", "failed"},
 		{"/large", "500", "too large", "failed"},
@@ -249,6 +264,40 @@ static void test_abandoned(void **state)
 	/* the waiting job was not begun, or ended at once */
 	assert_int_equal(f.n_freed, 3);
 	stop(&f);
+}
+
+/* The loop answers others between two steps of a job. Jobs with steps to come count as the waiting
+ * ones, are abandoned with their clients, and end with the server. */
+static void test_steps(void **state)
+{
+	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
+	struct fixture f;
+	int fds[ALL_JOBS];
+
+	(void)state;
+	start(&f);
+	for (int i = 0; i < ALL_JOBS; i++) {
+		fds[i] = ask(&f, i ? "/steps" : "/steps/endless");
+		until(&f.n_submitted, i + 1);
+	}
+	hear(ask(&f, "/a"), &reply);
+	assert_memory_equal(reply.data, "HTTP/1.1 503", 12);
+	hear(ask(&f, "/loop"), &reply);
+	assert_memory_equal(reply.data, "HTTP/1.1 200", 12);
+	assert_int_equal(f.n_started, 0);
+	close(fds[0]);
+	for (int i = 1; i < ALL_JOBS; i++) {
+		hear(fds[i], &reply);
+		assert_non_null(strstr(reply.data, "made for /steps"));
+	}
+	fds[0] = ask(&f, "/steps/endless");
+	until(&f.n_submitted, ALL_JOBS + 2);
+	served_stop(&f.served);
+	assert_int_equal(count(&f, "abandoned"), 1);
+	assert_int_equal(count(&f, "busy"), 1);
+	stop(&f);
+	assert_int_equal(f.n_freed, ALL_JOBS + 2);
+	close(fds[0]);
 }
 
 /* The end does not wait for the running job, and every job is freed. */
@@ -376,18 +425,19 @@ static void test_no_memory(void **state)
 {
 	(void)state;
 	/* the loop, the jobs with what they share, the worker with source and thread, the timer,
-	 * the watchdog with its source */
-	assert_int_equal(allocfail_each(build, NULL), 10);
+	 * the steps, the watchdog with its source */
+	assert_int_equal(allocfail_each(build, NULL), 11);
 	http_jobs_free(NULL);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),	    cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_abandoned),   cmocka_unit_test(test_end),
-		cmocka_unit_test(test_debt),	    cmocka_unit_test(test_blocked),
-		cmocka_unit_test(test_blocked_end), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_answers),	  cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_busy),	  cmocka_unit_test(test_abandoned),
+		cmocka_unit_test(test_end),	  cmocka_unit_test(test_debt),
+		cmocka_unit_test(test_blocked),	  cmocka_unit_test(test_blocked_end),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static void give_entities(void *ctx, ui_entity_fn fn, void *arg)
 /* A container is listed whatever it does, and so is all with another reason to be here. */
 static void programs_of_earlier_windows_are_marked(void **state)
 {
-	const struct ui_source ui = {
+	const struct ui_data ui = {
 		.node = "n1", .window_ns = NSEC_PER_SEC, .entities = give_entities};
 	_cleanup_(buf_deinit) struct buf page = BUF_INIT(100000);
 	const char *text, *past;

@@ -69,21 +69,38 @@ static void give_entity(size_t i, ui_entity_fn fn, void *arg)
 				    .slow = slow[i % 4]});
 }
 
-static void give_entities(void *ctx, ui_entity_fn fn, void *arg)
+/* One entity a step. */
+struct ui_listing {
+	size_t at, end;
+	bool is_gone;
+};
+
+static int list(void *ctx, const char *id, struct ui_listing **ret)
 {
 	const struct fixture *f = ctx;
+	struct ui_listing *l = calloc(1, sizeof(*l));
 
-	for (size_t i = 0; i < f->n_entities; i++)
-		give_entity(i, fn, arg);
+	assert_non_null(l);
+	*l = (struct ui_listing){.end = f->n_entities};
+	if (id)
+		*l = (struct ui_listing){7, 8, strcmp(id, "o-7") != 0};
+	*ret = l;
+	return 0;
 }
 
-static int give_one(void *ctx, const char *id, ui_entity_fn fn, void *arg)
+static int list_step(struct ui_listing *l, ui_entity_fn fn, void *arg)
 {
-	(void)ctx;
-	if (strcmp(id, "o-7") != 0)
+	if (l->is_gone)
 		return UI_GONE;
-	give_entity(7, fn, arg);
-	return 0;
+	if (l->at == l->end)
+		return 0;
+	give_entity(l->at++, fn, arg);
+	return UI_MORE;
+}
+
+static void list_free(struct ui_listing *l)
+{
+	free(l);
 }
 
 static void give_profiles(void *ctx, const char *entity, ui_profile_fn fn, void *arg)
@@ -201,8 +218,15 @@ static struct fixture *fixture_new(const struct listen_plan *addresses)
 	assert_non_null(f);
 	f->n_entities = 12;
 	f->n_profiles = 3;
-	f->ui = (struct ui_source){f,	     "n<1>",	    60 * NSEC_PER_SEC, give_entities,
-				   give_one, give_profiles, give_flame,	       give_raw};
+	f->ui = (struct ui_source){.ctx = f,
+				   .node = "n<1>",
+				   .window_ns = 60 * NSEC_PER_SEC,
+				   .list = list,
+				   .list_step = list_step,
+				   .list_free = list_free,
+				   .profiles = give_profiles,
+				   .flame = give_flame,
+				   .raw = give_raw};
 	health_set(&f->health, HEALTH_READY, "bpf", false, "no BTF");
 	assert_int_equal(metric_list_add(&f->metrics, collect, NULL), 0);
 	served_init(&f->served);
