@@ -298,6 +298,32 @@ static void test_lost(void **state)
 }
 
 /* The time of a sample tells the program. */
+/* A loss forgets all at once, and memory is freed with the next events and sweeps. */
+static void test_lost_in_slices(void **state)
+{
+	struct process_history *l = *state;
+	const uint32_t n = 1000;
+	size_t bytes;
+
+	for (uint32_t pid = 1; pid <= n; pid++) {
+		birth(l, pid, 1, pid);
+		map(l, pid, n + pid, 0x1000, 0x2000, 1, "/a");
+	}
+	bytes = process_history_stats(l).bytes;
+	process_history_lost(l, 0, 3 * n);
+	assert_int_equal(process_history_stats(l).n, 0);
+	assert_null(process_history_find(l, 7, 0));
+	assert_true(process_history_stats(l).bytes > bytes / 2);
+	for (uint32_t pid = 1; pid <= n / 4; pid++)
+		birth(l, pid, 1, 4 * n);
+	assert_int_equal(process_history_stats(l).n, n / 4);
+	assert_in_range(process_history_stats(l).bytes, bytes / 4, bytes * 3 / 4);
+	for (int i = 0; i < 4; i++)
+		process_history_sweep(l, 4 * n);
+	assert_int_equal(process_history_stats(l).n, n / 4);
+	assert_true(process_history_stats(l).bytes < bytes / 4);
+}
+
 static void test_learn(void **state)
 {
 	struct process_history *l = *state;
@@ -403,6 +429,7 @@ int main(void)
 		TEST(test_no_memory),
 		TEST(test_lost),
 		TEST(test_learn),
+		TEST(test_lost_in_slices),
 		TEST(test_child),
 		TEST(test_names_of_a_file),
 	};
