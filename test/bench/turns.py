@@ -310,6 +310,13 @@ def containers_watched(_node, agent, args):
     time.sleep(3 * args.seconds)
 
 
+def look_at_pages(node, agent, args):
+    containers_watched(node, agent, args)
+    for _ in range(3):
+        agent.get("/")
+        time.sleep(1)
+
+
 def processes_there(node, _args):
     node.start(["sleep", "1000000"], 2000, [node.container() for _ in range(250)])
 
@@ -427,6 +434,7 @@ PROVOCATIONS = {
     "pod-list-5000-pods": (pods_5000, rest, SHORT),
     "5000-containers": (containers_named, containers_watched, SHORT),
     "5000-containers-alone": (containers_named, containers_watched, SHORT + ["--host-processes=false"]),
+    "5000-containers-pages": (containers_named, look_at_pages, SHORT + ["--host-processes=false"]),
     "2000-processes": (processes_there, look_at_targets, SHORT + ["--pull"]),
     "2000-processes-come-and-go": (no_node, processes_come_and_go, SHORT),
     "2000-series": (hoppers, windows_end, ["--window", "60s", "--cpu-rate", "99"]),
