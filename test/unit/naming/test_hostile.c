@@ -201,11 +201,11 @@ static void check_page(const struct buf *page)
 static void pages(void **state)
 {
 	const struct ui_data ui = {.ctx = *state,
-				     .node = "n1",
-				     .window_ns = 1,
-				     .entities = entities,
-				     .entity = entity,
-				     .profiles = no_profiles};
+				   .node = "n1",
+				   .window_ns = 1,
+				   .entities = entities,
+				   .entity = entity,
+				   .profiles = no_profiles};
 	_cleanup_(buf_deinit) struct buf page = BUF_INIT(1u << 20);
 
 	assert_int_equal(page_overview(&ui, &page), 0);
