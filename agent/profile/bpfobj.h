@@ -70,9 +70,9 @@ struct bpfobj_runtime {
  * @ret:     set unless -errno; for bpfobj_runtime_deinit()
  *
  * Also loads the excerpts of the runtime, if any. Until then, samples of the runtime's processes
- * have native frames: the tail call fails, and the native walk follows. Takes some 40 ms of CPU
- * time in the verifier, so this is work for a thread: one call at a time, beside any other function
- * of the object.
+ * have native frames: the tail call fails, and the native walk follows. Takes 0.1 to 0.3 s of CPU
+ * time, mostly in the verifier (Linux 6.18: Python 0.28, HotSpot 0.18, V8 0.11 s), so this is work
+ * for a thread: one call at a time, beside any other function of the object.
  *
  * Return: 0, BPFOBJ_RUNTIME_REFUSED, or -errno.
  */
