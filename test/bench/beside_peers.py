@@ -13,7 +13,7 @@ class Parser(benchoptions.Parser):
 
     def __init__(self, text, seconds, rounds):
         super().__init__(text)
-        self.option("seconds", seconds, "length of each turn")
+        self.option("seconds", seconds, "length of each turn, at least two windows")
         self.option("rounds", rounds, "turns of each profiler")
         self.option("window", 5, "seconds of a window of podprof")
         for name in ("python", "java", "node"):
@@ -21,6 +21,17 @@ class Parser(benchoptions.Parser):
         self.option("json")
         self.add_argument("--keep", metavar="DIR", help="leave the profilers' logs and requests here")
         self.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND")
+
+    def parsed(self):
+        options = super().parsed()
+        options.seconds = turn_of(options.seconds, options.window)
+        return options
+
+
+def turn_of(seconds, window):
+    """Only windows that lie in a turn count, and a turn begins anywhere in a window: at least two, and one second,
+    because the ends of windows can be late."""
+    return max(seconds, 2 * window + 1)
 
 
 def profilers(options):
