@@ -39,6 +39,9 @@
  * sample of a process with thousands of mappings takes a millisecond while the process maps files.
  */
 #define CPU_SAMPLER_SLICE_NS	(5 * NSEC_PER_MSEC)
+/* From the attachment of a runtime on, the time with short drains: a program that has just begun
+ * has new functions in each sample, and may end before they are read. */
+#define CPU_SAMPLER_SOON_NS	(5 * NSEC_PER_SEC)
 /* Period of the look for processes that have ended: a fourth of the time for which their events
  * stay. */
 #define CPU_SAMPLER_EXPIRE_NS	(5 * NSEC_PER_SEC)
@@ -73,6 +76,7 @@ struct cpu_sampler {
 	bool lost;	       /* events since the last check of ended processes */
 	bool runtimes_sampled; /* frames of a runtime in the last drain: their names are in memory
 				  of the process, which may end */
+	uint64_t soon_ns;      /* monotonic: until then drains are short */
 	bool caught_up;	       /* of the next samples; all earlier events are in the history */
 };
 
@@ -505,6 +509,7 @@ static void on_drained(void *ctx, int fd, uint32_t events)
 		(void)take_samples(s, offcpu_stacks(s->offcpu),
 				   nsec_monotonic() + CPU_SAMPLER_SLICE_NS, on_wait);
 	runtimes_flush(s->runtimes); /* for stack dumps, too */
+	drain_set_soon(s->drain, nsec_monotonic() < s->soon_ns);
 	more |= has_samples(s);
 	if (more)
 		drain_again(s->drain);
@@ -558,6 +563,10 @@ static void on_runtime(void *ctx, uint32_t runtime, const struct address_space_w
 	struct cpu_sampler *s = ctx;
 	struct address_space *space;
 
+	if (s->drain) {
+		s->soon_ns = nsec_monotonic() + CPU_SAMPLER_SOON_NS;
+		drain_set_soon(s->drain, true);
+	}
 	if (s->publisher && !address_space_cache_get(s->spaces, who, &space))
 		unwind_publisher_runtime(s->publisher, runtime, who, space);
 }

@@ -33,6 +33,9 @@
  * maps hold the samples of two intervals, if all of these are distinct. */
 #define DRAIN_IDLE_INTERVALS 2
 
+/* Time from a drain to the next while the owner wants samples soon. */
+#define DRAIN_SOON_NS (200 * NSEC_PER_MSEC)
+
 struct drain {
 	struct drain_opts opts;
 	uint64_t due_ns[DRAIN_KINDS];	  /* monotonic; the thread's */
@@ -41,11 +44,12 @@ struct drain {
 	bool dumped;			  /* there were dumps at the last look; the thread's */
 	_Atomic bool busy;
 	_Atomic bool now;
+	_Atomic bool soon;
 	pthread_t thread;
 	bool started;
 	_Atomic int error;
 	int stop_fd;
-	int now_fd; /* wakes the thread after a change of @now */
+	int now_fd; /* wakes the thread after a change of @now or @soon */
 	int ready_fd;
 };
 
@@ -107,6 +111,14 @@ static void fetch(struct drain *d, bool woken)
 		drain_again(d);
 }
 
+/* A sleep can have begun before the owner wanted samples soon. */
+static void hurry(struct drain *d, uint64_t now_ns)
+{
+	for (size_t i = 0; i < d->opts.n; i++)
+		if (d->due_ns[i] > now_ns + DRAIN_SOON_NS)
+			d->due_ns[i] = now_ns + DRAIN_SOON_NS;
+}
+
 /* What the thread waits for; the numbers of its descriptors. */
 enum wait { WAIT_STOP, WAIT_NOW, WAIT_DUMPS, WAIT_SIDEBAND, WAIT_MAX };
 
@@ -121,6 +133,8 @@ static bool wait_for_work(struct drain *d, bool ret_woken[WAIT_MAX])
 	};
 	uint64_t now_ns = nsec_monotonic(), next_ns = now_ns + DRAIN_SLEEP_NS, count;
 
+	if (d->soon)
+		hurry(d, now_ns);
 	for (size_t i = 0; i < d->opts.n; i++)
 		if (d->due_ns[i] < next_ns)
 			next_ns = d->due_ns[i];
@@ -235,12 +249,23 @@ void drain_again(struct drain *d)
 	(void)!write(d->ready_fd, &one, sizeof(one));
 }
 
-void drain_now(struct drain *d)
+static void wake(struct drain *d)
 {
 	uint64_t one = 1;
 
-	d->now = true;
 	(void)!write(d->now_fd, &one, sizeof(one));
+}
+
+void drain_now(struct drain *d)
+{
+	d->now = true;
+	wake(d);
+}
+
+void drain_set_soon(struct drain *d, bool soon)
+{
+	if (!atomic_exchange(&d->soon, soon) && soon)
+		wake(d);
 }
 
 void drain_set_busy(struct drain *d, bool busy)

@@ -49,6 +49,8 @@ int drain_fd(const struct drain *d);
 void drain_again(struct drain *d);
 /* @busy: the caller waits for the next drain, so there is one also without samples. */
 void drain_set_busy(struct drain *d, bool busy);
+/* @soon: a fifth of a second to the next drain, or to the next look while no sample is stored. */
+void drain_set_soon(struct drain *d, bool soon);
 /* Drain now instead of after the interval, also without samples: a caller wants the samples up to
  * this moment, and a span that begins with it. */
 void drain_now(struct drain *d);

@@ -73,9 +73,11 @@ static void place(const void *function, uint32_t at, struct runtime_place *ret)
 	*ret = hotspot_function_place(function);
 }
 
-static bool is_by_place(const uint64_t words[2])
+/* Blobs and methods are at multiples of 8. */
+static bool any_place(const uint64_t words[2], uint64_t ret[2])
 {
-	(void)words;
+	ret[0] = words[0] | 1;
+	ret[1] = words[1] >> 32 << 32;
 	return true;
 }
 
@@ -93,7 +95,7 @@ static const struct runtime_reader_kind kind = {
 	.find = find,
 	.record = record,
 	.version = version,
-	.is_by_place = is_by_place,
+	.any_place = any_place,
 	.function_bytes = sizeof(struct hotspot_function),
 	.read = read_function,
 	.function_deinit = function_deinit,

@@ -263,12 +263,19 @@ static void function_drop(struct runtime_processes *m, struct runtime_process *p
 	free(f);
 }
 
+/* False: the function has one entry for all places. */
+static bool any_place_of(const struct runtime_processes *m, const struct runtime_function_key *key,
+			 struct runtime_function_key *ret)
+{
+	return m->kind->any_place && m->kind->any_place(key->words, ret->words);
+}
+
 static struct runtime_function_key key_of(const struct runtime_processes *m,
 					  const struct frame_record *frame)
 {
-	struct runtime_function_key key = {{frame->words[0], frame->words[1]}};
+	struct runtime_function_key key = {{frame->words[0], frame->words[1]}}, any;
 
-	if (!m->kind->is_by_place || !m->kind->is_by_place(key.words))
+	if (!any_place_of(m, &key, &any))
 		key.words[1] &= ~(uint64_t)UINT32_MAX;
 	return key;
 }
@@ -291,17 +298,30 @@ struct runtime_function *runtime_function_find(const struct runtime_processes *m
 	return runtime_function_find_key(p, &key);
 }
 
-struct runtime_function *runtime_function_new(struct runtime_processes *m,
-					      struct runtime_process *p,
-					      const struct frame_record *frame)
+struct runtime_function *runtime_function_elsewhere(const struct runtime_processes *m,
+						    const struct runtime_process *p,
+						    const struct frame_record *frame)
+{
+	struct runtime_function_key key = key_of(m, frame), any;
+	struct runtime_function *f;
+
+	f = any_place_of(m, &key, &any) ? runtime_function_find_key(p, &any) : NULL;
+	if (!f)
+		return NULL;
+	f->n_idle = 0;
+	key.words[1] = f->read_place;
+	return runtime_function_find_key(p, &key);
+}
+
+static struct runtime_function *function_add(struct runtime_processes *m, struct runtime_process *p,
+					     const struct runtime_function_key *key)
 {
 	struct runtime_function *f = calloc(1, sizeof(*f));
 	bool hash_oom = false;
 
 	if (!f)
 		return NULL;
-	f->key = key_of(m, frame);
-	f->is_wanted = true;
+	f->key = *key;
 	if (count(m, p, f)) {
 		HASH_ADD(hh, p->functions, key, sizeof(f->key), f);
 		if (hash_oom)
@@ -313,10 +333,46 @@ struct runtime_function *runtime_function_new(struct runtime_processes *m,
 		free(f);
 		return NULL;
 	}
+	return f;
+}
+
+struct runtime_function *runtime_function_new(struct runtime_processes *m,
+					      struct runtime_process *p,
+					      const struct frame_record *frame)
+{
+	const struct runtime_function_key key = key_of(m, frame);
+	struct runtime_function *f = function_add(m, p, &key);
+
+	if (!f)
+		return NULL;
+	f->is_wanted = true;
 	TAILQ_INSERT_TAIL(&p->wanted, f, in_wanted);
 	p->n_wanted++;
 	runtime_process_queue(m, p);
 	return f;
+}
+
+/* Remembers that @f is read, for frames of the same function at other places. Code without lines,
+ * such as a stub, has names by place. Without memory these frames have no name. */
+static void note_read(struct runtime_processes *m, struct runtime_process *p,
+		      const struct runtime_function *f)
+{
+	struct runtime_place place;
+	struct runtime_function_key key;
+	struct runtime_function *any;
+
+	if (!any_place_of(m, &f->key, &key))
+		return;
+	m->kind->place(f->value, (uint32_t)f->key.words[1], &place);
+	if (!place.function.start_line)
+		return;
+	any = runtime_function_find_key(p, &key);
+	if (!any)
+		any = function_add(m, p, &key);
+	if (!any)
+		return;
+	any->read_place = f->key.words[1];
+	any->n_idle = 0;
 }
 
 void runtime_function_set(struct runtime_processes *m, struct runtime_process *p,
@@ -336,6 +392,7 @@ void runtime_function_set(struct runtime_processes *m, struct runtime_process *p
 	(void)runtime_budget_take(m->budget, p->owner->id, bytes_of(m, f)); /* has an entry */
 	runtime_budget_give(m->budget, p->owner->id, before);
 	m->name_bytes += bytes_of(m, f) - before;
+	note_read(m, p, f);
 }
 
 void runtime_function_use(struct runtime_function *f)

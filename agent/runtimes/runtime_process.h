@@ -27,7 +27,8 @@ struct runtime_process_key {
 	uint64_t exec_id;
 };
 
-/* A frame's words; without the place, unless functions are read by place. */
+/* A frame's words; without the place, unless functions are read by place. Or the words for any
+ * place (runtime_reader_kind.any_place). */
 struct runtime_function_key {
 	uint64_t words[2];
 };
@@ -35,11 +36,12 @@ struct runtime_function_key {
 /* Sweeps without a sample after which a function is not in use. */
 #define RUNTIME_FUNCTION_IDLE 2
 
-/* A function; without a value if the function is gone. */
+/* A function; without a value if the function is gone, and for any place. */
 struct runtime_function {
 	struct runtime_function_key key;
-	void *value;	/* owned; NULL: not read, or gone */
-	bool is_wanted; /* not read yet: in the process's @wanted */
+	uint64_t read_place; /* for any place: the second word of the one read last */
+	void *value;	     /* owned; NULL: not read, or gone */
+	bool is_wanted;	     /* not read yet: in the process's @wanted */
 	bool is_gone;
 	uint8_t n_idle; /* sweeps since the last sample, up to RUNTIME_FUNCTION_IDLE */
 	TAILQ_ENTRY(runtime_function) in_wanted;
@@ -135,6 +137,11 @@ struct runtime_function *runtime_function_find(const struct runtime_processes *m
 /* The function of the key; NULL: not known. */
 struct runtime_function *runtime_function_find_key(const struct runtime_process *p,
 						   const struct runtime_function_key *key);
+/* The function of a frame whose place is not known, read at another place: with the same check, so
+ * the same function. NULL: not known. */
+struct runtime_function *runtime_function_elsewhere(const struct runtime_processes *m,
+						    const struct runtime_process *p,
+						    const struct frame_record *frame);
 /* A function to read, not known before; the process goes into @unread. NULL without memory. */
 struct runtime_function *runtime_function_new(struct runtime_processes *m,
 					      struct runtime_process *p,

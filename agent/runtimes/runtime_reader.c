@@ -544,10 +544,17 @@ int runtime_reader_frame_name(void *reader, const struct address_space_who *who,
 	const struct runtime_function *f =
 		p ? runtime_function_find(&r->processes, p, frame) : NULL;
 
+	if (f && f->value) {
+		r->kind->place(f->value, (uint32_t)frame->words[1], ret);
+		return 0;
+	}
+	f = p ? runtime_function_elsewhere(&r->processes, p, frame) : NULL;
 	if (!f || !f->value)
 		return RUNTIME_GONE;
-	r->kind->place(f->value, (uint32_t)frame->words[1], ret);
-	return 0;
+	r->kind->place(f->value, (uint32_t)f->key.words[1], ret);
+	ret->line = 0;
+	ret->n_inlined = 0;
+	return RUNTIME_NO_PLACE;
 }
 
 /* ---------------------------------------------------------------- life */

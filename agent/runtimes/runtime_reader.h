@@ -44,10 +44,10 @@ struct runtime_reader;
  *              has @target_bytes zeros before. An outcome, -errno
  * @record:     the walker's record in a target, for a process with outcome 0. Loop
  * @version:    release of a target as text; "": not known. Loop
- * @is_by_place: whether the function of a frame is read for each place, not once for all; NULL:
- *              never. Loop
+ * @any_place:  whether the function of a frame is read for each place, not once for all. Then @ret
+ *              stands for the function at any place; it is no frame's words. NULL: never. Loop
  * @function_bytes: of a function; all zeros is empty
- * @read:       read the function of a frame. @words are the frame's; unless @is_by_place(), the
+ * @read:       read the function of a frame. @words are the frame's; unless @any_place(), the
  * place (bits 31..0 of the second) is 0. @ret stays empty on failure. 0, an outcome, -errno
  * @function_deinit: loop
  * @function_size: bytes of memory behind the function. Loop
@@ -86,7 +86,7 @@ struct runtime_reader_kind {
 	bool (*excerpt_next)(const void *target, const uint8_t *bytes, size_t n, uint64_t *at,
 			     uint64_t ret_words[2]);
 	uint32_t excerpt_memory; /* the kind of parts that are memory */
-	bool (*is_by_place)(const uint64_t words[2]);
+	bool (*any_place)(const uint64_t words[2], uint64_t ret[2]);
 	size_t function_bytes;
 	int (*read)(struct memory *m, const void *target, const uint64_t words[2], void *ret);
 	void (*function_deinit)(void *function);

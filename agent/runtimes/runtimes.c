@@ -462,6 +462,7 @@ static int resolve_named(struct runtimes *rs, const struct address_space_who *wh
 	struct known *known = known_find(rs, &key);
 	struct frame named;
 	char path[48];
+	bool is_whole;
 	int r;
 
 	if (known) {
@@ -473,19 +474,26 @@ static int resolve_named(struct runtimes *rs, const struct address_space_who *wh
 	r = rt->frame_name(rs->readers[frame->runtime], who, frame, &place);
 	if (r == -ENOMEM)
 		return r;
-	if (r)
+	is_whole = !r;
+	if (r && r != RUNTIME_NO_PLACE)
 		return resolve_unnamed(rs, who->owner, frame->runtime, RUNTIMES_GONE, "gone", ret);
 	snprintf(path, sizeof(path), "[%.40s]", rt->name);
 	r = place_get(rs, who->owner, path, &place, &named);
 	if (r == RUNTIMES_FULL)
 		return resolve_unnamed(rs, who->owner, frame->runtime, RUNTIMES_FULL,
 				       "too many functions", ret);
-	if (!r)
-		r = known_add(rs, &key, &named);
 	if (r)
 		return r;
+	if (is_whole) { /* else the place may be read later */
+		image_ref(named.image);
+		r = known_add(rs, &key, &named);
+	}
+	if (r) {
+		image_unref(named.image);
+		return r;
+	}
 	rs->outcomes[RUNTIMES_NAMED]++;
-	*ret = (struct frame){image_ref(named.image), named.vaddr};
+	*ret = named;
 	return 0;
 }
 

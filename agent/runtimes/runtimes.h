@@ -49,7 +49,8 @@ struct runtime_place {
 
 enum runtime_outcome {
 	RUNTIME_OK = 0,
-	RUNTIME_GONE, /* the function was freed, moved or replaced since the sample */
+	RUNTIME_NO_PLACE, /* the function is known, its line and the inlined functions are not */
+	RUNTIME_GONE,	  /* the function was freed, moved or replaced since the sample */
 };
 
 /**
@@ -92,8 +93,8 @@ enum runtime_family {
  *              false at first, and host.found() called later
  * @record:     the value for the process in the runtime's own map (bpf/lib/), borrowed until the
  *              next call of the reader; NULL: none. A NULL function: the runtime has no map
- * @frame_name: the function of a FRAME_RUNTIME. 0; RUNTIME_GONE; -ENOMEM; any other -errno counts
- *              as RUNTIME_GONE. A result of 0 is cached by program and words
+ * @frame_name: the function of a FRAME_RUNTIME. 0; RUNTIME_NO_PLACE; RUNTIME_GONE; -ENOMEM; any
+ *              other -errno counts as RUNTIME_GONE. A result of 0 is cached by program and words
  *
  * For a runtime with excerpts (bpf/shared/stack_dump.h), else NULL:
  *

@@ -73,9 +73,11 @@ static void place(const void *function, uint32_t at, struct runtime_place *ret)
 	*ret = v8_function_place(function, at);
 }
 
-/* The functions inlined at an address are that address's own. */
-static bool is_by_place(const uint64_t words[2])
+/* The functions inlined at an address are that address's own. No code is at 0. */
+static bool any_place(const uint64_t words[2], uint64_t ret[2])
 {
+	ret[0] = words[0];
+	ret[1] = words[1] & ~(V8_PC_LIMIT - 1);
 	return words[0] & V8_COMPILED;
 }
 
@@ -93,7 +95,7 @@ static const struct runtime_reader_kind kind = {
 	.find = find,
 	.record = record,
 	.version = version,
-	.is_by_place = is_by_place,
+	.any_place = any_place,
 	.function_bytes = sizeof(struct v8_function),
 	.read = read_function,
 	.function_deinit = function_deinit,

@@ -99,6 +99,7 @@ static const char *const want_native[] = {"rt_inner", "rt_loop", "rt_middle", "r
 
 struct bench {
 	struct sampling on;
+	struct runtime_host host; /* of the reader */
 	struct symbolizer *symbolizer;
 	struct fold *fold;
 	struct runtime_test_frame frames[4];
@@ -116,6 +117,7 @@ static struct bench *bench_now;
 static int reader_new_(const struct runtime_host *host, void **ret)
 {
 	assert_non_null(host->proc);
+	bench_now->host = *host;
 	*ret = bench_now;
 	return 0;
 }
@@ -477,9 +479,38 @@ static void test_refused(void **state)
 	assert_int_equal(b->n_runtime, 0);
 }
 
+static bool is_drained(void *ctx)
+{
+	const struct bench *b = ctx;
+
+	return cpu_sampler_drains(b->on.sampler) > 0;
+}
+
+/* A process that has just begun may end before its names are read: with its runtime the samples
+ * come soon, and not after the interval of an hour. */
+static void test_soon(void **state)
+{
+	struct bench *b = *state;
+	struct address_space_who who = {.exec_id = 1, .start_ns = 1};
+
+	assert_int_equal(pid_read(&b->on.proc, getpid(), &who.pid), 0);
+	sampling_start(&b->on, (struct cpu_sampler_opts){
+				       .rate_hz = 1, /* the maps have room for the interval */
+				       .scope = SETTINGS_SCOPE_PROCESSES,
+				       .interval_ns = 3600 * NSEC_PER_SEC,
+				       .fn = take_none,
+				       .runtimes = runtimes,
+				       .n_runtimes = array_size(runtimes),
+				       .ctx = b,
+			       });
+	b->host.found(b->host.ctx, RUNTIME_AGENT_TEST, &who);
+	loop_until(b->on.loop, is_drained, b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_soon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_on_cpu, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_in_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),

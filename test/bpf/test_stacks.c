@@ -393,6 +393,27 @@ static void test_idle_thread(void **state)
 	drain_free(drain);
 }
 
+/* However long the interval is, and though the thread sleeps already. */
+static void test_soon(void **state)
+{
+	struct bench *b = *state;
+	struct drain_opts opts = {.n = 1};
+	struct pollfd ready = {.events = POLLIN};
+	struct drain *drain = NULL;
+
+	start(b, SMALL, 3600 * NSEC_PER_SEC);
+	opts.stacks[0] = b->stacks;
+	inject(b, 1);
+	assert_int_equal(drain_new(&opts, &drain), 0);
+	usleep(10000);
+	drain_set_soon(drain, true);
+	ready.fd = drain_fd(drain);
+	assert_int_equal(poll(&ready, 1, -1), 1);
+	take_all(b);
+	assert_all_taken(b);
+	drain_free(drain);
+}
+
 /* The thread empties the maps while nobody takes. */
 static void test_thread(void **state)
 {
@@ -434,6 +455,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_slices, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_span, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_thread, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_soon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_thread, setup, teardown),
 	};
 

@@ -471,6 +471,98 @@ static void test_hung_end(void **state)
 	block(*state);
 }
 
+/* ---------------------------------------------------------------- functions that are read by place
+ */
+
+#define STUB	 40 /* without lines */
+#define LATE_BIT 8  /* of a place: the memory is gone */
+
+static bool any_place(const uint64_t words[2], uint64_t ret[2])
+{
+	ret[0] = words[0] | 1;
+	ret[1] = words[1] >> 32 << 32;
+	return true;
+}
+
+static int read_place(struct memory *m, const void *target, const uint64_t words[2], void *ret)
+{
+	(void)m;
+	(void)target;
+	if (words[1] & LATE_BIT)
+		return OUTCOME_ODD;
+	memset(ret, words[0] == STUB ? 0 : 3, 1);
+	return 0;
+}
+
+static void place_of(const void *function, uint32_t at, struct runtime_place *ret)
+{
+	static const struct runtime_place inlined = {.function = {.name = "inner", .file = ""}};
+
+	*ret = (struct runtime_place){.function = {.name = "f", .file = "", .start_line = 5},
+				      .line = at,
+				      .inlined = &inlined,
+				      .n_inlined = 1};
+	if (!*(const char *)function)
+		ret->function.start_line = 0;
+}
+
+/* The name of the function @function with the check @check at the place @at, read first. */
+static int name_at(struct fixture *f, void *reader, uint64_t function, uint64_t check, uint64_t at,
+		   struct runtime_place *ret)
+{
+	const struct frame_record frame = {.kind = FRAME_RUNTIME,
+					   .words = {function, check << 32 | at}};
+	const struct address_space_who who = who_of(f, 1, 1);
+
+	(void)runtime_reader_wants(reader, &who, &frame);
+	runtime_reader_flush(reader);
+	while (runtime_reader_pending(reader))
+		loop_until(f->loop, are_over, &(struct turns){1});
+	return runtime_reader_frame_name(reader, &who, &frame, ret);
+}
+
+/* A frame whose place cannot be read any more has the function that was read at another place, if
+ * its check is the same, and no line. */
+static void test_place(void **state)
+{
+	struct fixture *f = *state;
+	struct runtime_reader_kind by_place = kind;
+	const struct address_space_who who = who_of(f, 1, 1);
+	const struct runtime_host host = {.proc = &f->proc,
+					  .loop = f->loop,
+					  .budget = &f->budget,
+					  .found = on_found,
+					  .named = on_named,
+					  .ctx = f};
+	struct runtime_place place;
+	void *reader;
+
+	by_place.any_place = any_place;
+	by_place.read = read_place;
+	by_place.place = place_of;
+	assert_int_equal(runtime_reader_new(&by_place, &host, &reader), 0);
+	assert_false(runtime_reader_runs(reader, &who, ownspace(f->spaces, 1)));
+	while (runtime_reader_pending(reader))
+		loop_until(f->loop, are_over, &(struct turns){1});
+
+	assert_int_equal(name_at(f, reader, 64, 1, LATE_BIT, &place), RUNTIME_GONE);
+	assert_int_equal(name_at(f, reader, 64, 1, 7, &place), 0);
+	assert_int_equal(place.line, 7);
+	assert_int_equal(place.n_inlined, 1);
+	assert_int_equal(name_at(f, reader, 64, 1, LATE_BIT, &place), RUNTIME_NO_PLACE);
+	assert_string_equal(place.function.name, "f");
+	assert_int_equal(place.function.start_line, 5);
+	assert_int_equal(place.line, 0);
+	assert_int_equal(place.n_inlined, 0);
+	/* another function at the address, and another address */
+	assert_int_equal(name_at(f, reader, 64, 2, LATE_BIT, &place), RUNTIME_GONE);
+	assert_int_equal(name_at(f, reader, 72, 1, LATE_BIT, &place), RUNTIME_GONE);
+	/* a stub's name is the place's */
+	assert_int_equal(name_at(f, reader, STUB, 1, 7, &place), 0);
+	assert_int_equal(name_at(f, reader, STUB, 1, LATE_BIT, &place), RUNTIME_GONE);
+	runtime_reader_free(reader);
+}
+
 /* ---------------------------------------------------------------- memory of names */
 
 /* Functions [@from, @from + @n) of a process of a reader, a sample in each. */
@@ -628,10 +720,10 @@ static void test_budget_common(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {TEST(test_exec),	   TEST(test_attempts),
-					   TEST(test_hung_owner),  TEST(test_hung_probe),
-					   TEST(test_hung_end),	   TEST(test_budget),
-					   TEST(test_budget_idle), TEST(test_budget_common)};
+	const struct CMUnitTest tests[] = {
+		TEST(test_exec),       TEST(test_attempts),    TEST(test_hung_owner),
+		TEST(test_hung_probe), TEST(test_hung_end),    TEST(test_place),
+		TEST(test_budget),     TEST(test_budget_idle), TEST(test_budget_common)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

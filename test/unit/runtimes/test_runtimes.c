@@ -45,9 +45,12 @@ static const struct answer answers[] = {
 	{0, {{"outer", "app.src", 30}, 31, inlined, array_size(inlined)}},
 	{0, {{"outer", "app.src", 30}, 32, inlined, array_size(inlined)}},
 	{0, {{"outer", "app.src", 30}, 31, inlined, 1}},
+	{RUNTIME_NO_PLACE, {.function = {"handle", "app.src", 10}, .line = 0}},
 };
+#define NO_PLACE 12
 
 static int n_readers;
+static int n_asked; /* for a name */
 
 static int ant_new(const struct runtime_host *host, void **ret)
 {
@@ -79,6 +82,7 @@ static int ant_frame_name(void *reader, const struct address_space_who *who,
 
 	assert_ptr_equal(reader, &n_readers);
 	assert_int_equal(who->pid.pid, 42);
+	n_asked++;
 	if (frame->words[0] >= array_size(answers)) {
 		snprintf(name, sizeof(name), "f%llu", (unsigned long long)frame->words[0]);
 		*ret = (struct runtime_place){.function = {name, "many.src", 1}, .line = 1};
@@ -287,6 +291,27 @@ static void test_equal(void **state)
 	assert_int_equal(metrics_get(runtimes_collect, rs, "podprof_runtime_functions", ""), 0);
 }
 
+/* A function whose place is not known is the function without a line, until the place is known. */
+static void test_no_place(void **state)
+{
+	_cleanup_(runtimes_freep) struct runtimes *rs = make();
+	const struct frame known = resolve(rs, function(0));
+	struct frame frame;
+	int before;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		before = n_asked;
+		frame = resolve(rs, function(NO_PLACE));
+		assert_int_equal(n_asked, before + 1);
+		assert_ptr_equal(frame.image, known.image);
+		assert_int_equal(frame.vaddr, 0);
+		image_unref(frame.image);
+	}
+	assert_int_equal(metrics_get(runtimes_collect, rs, "podprof_runtime_frames", "ok"), 3);
+	image_unref(known.image);
+}
+
 /* Functions that are inlined are one frame with the outermost function, and equal if all are. */
 static void test_inlined(void **state)
 {
@@ -466,10 +491,15 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_resolve), cmocka_unit_test(test_equal),
-		cmocka_unit_test(test_inlined), cmocka_unit_test(test_long_names),
-		cmocka_unit_test(test_ceiling), cmocka_unit_test(test_runtime_of_process),
-		cmocka_unit_test(test_product), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_resolve),
+		cmocka_unit_test(test_equal),
+		cmocka_unit_test(test_no_place),
+		cmocka_unit_test(test_inlined),
+		cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_runtime_of_process),
+		cmocka_unit_test(test_product),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
