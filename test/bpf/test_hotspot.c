@@ -22,6 +22,12 @@
 #define RATE 997
 #define WANT 250
 
+/* Three cut stacks of WANT fail an attempt, each for itself. Of 36,436 samples none was cut; at one
+ * of 1,000, by chance, an attempt fails with a probability of 0.2 %, three in a row with 1e-8, and
+ * one of the 38 runs of two virtual machines with 4e-7. If a mode cuts 5 % of its stacks, the test
+ * passes with a probability of 0.1 %. */
+#define ATTEMPTS 3
+
 /* Each function has a frame of its own. */
 #define NO_INLINING "-XX:-Inline"
 /* All functions of the program are inlined, recursion up to a depth. */
@@ -339,12 +345,30 @@ static void check(const struct bench *b)
 	/* threads of the virtual machine are sampled too; only when they wait, often */
 	assert_true(b->mode->sleeps || b->n_other * 20 <= b->n);
 	assert_true(b->n_marked * 100 <= b->n);
-	assert_true(b->whole * 100 >= b->n * 99);
 	assert_int_equal(b->odd, 0);
 	assert_true(b->n_lines > b->n && b->n_unlined * 20 <= b->n_lines);
 	assert_true(b->n_inlined * 4 >= (b->mode->inlines ? b->n : 0));
 	if (strcmp(b->mode->arg, "calls") != 0)
 		assert_true(b->n_leaf * 100 >= b->n * 90);
+}
+
+static bool is_whole(const struct bench *b)
+{
+	return b->whole * 100 >= b->n * 99;
+}
+
+/* A function that is wrong fails each attempt. */
+static void attempt(const struct javas *javas, const char *path, const struct mode *mode)
+{
+	struct bench b;
+	int attempts = 0;
+
+	do {
+		b = (struct bench){.mode = mode};
+		run(&b, javas, path);
+		check(&b);
+	} while (!is_whole(&b) && ++attempts < ATTEMPTS);
+	assert_true(is_whole(&b));
 }
 
 static void check_all(const struct mode *first, size_t n)
@@ -353,12 +377,8 @@ static void check_all(const struct mode *first, size_t n)
 
 	javas_find(&javas);
 	for (size_t i = 0; i < javas.n; i++)
-		for (size_t k = 0; k < n; k++) {
-			struct bench b = {.mode = &first[k]};
-
-			run(&b, &javas, javas.paths[i]);
-			check(&b);
-		}
+		for (size_t k = 0; k < n; k++)
+			attempt(&javas, javas.paths[i], &first[k]);
 	javas_deinit(&javas);
 }
 
