@@ -39,8 +39,8 @@
  * sample of a process with thousands of mappings takes a millisecond while the process maps files.
  */
 #define CPU_SAMPLER_SLICE_NS	(5 * NSEC_PER_MSEC)
-/* From the attachment of a runtime on, the time with short drains: a program that has just begun
- * has new functions in each sample, and may end before they are read. */
+/* From the attachment of a runtime without excerpts on, the time with short drains: a program that
+ * has just begun has new functions in each sample, and may end before they are read. */
 #define CPU_SAMPLER_SOON_NS	(5 * NSEC_PER_SEC)
 /* Period of the look for processes that have ended: a fourth of the time for which their events
  * stay. */
@@ -563,7 +563,7 @@ static void on_runtime(void *ctx, uint32_t runtime, const struct address_space_w
 	struct cpu_sampler *s = ctx;
 	struct address_space *space;
 
-	if (s->drain) {
+	if (s->drain && !runtimes_has_excerpts(s->runtimes, runtime)) {
 		s->soon_ns = nsec_monotonic() + CPU_SAMPLER_SOON_NS;
 		drain_set_soon(s->drain, true);
 	}

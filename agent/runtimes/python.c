@@ -145,4 +145,5 @@ static int python_new(const struct runtime_host *host, void **ret)
 	return runtime_reader_new(host->task_names ? &kind_with_tasks : &kind, host, ret);
 }
 
-const struct runtime runtime_python = {.name = "python", .new = python_new, RUNTIME_READER};
+const struct runtime runtime_python = {
+	.name = "python", .new = python_new, .has_excerpts = true, RUNTIME_READER};

@@ -365,6 +365,13 @@ uint32_t runtimes_exe(const struct runtimes *rs, const struct address_space *spa
 	return FRAME_RUNTIME_NONE;
 }
 
+bool runtimes_has_excerpts(const struct runtimes *rs, uint32_t number)
+{
+	const struct runtime *rt = runtime_of(rs, number);
+
+	return rt && rt->has_excerpts;
+}
+
 const void *runtimes_excerpt(const struct runtimes *rs, uint32_t number,
 			     const struct address_space_who *who, const struct address_space *space,
 			     const uint8_t *bytes, size_t n)

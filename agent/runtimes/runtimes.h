@@ -98,6 +98,7 @@ enum runtime_family {
  *
  * For a runtime with excerpts (bpf/shared/stack_dump.h), else NULL:
  *
+ * @has_excerpts: excerpts have the names of processes that end soon
  * @exe:     the value of *@ret_n bytes for the walker's map of programs with the runtime, if a
  *           mapped file of the address space has it; NULL: not known. Borrowed
  * @excerpt: takes the functions in an excerpt. The record of the process for the walk over the
@@ -123,6 +124,7 @@ struct runtime {
 	const void *(*record)(void *reader, const struct address_space_who *who);
 	int (*frame_name)(void *reader, const struct address_space_who *who,
 			  const struct frame_record *frame, struct runtime_place *ret);
+	bool has_excerpts;
 	const void *(*exe)(void *reader, const struct address_space *space, size_t *ret_n);
 	const void *(*excerpt)(void *reader, const struct address_space_who *who,
 			       const struct address_space *space, const uint8_t *bytes, size_t n);
@@ -169,6 +171,8 @@ const void *runtimes_record(const struct runtimes *rs, uint32_t number,
  * of programs; FRAME_RUNTIME_NONE: none is known. Borrowed. */
 uint32_t runtimes_exe(const struct runtimes *rs, const struct address_space *space,
 		      const void **ret, size_t *ret_n);
+/* Whether names of the runtime @number come with excerpts, and not only from living processes. */
+bool runtimes_has_excerpts(const struct runtimes *rs, uint32_t number);
 /* Takes the functions in an excerpt of the runtime @number. The record of the process, for the walk
  * over its dump; NULL: not known. Borrowed. */
 const void *runtimes_excerpt(const struct runtimes *rs, uint32_t number,

@@ -451,6 +451,8 @@ static void test_product(void **state)
 	assert_int_equal(runtimes_new(&opts, &rs), 0);
 	assert_false(runtimes_wants(rs, &who, &record));
 	assert_null(runtimes_record(rs, FRAME_RUNTIME_PYTHON, &who));
+	assert_true(runtimes_has_excerpts(rs, FRAME_RUNTIME_PYTHON));
+	assert_false(runtimes_has_excerpts(rs, FRAME_RUNTIME_HOTSPOT));
 	got = resolve(rs, record);
 	assert_string_equal(got.image->function.name, "[python: gone]");
 	image_unref(got.image);
