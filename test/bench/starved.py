@@ -284,7 +284,7 @@ class Profile:
 def is_whole(end, entries):
     mapping, address, function = end
     entry = entries.get(mapping, -100)
-    return ("kernel" in mapping or function in ("_start", "__libc_start_main", "clone", "clone3")
+    return ("kernel" in mapping or function in ("_start", "_dl_start_user", "__libc_start_main", "clone", "clone3")
             or entry <= address < entry + 64)
 
 
