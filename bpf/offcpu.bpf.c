@@ -301,10 +301,17 @@ static __always_inline struct stack_dump_record *offcpu_dump_record(void)
 static __always_inline __u32 offcpu_dump_fill(struct task_struct *prev, struct stack_dump_record *c,
 					      struct stack *s, struct window *win)
 {
-	s->dump_id = offcpu_dump_id();
-	if (!stack_saved_regs(prev, s))
-		return STACK_DUMP_UNREADABLE;
-	return stack_dump_fill(c, win, s, STACK_DUMP_OFFCPU);
+	__u32 stat;
+
+	if (s->dumped) {
+		stat = stack_dump_continue(c);
+	} else {
+		s->dump_id = offcpu_dump_id();
+		if (!stack_saved_regs(prev, s))
+			return STACK_DUMP_UNREADABLE;
+		stat = stack_dump_begin(c, s, STACK_DUMP_OFFCPU);
+	}
+	return stat == STACK_DUMP_TAKEN ? stack_dump_fill(c, win, s) : stat;
 }
 
 static __always_inline void offcpu_dump_out(struct task_struct *prev, struct stack *s,
@@ -327,7 +334,7 @@ static __always_inline int offcpu_dumped(__u64 *args, struct stack *s, int is_ou
 	return offcpu_walked(s, NULL, args);
 }
 
-/* Copy the stack for a walk by the agent. */
+/* As oncpu_dump(). */
 SEC("tp_btf/sched_switch")
 int offcpu_dump(__u64 *args)
 {
@@ -336,13 +343,19 @@ int offcpu_dump(__u64 *args)
 	struct stack_dump_record *c = offcpu_dump_record();
 	struct stack *s = offcpu_stack();
 	__u32 stat;
+	int is_out;
 
 	if (!s || !room || !c)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	stat = offcpu_dump_fill(prev, c, s, &room->window);
-	if (stat == STACK_DUMP_TAKEN && excerpt_wanted(c, s))
+	if (stat == STACK_DUMP_TAKEN && !s->dumped && excerpt_wanted(c, s))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP_PYTHON);
-	return offcpu_dumped(args, s, stack_dump_out(c, s, stat));
+	if (stat == STACK_DUMP_TAKEN)
+		stack_dump_set_more(c, s);
+	is_out = stack_dump_out(c, s, stat);
+	if (is_out && c->head.more)
+		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP);
+	return offcpu_dumped(args, s, is_out);
 }
 
 /* Continues offcpu_dump with an excerpt of Python's frames, or makes one before the walk. */

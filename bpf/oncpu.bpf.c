@@ -120,17 +120,23 @@ static __always_inline struct stack_dump_record *oncpu_dump_record(void)
 	return bpf_map_lookup_elem(&oncpu_dump_scratch, &zero);
 }
 
-/* Copy the stack for the agent into the record. STACK_DUMP_TAKEN: it is filled. The registers
- * again: the walk may have left those of a signal frame. */
+/* Copy the stack for the agent into the record, or the next part of it. STACK_DUMP_TAKEN: it is
+ * filled. The registers again: the walk may have left those of a signal frame. */
 static __always_inline __u32 oncpu_dump_fill(struct regs_event *ctx, struct stack_dump_record *c,
 					     struct stack *s, struct window *win)
 {
 	struct task_struct *task = task_current();
+	__u32 stat;
 
-	if (!oncpu_regs(ctx, task, s))
-		return STACK_DUMP_UNREADABLE;
-	stack_comm(task, s);
-	return stack_dump_fill(c, win, s, STACK_DUMP_ONCPU);
+	if (s->dumped) {
+		stat = stack_dump_continue(c);
+	} else {
+		if (!oncpu_regs(ctx, task, s))
+			return STACK_DUMP_UNREADABLE;
+		stack_comm(task, s);
+		stat = stack_dump_begin(c, s, STACK_DUMP_ONCPU);
+	}
+	return stat == STACK_DUMP_TAKEN ? stack_dump_fill(c, win, s) : stat;
 }
 
 /* Copy the stack for the agent. True on success. */
@@ -152,7 +158,7 @@ static __always_inline int oncpu_dumped(struct regs_event *ctx, struct stack *s,
 	return oncpu_done(oncpu_add(s, NULL));
 }
 
-/* Copy the stack for a walk by the agent. */
+/* Copy the stack for a walk by the agent. Calls itself for the next part of a deep one. */
 SEC("perf_event")
 int oncpu_dump(struct regs_event *ctx)
 {
@@ -160,13 +166,19 @@ int oncpu_dump(struct regs_event *ctx)
 	struct stack_dump_record *c = oncpu_dump_record();
 	__u32 zero = 0, stat;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
+	int is_out;
 
 	if (!s || !room || !c)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	stat = oncpu_dump_fill(ctx, c, s, &room->window);
-	if (stat == STACK_DUMP_TAKEN && excerpt_wanted(c, s))
+	if (stat == STACK_DUMP_TAKEN && !s->dumped && excerpt_wanted(c, s))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP_PYTHON);
-	return oncpu_dumped(ctx, s, stack_dump_out(c, s, stat));
+	if (stat == STACK_DUMP_TAKEN)
+		stack_dump_set_more(c, s);
+	is_out = stack_dump_out(c, s, stat);
+	if (is_out && c->head.more)
+		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP);
+	return oncpu_dumped(ctx, s, is_out);
 }
 
 /* Continues oncpu_dump with an excerpt of Python's frames, or makes one before the walk. */

@@ -13,6 +13,9 @@
  * A dump of names alone (STACK_DUMP_NAMES) waits for files: the names belong to the runtime of a
  * mapped file. A dump of which the names are taken has no outcome.
  *
+ * A dump of several parts (stack_dump_join()) waits for the next part, which the same run of the
+ * program sends. A part is lost if the ring is full: the dump is walked without it.
+ *
  * A dump waits for files and tables only, and the agent knows those that will never be there. So a
  * process waits some milliseconds for its files (procmap/opener.h). Only images new to the node
  * cause another wait, for the time of the table's compilation.
@@ -59,6 +62,10 @@ static const char *const outcome_names[DEFERRED_OUTCOME_MAX] = {
  * opening is for a process, and another process's may be the reason. */
 #define DEFERRED_UNWIND_FILES_NS (5 * NSEC_PER_SEC)
 
+/* The longest time between two parts of a dump. The program sends them within 100 us, and the
+ * hypervisor may stop the CPU in between. Reached: the dump is walked without the rest. */
+#define DEFERRED_UNWIND_PARTS_NS NSEC_PER_SEC
+
 struct deferred_stack {
 	TAILQ_ENTRY(deferred_stack) in_list;
 	struct share_holder *holder; /* of bytes, by process */
@@ -71,6 +78,7 @@ struct deferred_stack {
 	bool opens;			   /* waits for files of the process */
 	bool opened;			   /* some files are open */
 	bool ready;			   /* the table or the rules are there */
+	bool more;			   /* waits for its next part */
 	uint64_t id;			   /* of a wait; 0: of no wait */
 	uint64_t count;			   /* of an ended wait; else 0 */
 	uint64_t total_ns;		   /* the same */
@@ -100,6 +108,7 @@ struct deferred_unwind {
 	struct deferred_list list; /* the oldest first */
 	size_t n;
 	size_t n_waits; /* of unended waits */
+	size_t n_more;	/* that wait for a part */
 	size_t bytes;
 	struct share_holder *holders;
 	struct off_cpu_list off_cpus; /* the oldest first */
@@ -125,6 +134,7 @@ static void drop(struct deferred_unwind *du, struct deferred_stack *stack)
 	TAILQ_REMOVE(&du->list, stack, in_list);
 	du->n--;
 	du->n_waits -= stack->id && !stack->count;
+	du->n_more -= stack->more;
 	du->bytes -= bytes;
 	h->held -= bytes;
 	share_holder_put(&du->holders, h);
@@ -348,13 +358,51 @@ static int keep(struct deferred_unwind *du, struct stack_dump_copy *copy,
 					 .time_ns = dump->time_ns,
 					 .pid = dump->sample.pid.pid,
 					 .id = dump->sample.dump_id,
+					 .more = dump->more,
 					 .copy = copy};
 	TAILQ_INSERT_TAIL(&du->list, stack, in_list);
 	h->held += bytes_of(copy);
 	du->n++;
 	du->n_waits += stack->id != 0;
+	du->n_more += stack->more;
 	du->bytes += bytes_of(copy);
 	return 0;
+}
+
+static void set_copy(struct deferred_unwind *du, struct deferred_stack *stack,
+		     struct stack_dump_copy *copy)
+{
+	const size_t before = bytes_of(stack->copy), now = bytes_of(copy);
+
+	stack->holder->held += now - before;
+	du->bytes += now - before;
+	free(stack->copy);
+	stack->copy = copy;
+}
+
+/* Add the part to its dump, the youngest that waits for one. Without room the dump stays as it is.
+ */
+static void take_part(struct deferred_unwind *du, const struct stack_dump_copy *part, bool more)
+{
+	struct stack_dump_copy *joined = NULL;
+	struct deferred_stack *stack;
+	int r = STACK_DUMP_ODD;
+
+	if (!du->n_more)
+		return;
+	TAILQ_FOREACH_REVERSE(stack, &du->list, deferred_list, in_list)
+	{
+		if (stack->more)
+			r = stack_dump_join(stack->copy, part, &joined);
+		if (r != STACK_DUMP_ODD)
+			break;
+	}
+	if (r == STACK_DUMP_ODD)
+		return;
+	if (r == STACK_DUMP_OK)
+		set_copy(du, stack, joined);
+	stack->more = more && r == STACK_DUMP_OK;
+	du->n_more -= !stack->more;
 }
 
 static void on_record(void *ctx, struct stack_dump_copy *taken)
@@ -369,6 +417,10 @@ static void on_record(void *ctx, struct stack_dump_copy *taken)
 	}
 	while (du->n && du->bytes + bytes_of(copy) > DEFERRED_UNWIND_BYTES_MAX)
 		make_room(du, bytes_of(copy));
+	if (dump.n_before) {
+		take_part(du, copy, dump.more);
+		return;
+	}
 	if (keep(du, copy, &dump))
 		du->outcomes[DEFERRED_LOST]++;
 	else
@@ -379,6 +431,8 @@ static void on_record(void *ctx, struct stack_dump_copy *taken)
  * walks of each tick would take the time in which these are opened. */
 static bool is_due(struct deferred_unwind *du, const struct deferred_stack *stack, uint64_t now_ns)
 {
+	if (stack->more && now_ns - stack->since_ns < DEFERRED_UNWIND_PARTS_NS)
+		return false;
 	if (stack->ready)
 		return true;
 	if (stack->opens && !stack->opened && now_ns - stack->walked_ns < DEFERRED_UNWIND_FILES_NS)

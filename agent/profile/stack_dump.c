@@ -42,12 +42,23 @@ uint32_t stack_dumps_per_cpu(size_t n_cpus)
 
 static bool are_pieces(const struct stack_dump_head *h)
 {
-	const size_t n = (h->n_bytes + STACK_DUMP_READ_BYTES - 1) / STACK_DUMP_READ_BYTES;
+	const size_t n =
+		(h->n_before + h->n_bytes + STACK_DUMP_READ_BYTES - 1) / STACK_DUMP_READ_BYTES;
 
 	for (size_t i = 0; i < n; i++)
 		if (i ? h->pieces[i] <= h->pieces[i - 1] : h->pieces[0] != 0)
 			return false;
 	return true;
+}
+
+/* Of a record of the ring, or of joined ones. */
+static bool are_bytes(const struct stack_dump_head *h)
+{
+	return h->n_bytes % 8 == 0 && h->n_bytes <= STACK_DUMP_DEEP_BYTES &&
+	       h->n_before % STACK_DUMP_BYTES == 0 &&
+	       h->n_before <= STACK_DUMP_DEEP_BYTES - h->n_bytes && h->n_excerpt % 8 == 0 &&
+	       h->n_excerpt <= STACK_DUMP_EXCERPT_BYTES &&
+	       (!h->n_excerpt || h->n_bytes + h->n_excerpt <= STACK_DUMP_SHARED_BYTES);
 }
 
 /* As sample_decode(): our own programs wrote the record, so it is checked once. */
@@ -57,11 +68,8 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 	const struct stack_dump_record *c = record;
 
 	if (size < sizeof(*h) || !h->key.tgid || h->head.n_user || h->head.count != 1 ||
-	    h->head.n_kernel > SAMPLE_KERNEL_FRAMES_MAX || h->n_bytes > STACK_DUMP_BYTES ||
-	    h->kind >= STACK_DUMP_KIND_MAX || h->at % 8 ||
-	    h->n_excerpt > STACK_DUMP_EXCERPT_BYTES ||
-	    h->n_bytes + h->n_excerpt > STACK_DUMP_SHARED_BYTES || h->n_bytes % 8 ||
-	    h->n_excerpt % 8 || h->runtime >= FRAME_RUNTIME_MAX || !are_pieces(h))
+	    h->head.n_kernel > SAMPLE_KERNEL_FRAMES_MAX || h->kind >= STACK_DUMP_KIND_MAX ||
+	    h->at % 8 || h->runtime >= FRAME_RUNTIME_MAX || !are_bytes(h) || !are_pieces(h))
 		return STACK_DUMP_ODD;
 	/* the kernel's records have a multiple of 8 bytes */
 	if (size < sizeof(*h) + (size_t)h->head.n_kernel * 8 + h->n_bytes + h->n_excerpt)
@@ -88,6 +96,8 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 		.at = h->at,
 		.bytes = c->data + (size_t)h->head.n_kernel * 8,
 		.n_bytes = h->n_bytes,
+		.n_before = h->n_before,
+		.more = h->more,
 		.pieces = h->pieces,
 		.exe = &h->exe,
 		.runtime = h->runtime,
@@ -98,6 +108,46 @@ int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret)
 	sample_set_names(&ret->sample,
 			 h->key.flags & (SAMPLE_FLAG_THREAD | SAMPLE_FLAG_OTHER_THREAD),
 			 (const uint64_t *)h->thread);
+	return STACK_DUMP_OK;
+}
+
+static bool is_next_part(const struct stack_dump_head *h, const struct stack_dump_head *part)
+{
+	return h->more && h->key.tgid == part->key.tgid &&
+	       h->key.start_boottime_ns == part->key.start_boottime_ns &&
+	       h->key.stack_hash == part->key.stack_hash && h->kind == part->kind &&
+	       h->time_ns == part->time_ns && h->at == part->at &&
+	       h->head.n_kernel == part->head.n_kernel && !h->n_excerpt && !part->n_excerpt &&
+	       !h->n_before && h->n_bytes == part->n_before &&
+	       memcmp(h->pieces, part->pieces,
+		      h->n_bytes / STACK_DUMP_READ_BYTES * sizeof(h->pieces[0])) == 0;
+}
+
+int stack_dump_join(const struct stack_dump_copy *copy, const struct stack_dump_copy *part,
+		    struct stack_dump_copy **ret)
+{
+	const struct stack_dump_head *h = (const void *)copy->record;
+	const struct stack_dump_head *next = (const void *)part->record;
+	const size_t n_kernel = (size_t)next->head.n_kernel * 8;
+	struct stack_dump_head *head;
+	struct stack_dump_copy *joined;
+	uint8_t *to;
+
+	if (!is_next_part(h, next))
+		return STACK_DUMP_ODD;
+	joined = malloc(sizeof(*joined) + sizeof(*h) + n_kernel + h->n_bytes + next->n_bytes);
+	if (!joined)
+		return -ENOMEM;
+	joined->size = sizeof(*h) + n_kernel + h->n_bytes + next->n_bytes;
+	to = (uint8_t *)joined->record;
+	memcpy(to, next, sizeof(*h) + n_kernel);
+	to += sizeof(*h) + n_kernel;
+	memcpy(to, (const uint8_t *)h + sizeof(*h) + n_kernel, h->n_bytes);
+	memcpy(to + h->n_bytes, (const uint8_t *)next + sizeof(*h) + n_kernel, next->n_bytes);
+	head = (void *)joined->record;
+	head->n_bytes += head->n_before;
+	head->n_before = 0;
+	*ret = joined;
 	return STACK_DUMP_OK;
 }
 
@@ -246,6 +296,7 @@ void stack_dumps_collect(void *stack_dumps, struct metric_sink *sink)
 		[STACK_DUMP_OVER_CPU] = "rate_limited",
 		[STACK_DUMP_OVER_PROCESS] = "rate_limited_process",
 		[STACK_DUMP_UNREADABLE] = "unreadable",
+		[STACK_DUMP_CONTINUED] = "continued",
 		[STACK_DUMP_RING_FULL] = "ring_full",
 	};
 	const struct stack_dumps *c = stack_dumps;

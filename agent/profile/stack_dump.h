@@ -32,6 +32,8 @@ struct stack_dumps;
  * @awaits:  the executable whose table the kernel's walk lacked, possibly further out than the copy
  *           reaches; 0: none
  * @at:      address of the first of @n_bytes bytes of the stack
+ * @n_before: bytes of the earlier parts (stack_dump_join()); not 0: no dump, but a part of one
+ * @more:    another part is on its way, or lost
  * @pieces:  of each STACK_DUMP_READ_BYTES of these: the distance from @at, in pieces; ascending
  * @exe:     the file that the process executes; inode 0: not known
  * @runtime: enum frame_runtime of the @n_excerpt bytes at @excerpt, aligned to 8;
@@ -46,6 +48,8 @@ struct stack_dump {
 	uint64_t at;
 	const uint8_t *bytes;
 	size_t n_bytes;
+	size_t n_before;
+	bool more;
 	const uint16_t *pieces;
 	const struct exe_key *exe;
 	uint32_t runtime;
@@ -90,6 +94,11 @@ struct stack_dump_copy {
 	size_t size;
 	uint64_t record[];
 };
+
+/* The dump @copy with its next part, both of the ring and decoded; the caller frees all three.
+ * STACK_DUMP_ODD: @part is of another dump; -ENOMEM. */
+int stack_dump_join(const struct stack_dump_copy *copy, const struct stack_dump_copy *part,
+		    struct stack_dump_copy **ret);
 
 /* Deliver the fetched records, then those of the ring; @fn takes the copy, for free(). 0 or
  * -errno. */

@@ -276,8 +276,9 @@ void dumpwalk_walk(struct dumpwalk *dw, const struct dumpwalk_from *from,
 	ret->n_rows = w.n_rows;
 	ret->flags = w.flags;
 	ret->end = w.end == WALK_ON ? SAMPLE_END_MAX_FRAMES : w.end;
-	if (ret->end == SAMPLE_END_UNREADABLE && dw->space.beyond &&
-	    from->n_bytes == STACK_DUMP_BYTES)
+	/* a full part, the last of its dump */
+	if (ret->end == SAMPLE_END_UNREADABLE && dw->space.beyond && from->n_bytes &&
+	    from->n_bytes % STACK_DUMP_BYTES == 0)
 		ret->end = SAMPLE_END_DUMP;
 	dw->space.from = NULL;
 	dw->space.stack = NULL;

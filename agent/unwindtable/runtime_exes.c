@@ -108,6 +108,18 @@ void runtime_exes_learn(struct runtime_exes *exes, uint64_t owner, const struct 
 		forget(exes, exe, false);
 }
 
+const void *runtime_exes_find(const struct runtime_exes *exes, const struct exe_key *key,
+			      uint32_t *ret_runtime)
+{
+	const struct exe *exe;
+
+	HASH_FIND(hh, exes->exes, key, sizeof(*key), exe);
+	if (!exe)
+		return NULL;
+	*ret_runtime = exe->runtime;
+	return exe->value;
+}
+
 size_t runtime_exes_n(const struct runtime_exes *exes)
 {
 	return HASH_COUNT(exes->exes);

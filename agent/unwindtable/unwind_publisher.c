@@ -451,6 +451,25 @@ static uint16_t exe_at(const struct unwind_publisher *u, uint64_t pc)
 	return 0;
 }
 
+/* After a stack that is larger than its dump: the next dumps of the program may have a part more.
+ * The process is unknown to the kernel for a moment each time that the program starts, also when
+ * all tables are there. Programs with excerpts have no room for it. */
+static void learn_deep(struct unwind_publisher *u, const struct stack_dump *dump,
+		       const struct address_space *space)
+{
+	const uint32_t n = (uint32_t)(dump->n_bytes / STACK_DUMP_BYTES + 1);
+	const void *known;
+	uint32_t runtime;
+
+	if (!dump->exe->inode || n > STACK_DUMP_PARTS)
+		return;
+	known = runtime_exes_find(u->exes, dump->exe, &runtime);
+	if (known && (runtime != FRAME_RUNTIME_NONE || *(const uint32_t *)known >= n))
+		return;
+	runtime_exes_learn(u->exes, address_space_owner(space), dump->exe, FRAME_RUNTIME_NONE, &n,
+			   sizeof(n));
+}
+
 /* For a stack that is larger than its dump: the tables without which such stacks stay cut. Before
  * the walk in the kernel has told which one it lacks, this is the image of the frame where the dump
  * ends. */
@@ -492,8 +511,10 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 	(void)sample_set_user(ret, stack.words, stack.n, stack.n_rows); /* our own words */
 	ret->end = stack.end;
 	ret->flags = stack.flags;
-	if (ret->end == SAMPLE_END_DUMP)
+	if (ret->end == SAMPLE_END_DUMP) {
 		hurry(u, dump, ret);
+		learn_deep(u, dump, space);
+	}
 	return want_missing(u, dump, space, &stack, wait) ? UNWIND_PUBLISHER_WAITS
 							  : UNWIND_PUBLISHER_OK;
 }

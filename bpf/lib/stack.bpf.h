@@ -76,7 +76,7 @@ struct stack {
 	/* Everything but the outer frames of a deep stack is in one page or two. */
 	struct walk walk; /* first: python_process_of() and so on */
 	struct regs regs; /* of the task in user mode, then of signal frames */
-	__u64 dumped;	  /* 1: copying was tried (stack_dump.bpf.h) */
+	__u64 dumped;	  /* parts of a dump that were tried (stack_dump.bpf.h) */
 	__u64 dump_id;	  /* of a wait's copy; 0: there is none */
 	__u64 names;  /* 1: an excerpt comes before the walk (STACK_DUMP_NAMES), 2: it is under way
 		       */

@@ -10,6 +10,10 @@
  * tables forever, thus leaves room for all others. A fork bomb is many processes, and the CPU's
  * limit bounds the cost. Above a limit, the kernel walks as usual.
  *
+ * A program whose stacks were larger than their dumps has dumps of several parts. The first part is
+ * like any dump. The next ones are each charged to the limits like a dump, and leave half of the
+ * ring to others.
+ *
  * Bytes go through the window (stack.bpf.h explains why user memory is read only there), then to
  * the event's own record, and from there into the ring with their actual length: a reserved ring
  * record would have a fixed size.
@@ -52,6 +56,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct stack_dump_budget);
 } stack_dump_processes __weak SEC(".maps");
+
+/* Programs with deep stacks: the number of parts that a dump may have. The agent writes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, STACK_DUMP_DEEP_EXES);
+	__type(key, struct exe_key);
+	__type(value, __u32);
+} deep_exes __weak SEC(".maps");
 
 /* The record under construction, for each event and CPU, like the scratch. */
 struct stack_dump_scratch {
@@ -137,15 +149,18 @@ static __always_inline __u32 stack_dump_permit(__u32 tgid, __u64 now_ns)
 								   : STACK_DUMP_OVER_CPU;
 }
 
+static __always_inline int stack_dump_ring_is_half_empty(void)
+{
+	return bpf_ringbuf_query(&stack_dumps, BPF_RB_AVAIL_DATA) <=
+	       bpf_ringbuf_query(&stack_dumps, BPF_RB_RING_SIZE) / 2;
+}
+
 /* Whether the ring may take a dump of @s. Dumps after the walk leave half of the ring: without a
  * dump their stacks are truncated, and the stacks of an unknown process have no frame by rows at
  * all. */
 static __always_inline int stack_dump_room(const struct stack *s)
 {
-	if (!(s->walk.flags & SAMPLE_FLAG_AWAITS))
-		return 1;
-	return bpf_ringbuf_query(&stack_dumps, BPF_RB_AVAIL_DATA) <=
-	       bpf_ringbuf_query(&stack_dumps, BPF_RB_RING_SIZE) / 2;
+	return !(s->walk.flags & SAMPLE_FLAG_AWAITS) || stack_dump_ring_is_half_empty();
 }
 
 /* Where in the record's data the stack bytes begin. */
@@ -164,17 +179,13 @@ static __always_inline __u64 stack_dump_limit(__u64 at)
 	return (end - at + STACK_DUMP_READ_BYTES - 1) / STACK_DUMP_READ_BYTES;
 }
 
-/* The state is in the record, not in variables: the verifier would follow each order of present and
- * absent pages. */
+/* Copy the pieces of a part, from c->next on. The state is in the record, not in variables: the
+ * verifier would follow each order of present and absent pages. */
 static __always_inline void stack_dump_bytes(struct stack_dump_record *c, struct window *win)
 {
 	const __u64 limit = stack_dump_limit(c->head.at),
 		    first = c->head.at / STACK_DUMP_READ_BYTES;
 
-	c->head.n_bytes = 0;
-	c->next = 0;
-	c->n_absent = 0;
-	c->n_whole = STACK_DUMP_BYTES;
 	for (int i = 0; i < STACK_DUMP_READS; i++) {
 		const __u64 piece = c->next, n = c->head.n_bytes & (STACK_DUMP_BYTES - 1) &
 						 ~(STACK_DUMP_READ_BYTES - 1ull);
@@ -184,7 +195,7 @@ static __always_inline void stack_dump_bytes(struct stack_dump_record *c, struct
 			break;
 		if (window_read(NULL, win->words, STACK_DUMP_READ_BYTES,
 				(first + piece) * STACK_DUMP_READ_BYTES)) {
-			if (!c->head.n_bytes)
+			if (!c->next)
 				break;
 			if (c->next == c->head.n_bytes / STACK_DUMP_READ_BYTES)
 				c->n_whole = c->head.n_bytes;
@@ -195,7 +206,8 @@ static __always_inline void stack_dump_bytes(struct stack_dump_record *c, struct
 		}
 		bpf_probe_read_kernel(c->data + stack_dump_bytes_off(c) + n, STACK_DUMP_READ_BYTES,
 				      win->words);
-		c->head.pieces[n / STACK_DUMP_READ_BYTES] = piece;
+		c->head.pieces[(c->head.n_before + n) / STACK_DUMP_READ_BYTES &
+			       (STACK_DUMP_DEEP_PIECES - 1)] = piece;
 		c->head.n_bytes = n + STACK_DUMP_READ_BYTES;
 		c->n_absent = 0;
 		c->next = piece + 1;
@@ -218,6 +230,9 @@ static __always_inline void stack_dump_describe(struct stack_dump_record *c, con
 	c->head.time_ns = now_ns;
 	c->head.at = regs_sp(&s->regs) & ~(STACK_DUMP_READ_BYTES - 1ull);
 	c->head.kind = kind;
+	c->head.n_bytes = 0;
+	c->head.n_before = 0;
+	c->head.more = 0;
 	c->head.n_excerpt = 0;
 	c->head.runtime = FRAME_RUNTIME_NONE;
 	__builtin_memset(&c->head.exe, 0, sizeof(c->head.exe));
@@ -225,6 +240,9 @@ static __always_inline void stack_dump_describe(struct stack_dump_record *c, con
 		stack_dump_exe(&c->head.exe);
 	c->head.regs = s->regs;
 	bpf_probe_read_kernel(c->data, SAMPLE_KERNEL_FRAMES_MAX * 8, s->value.frames);
+	c->next = 0;
+	c->n_absent = 0;
+	c->n_whole = STACK_DUMP_BYTES;
 }
 
 /* Whether the dump ends inside of the stack and its process is unknown. Only a walk in the kernel
@@ -234,7 +252,8 @@ static __always_inline int stack_dump_urgent(const struct stack_dump_record *c)
 	__u32 zero = 0;
 	struct stack_dump_budget *cpu = bpf_map_lookup_elem(&stack_dump_cpus, &zero);
 
-	return !c->head.head.pad && c->head.n_bytes == STACK_DUMP_BYTES && cpu &&
+	return !c->head.head.pad && !c->head.more &&
+	       (c->head.n_before || c->head.n_bytes == STACK_DUMP_BYTES) && cpu &&
 	       cpu->n <= STACK_DUMP_WAKES;
 }
 
@@ -259,9 +278,10 @@ static __always_inline __u32 stack_dump_send(struct stack_dump_record *c)
 								: STACK_DUMP_TAKEN;
 }
 
-/* Copy the stack of @s, after stack_user(), into the record. STACK_DUMP_TAKEN: it is filled. */
-static __always_inline __u32 stack_dump_fill(struct stack_dump_record *c, struct window *win,
-					     const struct stack *s, __u32 kind)
+/* Prepare the record for the stack of @s, after stack_user(). STACK_DUMP_TAKEN: it may have bytes.
+ */
+static __always_inline __u32 stack_dump_begin(struct stack_dump_record *c, const struct stack *s,
+					      __u32 kind)
 {
 	__u64 now_ns = bpf_ktime_get_boot_ns();
 	__u32 stat;
@@ -269,10 +289,18 @@ static __always_inline __u32 stack_dump_fill(struct stack_dump_record *c, struct
 	if (!stack_dump_room(s))
 		return STACK_DUMP_RING_FULL;
 	stat = stack_dump_permit(s->key.tgid, now_ns);
-	if (stat != STACK_DUMP_TAKEN)
-		return stat;
-	stack_dump_describe(c, s, kind, now_ns);
+	if (stat == STACK_DUMP_TAKEN)
+		stack_dump_describe(c, s, kind, now_ns);
+	return stat;
+}
+
+/* Copy the bytes of the prepared record. STACK_DUMP_TAKEN: it is filled. */
+static __always_inline __u32 stack_dump_fill(struct stack_dump_record *c, struct window *win,
+					     const struct stack *s)
+{
 	stack_dump_bytes(c, win);
+	if (s->dumped)
+		return STACK_DUMP_TAKEN;
 	/* last, because the verifier follows each of its ends */
 	if (cfg.thread_names)
 		c->head.key.flags |= names_thread((struct task_struct *)bpf_get_current_task(),
@@ -280,19 +308,53 @@ static __always_inline __u32 stack_dump_fill(struct stack_dump_record *c, struct
 	return c->head.n_bytes ? STACK_DUMP_TAKEN : STACK_DUMP_UNREADABLE;
 }
 
+/* Prepare the record for the next part. */
+static __always_inline __u32 stack_dump_continue(struct stack_dump_record *c)
+{
+	c->head.n_before += c->head.n_bytes;
+	c->head.n_bytes = 0;
+	c->head.more = 0;
+	return STACK_DUMP_TAKEN;
+}
+
+/* Decide, before the filled record is sent, whether another part follows. A dump after the walk has
+ * one part: its program is not looked up, and some kernels forbid the tail call there. */
+static __always_inline void stack_dump_set_more(struct stack_dump_record *c, const struct stack *s)
+{
+	const __u32 *n_parts;
+
+	if (c->head.n_bytes < STACK_DUMP_BYTES || !c->head.exe.inode ||
+	    c->n_absent > STACK_DUMP_HOLE_PAGES || c->next >= stack_dump_limit(c->head.at))
+		return;
+	n_parts = bpf_map_lookup_elem(&deep_exes, &c->head.exe);
+	if (!n_parts || s->dumped + 1 >= *n_parts || s->dumped + 1 >= STACK_DUMP_PARTS ||
+	    !stack_dump_ring_is_half_empty())
+		return;
+	c->head.more = stack_dump_permit(s->key.tgid, bpf_ktime_get_boot_ns()) == STACK_DUMP_TAKEN;
+}
+
 /* Send the record, if @stat says that it is filled, and count it. True on success: then do not
- * count the stack in the stack maps. */
+ * count the stack in the stack maps. A later part has no outcome of its own if it fails: the agent
+ * walks the parts before it. */
 static __always_inline int stack_dump_out(struct stack_dump_record *c, struct stack *s, __u32 stat)
 {
+	const __u64 n_parts = s->dumped;
 	__u64 *count;
 
 	if (stat == STACK_DUMP_TAKEN)
 		stat = stack_dump_send(c);
-	s->dumped = 1;
+	s->dumped = n_parts + 1;
+	if (stat != STACK_DUMP_TAKEN)
+		c->head.more = 0;
+	if (n_parts) {
+		if (stat != STACK_DUMP_TAKEN)
+			return 1;
+		stat = STACK_DUMP_CONTINUED;
+	}
 	count = bpf_map_lookup_elem(&stack_dump_stats, &stat);
 	if (count)
 		*count += 1;
-	return stat == STACK_DUMP_TAKEN;
+	return n_parts || stat == STACK_DUMP_TAKEN;
 }
 
 #endif

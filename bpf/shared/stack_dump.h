@@ -30,11 +30,23 @@
  * touched them, and BPF cannot bring them in. The dump leaves these out. A piece is one read, at a
  * multiple of its size, so that it is in one page.
  */
-#define STACK_DUMP_PIECES     (STACK_DUMP_BYTES / STACK_DUMP_READ_BYTES)
+#define STACK_DUMP_PIECES (STACK_DUMP_BYTES / STACK_DUMP_READ_BYTES)
+
+/*
+ * A dump of a program with deep stacks (deep_exes) has up to four parts, each a record of its own:
+ * the record of a CPU has room for one part, and most stacks have one. The threads of x264 have
+ * stacks of 40 to 67 KiB, with up to 40 KiB of present pages.
+ */
+#define STACK_DUMP_PARTS       4
+#define STACK_DUMP_DEEP_BYTES  (STACK_DUMP_PARTS * STACK_DUMP_BYTES)
+#define STACK_DUMP_DEEP_PIECES (STACK_DUMP_DEEP_BYTES / STACK_DUMP_READ_BYTES)
+/* Programs with deep stacks; see RUNTIME_EXES_MAX. */
+#define STACK_DUMP_DEEP_EXES   1024
+
 /* Absent pages in a row that a dump passes; x264's threads have frames of 31 KiB. Each costs a
  * fault of less than a microsecond, mostly behind the end of a stack. */
 #define STACK_DUMP_HOLE_PAGES 8
-/* Reads of a dump: all pieces, and 32 absent pages. */
+/* Reads of a part: all its pieces, and 32 absent pages. */
 #define STACK_DUMP_READS      48
 
 /*
@@ -82,15 +94,17 @@ struct stack_dump_head {
 	/* address of the first stack byte, a multiple of STACK_DUMP_READ_BYTES: at or below the
 	 * stack pointer */
 	__u64 at;
-	__u32 n_bytes;
+	__u32 n_bytes;	 /* in this record */
+	__u32 n_before;	 /* in the records of the earlier parts: a multiple of STACK_DUMP_BYTES */
+	__u32 more;	 /* 1: another part follows, 0: none, or it is lost */
 	__u32 kind;	 /* enum stack_dump_kind */
 	__u32 n_excerpt; /* bytes, a multiple of 8 */
 	__u32 runtime;	 /* enum frame_runtime of the excerpt; FRAME_RUNTIME_NONE: there is none */
-	struct exe_key exe; /* of a dump before the walk: of an unknown process, or names; else 0 */
+	struct exe_key exe;		   /* of a dump before the walk, or of names; else 0 */
 	__u64 thread[SAMPLE_THREAD_WORDS]; /* the thread's name, with SAMPLE_FLAG_THREAD */
-	/* of each piece: its distance from @at, in pieces. Ascending from 0, without gaps if no
-	 * page is absent */
-	__u16 pieces[STACK_DUMP_PIECES];
+	/* of each piece, those of the earlier parts included: its distance from @at, in pieces.
+	 * Ascending from 0, without gaps if no page is absent */
+	__u16 pieces[STACK_DUMP_DEEP_PIECES];
 	struct regs regs;
 };
 
@@ -131,6 +145,7 @@ enum stack_dump_stat {
 	STACK_DUMP_OVER_CPU,	 /* the CPU's limit of this second is reached */
 	STACK_DUMP_OVER_PROCESS, /* the process's limit is reached */
 	STACK_DUMP_UNREADABLE,	 /* nothing at the stack pointer */
+	STACK_DUMP_CONTINUED,	 /* no dump: another part of one */
 	STACK_DUMP_RING_FULL,	 /* for a dump after the walk half full; or, in an interrupt that
 				  * cannot wait, in use */
 	STACK_DUMP_STAT_MAX,

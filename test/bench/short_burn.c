@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Short-lived processes, for test/bench/workloads.py. Burns CPU for the given number of
- * milliseconds three calls deep, sleeps there for the second number, and ends. With "spawn RATE
+ * milliseconds three calls deep, sleeps there for the second number, and ends. With a third number,
+ * its stack has a frame of 31 KiB. With "spawn RATE
  * SECONDS PROGRAM..." it starts the programs in turns, RATE a second. Prints their CPU time in ns
  * at the end.
  */
@@ -47,6 +48,16 @@ __attribute__((noipa)) static int short_outer(unsigned long long ns)
 	return short_middle(now_ns(CLOCK_PROCESS_CPUTIME_ID) + ns) + 1;
 }
 
+/* All pages of the frame are present. */
+__attribute__((noipa)) static int short_deep(unsigned long long ns)
+{
+	volatile char room[31 << 10];
+
+	for (size_t i = 0; i < sizeof(room); i += 1024)
+		room[i] = 0;
+	return short_outer(ns) + room[0];
+}
+
 static void start(const char *program)
 {
 	char *argv[] = {(char *)program, (char *)"2", NULL};
@@ -82,10 +93,13 @@ static void spawn(int rate, int seconds, char **programs, int n)
 
 int main(int argc, char **argv)
 {
+	unsigned long long ns;
+
 	if (argc > 4 && strcmp(argv[1], "spawn") == 0) {
 		spawn(atoi(argv[2]), atoi(argv[3]), argv + 4, argc - 4);
 		return 0;
 	}
 	sleep_ms = argc > 2 ? atol(argv[2]) : 0;
-	return short_outer((argc > 1 ? strtoull(argv[1], NULL, 10) : 2) * 1000000) == 3;
+	ns = (argc > 1 ? strtoull(argv[1], NULL, 10) : 2) * 1000000;
+	return (argc > 3 ? short_deep(ns) : short_outer(ns)) == 3;
 }

@@ -25,7 +25,8 @@
 #define RATE	 397
 #define NAME	 "podprof-short" /* name of the program in its samples */
 #define SLEEP_NS (20 * NSEC_PER_MSEC)
-#define WANT	 60 /* samples with a user half */
+#define WANT	 60   /* samples with a user half */
+#define PATIENCE 1000 /* so many without a whole stack */
 
 struct bench {
 	struct sampling on;
@@ -38,6 +39,7 @@ struct bench {
 	uint64_t whole;	  /* complete stacks among these */
 	uint64_t n_inner; /* in the program's innermost function */
 	uint64_t chains;  /* all callers named, among these */
+	bool learns;	  /* begin again with the first whole stack */
 	struct symbolizer *symbolizer;
 };
 
@@ -71,6 +73,15 @@ static bool is_at(struct bench *b, const struct cpu_stack *stack, size_t i, cons
 	return strcmp(symbol.lines[symbol.n_lines - 1].function, function) == 0;
 }
 
+/* Forget the stacks before the first whole one. */
+static void learn(struct bench *b, const struct sample *sample)
+{
+	if (!b->learns || sample->end != SAMPLE_END_COMPLETE)
+		return;
+	b->learns = false;
+	b->n = b->n_mode = b->whole = b->n_inner = b->chains = 0;
+}
+
 /* The stack of a sample in user mode. */
 static void look_at_stack(struct bench *b, const struct sample *sample,
 			  const struct cpu_stack *stack)
@@ -99,6 +110,8 @@ static void take(void *ctx, const struct sample *sample)
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
 	cpu_sampler_settle(b->on.sampler, &stack);
 	assert_true(stack.n > sample->n_kernel);
+	if (!sample->n_kernel)
+		learn(b, sample);
 	b->n += sample->count;
 	if (stack.frames[sample->n_kernel].image->file) {
 		b->named += sample->count;
@@ -128,6 +141,7 @@ static void take_wait(void *ctx, const struct sample *sample)
 		return;
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
 	cpu_sampler_settle(b->on.sampler, &stack);
+	learn(b, sample);
 	b->n += sample->count;
 	b->whole += sample->end == SAMPLE_END_COMPLETE ? sample->count : 0;
 	while (at < stack.n && !is_at(b, &stack, at, callers[0]))
@@ -199,7 +213,7 @@ static bool enough(void *ctx)
 {
 	struct bench *b = ctx;
 
-	return b->n >= WANT;
+	return b->n >= (b->learns ? PATIENCE : WANT);
 }
 
 static void check(struct bench *b)
@@ -229,13 +243,14 @@ static void test_host(void **state)
 }
 
 /* A program without frame pointers, of some milliseconds, run again and again. */
-static void spawn_short(const char *program, const char *burns, const char *sleeps)
+static void spawn_short(const char *program, const char *burns, const char *sleeps,
+			const char *deep)
 {
 	for (;;) {
 		pid_t pid = fork();
 
 		if (pid == 0) {
-			execl(program, NAME, burns, sleeps, NULL);
+			execl(program, NAME, burns, sleeps, deep, NULL);
 			_exit(127);
 		}
 		waitpid(pid, NULL, 0);
@@ -260,7 +275,7 @@ static void test_names(void **state)
 	start_sampler(b, 0);
 	b->spawner = fork();
 	if (b->spawner == 0)
-		spawn_short(path, "3", "0");
+		spawn_short(path, "3", "0", NULL);
 	check(b);
 	print_message("%llu in short_inner(), %llu with its callers\n",
 		      (unsigned long long)b->n_inner, (unsigned long long)b->chains);
@@ -278,13 +293,48 @@ static void test_waits(void **state)
 	start_sampler(b, 1);
 	b->spawner = fork();
 	if (b->spawner == 0)
-		spawn_short(path, "0", "20");
+		spawn_short(path, "0", "20", NULL);
 	sampling_want(&b->on, b->spawner);
 	loop_until(b->on.loop, enough, b);
 	print_message("%llu waits, %llu whole, %llu with their callers\n", (unsigned long long)b->n,
 		      (unsigned long long)b->whole, (unsigned long long)b->chains);
 	assert_true(b->whole * 100 >= b->n * 95);
 	assert_true(b->chains * 100 >= b->n * 95);
+}
+
+/* A stack of 32 KiB: the dumps of the program get larger until they have all of it. */
+static void test_deep(void **state)
+{
+	struct bench *b = *state;
+	char path[FIXTURE_PATH_MAX];
+
+	b->learns = true;
+	copy_short(b, path);
+	start_sampler(b, 0);
+	b->spawner = fork();
+	if (b->spawner == 0)
+		spawn_short(path, "3", "0", "1");
+	check(b);
+	assert_false(b->learns);
+}
+
+static void test_deep_waits(void **state)
+{
+	struct bench *b = *state;
+	char path[FIXTURE_PATH_MAX];
+
+	b->learns = true;
+	copy_short(b, path);
+	start_sampler(b, 1);
+	b->spawner = fork();
+	if (b->spawner == 0)
+		spawn_short(path, "0", "20", "1");
+	sampling_want(&b->on, b->spawner);
+	loop_until(b->on.loop, enough, b);
+	print_message("%llu waits, %llu whole\n", (unsigned long long)b->n,
+		      (unsigned long long)b->whole);
+	assert_false(b->learns);
+	assert_true(b->whole * 100 >= b->n * 95);
 }
 
 /* As in a container: a separate root on overlayfs, where the mapping and fstat() show different
@@ -322,6 +372,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_host, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_waits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_deep, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_deep_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overlay, setup, teardown),
 	};
 

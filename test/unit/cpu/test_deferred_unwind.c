@@ -39,11 +39,12 @@ struct bench {
 	bool knows;	/* the publisher takes names of a process without files */
 	uint64_t words; /* of a walked stack */
 	size_t n_walks;
-	uint32_t end;  /* of its walk */
-	bool slices;   /* the test walks the dumps */
-	bool finds;    /* the next walk leads to a mapping */
-	uint16_t exe;  /* without its table, and all walks need it; 0: none */
-	char order[8]; /* what has left the list: n, names taken; o, names refused; s, a stack */
+	size_t n_bytes; /* of the last */
+	uint32_t end;	/* of its walk */
+	bool slices;	/* the test walks the dumps */
+	bool finds;	/* the next walk leads to a mapping */
+	uint16_t exe;	/* without its table, and all walks need it; 0: none */
+	char order[8];	/* what has left the list: n, names taken; o, names refused; s, a stack */
 	size_t n_order;
 };
 
@@ -131,6 +132,7 @@ static int walk_stack(struct unwind_publisher *u, const struct stack_dump *dump,
 	((struct address_space *)space)->version += bench_now->finds;
 	bench_now->finds = false;
 	bench_now->n_walks++;
+	bench_now->n_bytes = dump->n_bytes;
 	*wait = (struct unwind_publisher_wait){.exe = bench_now->exe};
 	*ret = dump->sample;
 	ret->end = bench_now->end;
@@ -236,6 +238,23 @@ static void come(struct bench *b, uint32_t pid, enum stack_dump_kind kind, size_
 	b->n_ring = n;
 	if (b->slices)
 		return;
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX, UINT64_MAX), 0);
+}
+
+/* A part of the dump of @time_ns comes, behind @n_before bytes. */
+static void come_part(struct bench *b, uint64_t time_ns, uint32_t n_before, uint32_t n_bytes,
+		      bool more)
+{
+	b->slices = true;
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 1);
+	b->slices = false;
+	b->record.head.time_ns = time_ns;
+	b->record.head.n_before = n_before;
+	b->record.head.n_bytes = n_bytes;
+	b->record.head.more = more;
+	for (size_t i = 0; i < STACK_DUMP_DEEP_PIECES; i++)
+		b->record.head.pieces[i] = (uint16_t)i;
+	b->size = sizeof(b->record.head) + n_bytes;
 	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX, UINT64_MAX), 0);
 }
 
@@ -382,6 +401,42 @@ static void test_memory_missing(void **state)
 	munmap(at, 4096);
 }
 
+/* A dump of several parts is walked when it has all of them, or after a second. */
+static void test_parts(void **state)
+{
+	const uint64_t time_ns = nsec_boot();
+	struct bench *b = *state;
+
+	come(b, (uint32_t)b->self.pid, STACK_DUMP_ONCPU, 1);
+	all_arrive(b);
+	b->n_walks = 0;
+	come_part(b, time_ns, 0, STACK_DUMP_BYTES, true);
+	come_part(b, time_ns + 1, STACK_DUMP_BYTES, STACK_DUMP_BYTES, false); /* another's */
+	come_part(b, time_ns, STACK_DUMP_BYTES, STACK_DUMP_BYTES, true);
+	assert_int_equal(b->n_walks, 0);
+	assert_int_equal(deferred_unwind_pending(b->du), 1);
+	come_part(b, time_ns, 2 * STACK_DUMP_BYTES, 2 * STACK_DUMP_READ_BYTES, false);
+	assert_int_equal(b->n_walks, 1);
+	assert_int_equal(b->n_bytes, 2 * STACK_DUMP_BYTES + 2 * STACK_DUMP_READ_BYTES);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+	assert_int_equal(b->du->bytes, 0);
+
+	row_begin("the second part is lost");
+	come_part(b, time_ns, 0, STACK_DUMP_BYTES, true);
+	come_part(b, time_ns, 2 * STACK_DUMP_BYTES, STACK_DUMP_BYTES, false);
+	assert_int_equal(b->n_walks, 1);
+	b->now_ns += NSEC_PER_SEC;
+	assert_int_equal(deferred_unwind_tick(b->du, UINT64_MAX, UINT64_MAX), 0);
+	assert_int_equal(b->n_walks, 2);
+	assert_int_equal(b->n_bytes, STACK_DUMP_BYTES);
+
+	row_begin("a part alone");
+	come_part(b, time_ns, STACK_DUMP_BYTES, STACK_DUMP_BYTES, false);
+	assert_int_equal(b->n_walks, 2);
+	assert_int_equal(deferred_unwind_pending(b->du), 0);
+	assert_int_equal(b->du->bytes, 0);
+}
+
 /* A known process does not wait for the other files. */
 static void test_names_known(void **state)
 {
@@ -499,6 +554,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_found_meanwhile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slices, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_table_tick, setup, teardown),

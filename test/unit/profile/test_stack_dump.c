@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "profile/stack_dump.h"
@@ -20,7 +21,8 @@ static const struct decode_row decode_rows[] = {
 	{"with a kernel half", 42, 9, 0, 5000, STACK_DUMP_ONCPU, 1, AT, 0, STACK_DUMP_OK},
 	{"as much as there can be", 42, SAMPLE_KERNEL_FRAMES_MAX, 0, STACK_DUMP_BYTES,
 	 STACK_DUMP_ONCPU, 1, AT, 0, STACK_DUMP_OK},
-	{"too many bytes", 42, 0, 0, STACK_DUMP_BYTES + 1, STACK_DUMP_ONCPU, 1, AT, 0,
+	{"four parts", 42, 9, 0, STACK_DUMP_DEEP_BYTES, STACK_DUMP_ONCPU, 1, AT, 0, STACK_DUMP_OK},
+	{"too many bytes", 42, 0, 0, STACK_DUMP_DEEP_BYTES + 8, STACK_DUMP_ONCPU, 1, AT, 0,
 	 STACK_DUMP_ODD},
 	{"too many kernel frames", 42, SAMPLE_KERNEL_FRAMES_MAX + 1, 0, 8, STACK_DUMP_ONCPU, 1, AT,
 	 0, STACK_DUMP_ODD},
@@ -56,8 +58,8 @@ static void test_decode(void **state)
 		record.head.time_ns = 77;
 		record.head.at = row->at;
 		record.head.n_bytes = row->n_bytes;
-		for (uint16_t k = 0; k < STACK_DUMP_PIECES; k++)
-			record.head.pieces[k] = k;
+		for (size_t k = 0; k < STACK_DUMP_DEEP_PIECES; k++)
+			record.head.pieces[k] = (uint16_t)k;
 		record.head.kind = row->kind;
 		assert_int_equal(stack_dump_decode(&record, size - row->cut, &dump), row->want);
 		if (row->want)
@@ -172,6 +174,93 @@ static void test_pieces(void **state)
 	}
 }
 
+/* Part @i of a dump with as many kernel frames, of full parts but for the last. */
+static struct stack_dump_copy *part_of(uint32_t i, uint32_t n_parts, uint16_t n_kernel)
+{
+	const uint32_t n_bytes = i + 1 < n_parts ? STACK_DUMP_BYTES : 2 * STACK_DUMP_READ_BYTES;
+	const size_t size = sizeof(struct stack_dump_head) + n_kernel * 8u + n_bytes;
+	struct stack_dump_copy *copy = calloc(1, sizeof(*copy) + size);
+	struct stack_dump_record *record;
+
+	assert_non_null(copy);
+	copy->size = size;
+	record = (void *)copy->record;
+	record->head = (struct stack_dump_head){
+		.key = {.tgid = 42, .start_boottime_ns = 7},
+		.head = {.count = 1, .n_kernel = n_kernel},
+		.time_ns = 77,
+		.at = AT,
+		.n_bytes = n_bytes,
+		.n_before = i * STACK_DUMP_BYTES,
+		.more = i + 1 < n_parts,
+	};
+	/* a hole between parts */
+	for (size_t k = 0; k < STACK_DUMP_DEEP_PIECES; k++)
+		record->head.pieces[k] = (uint16_t)(k + k / STACK_DUMP_PIECES * 8);
+	memset(record->data, 'k', n_kernel * 8u);
+	memset(record->data + n_kernel * 8u, (int)('a' + i), n_bytes);
+	return copy;
+}
+
+static void test_join(void **state)
+{
+	(void)state;
+	for (uint32_t n = 2; n <= STACK_DUMP_PARTS; n++) {
+		struct stack_dump_copy *copy = part_of(0, n, 3), *joined;
+		struct stack_dump dump;
+
+		for (uint32_t i = 1; i < n; i++) {
+			struct stack_dump_copy *part = part_of(i, n, 3);
+
+			assert_int_equal(stack_dump_join(copy, part, &joined), STACK_DUMP_OK);
+			free(copy);
+			free(part);
+			copy = joined;
+		}
+		assert_int_equal(stack_dump_decode(copy->record, copy->size, &dump), STACK_DUMP_OK);
+		assert_int_equal(dump.n_bytes,
+				 (n - 1) * STACK_DUMP_BYTES + 2 * STACK_DUMP_READ_BYTES);
+		assert_int_equal(dump.n_before, 0);
+		assert_false(dump.more);
+		assert_int_equal(dump.sample.n_kernel, 3);
+		assert_memory_equal(dump.sample.kernel, "kkkkkkkk", 8);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_int_equal(dump.bytes[i * STACK_DUMP_BYTES], 'a' + i);
+			assert_int_equal(dump.pieces[i * STACK_DUMP_PIECES],
+					 i * (STACK_DUMP_PIECES + 8));
+		}
+		assert_int_equal(dump.bytes[dump.n_bytes - 1], 'a' + n - 1);
+		free(copy);
+	}
+}
+
+/* Parts of other dumps, and behind a lost part. */
+static void test_join_odd(void **state)
+{
+	struct stack_dump_copy *copy = part_of(0, 4, 3), *part, *joined = NULL;
+	struct stack_dump_head *head;
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		part = part_of(i == 0 ? 2 : 1, 4, i == 1 ? 2 : 3);
+		head = (void *)part->record;
+		head->key.tgid += i == 2;
+		head->key.start_boottime_ns += i == 3;
+		head->key.stack_hash += i == 4;
+		head->time_ns += i == 5;
+		head->at += i == 6 ? STACK_DUMP_READ_BYTES : 0;
+		head->pieces[1] += i == 7;
+		assert_int_equal(stack_dump_join(copy, part, &joined), STACK_DUMP_ODD);
+		free(part);
+	}
+	part = part_of(1, 4, 3);
+	((struct stack_dump_head *)(void *)copy->record)->more = 0;
+	assert_int_equal(stack_dump_join(copy, part, &joined), STACK_DUMP_ODD);
+	assert_null(joined);
+	free(part);
+	free(copy);
+}
+
 static void test_rates(void **state)
 {
 	(void)state;
@@ -186,10 +275,9 @@ static void test_rates(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_decode),
-		cmocka_unit_test(test_excerpt),
-		cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_decode),	 cmocka_unit_test(test_excerpt),
+		cmocka_unit_test(test_pieces),	 cmocka_unit_test(test_join),
+		cmocka_unit_test(test_join_odd), cmocka_unit_test(test_rates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

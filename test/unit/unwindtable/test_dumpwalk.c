@@ -160,32 +160,46 @@ static void test_hole(void **state)
 	}
 }
 
-/* A stack beyond the largest dump is reported as such. */
+/* A stack beyond the largest dump is reported as such: one that ends with a full part. */
 static void test_dump_ends(void **state)
 {
+	static const struct {
+		const char *name;
+		size_t n_bytes;
+		uint32_t want;
+	} rows[] = {
+		{"a part", STACK_DUMP_BYTES, SAMPLE_END_DUMP},
+		{"two parts", 2 * STACK_DUMP_BYTES, SAMPLE_END_DUMP},
+		{"a part and less", 2 * STACK_DUMP_BYTES - STACK_DUMP_READ_BYTES,
+		 SAMPLE_END_UNREADABLE},
+	};
 	_cleanup_(usertables_freep) struct usertables *u = usertables_new();
 	_cleanup_(dumpwalk_freep) struct dumpwalk *cw = NULL;
-	static uint64_t stack[STACK_DUMP_BYTES / 8];
-	const struct regs regs = usertables_regs(CODE, AT + STACK_DUMP_BYTES - 64, 1);
-	struct dumpwalk_from from = {.regs = &regs,
-				     .at = AT,
-				     .bytes = (const uint8_t *)stack,
-				     .n_bytes = sizeof(stack),
-				     .mode = SETTINGS_UNWIND_AUTO};
-	struct dumpwalk_stack got;
+	static uint64_t stack[2 * STACK_DUMP_BYTES / 8];
 	const struct walk_row endless = {.frames = SIZE_MAX};
 
 	(void)state;
 	assert_non_null(u);
 	assert_int_equal(dumpwalk_new(usertables_tables(u), &cw), 0);
-	from.maps = usertables_maps(u);
-	from.n_maps = USERTABLES_MAPS;
 	fill(stack, array_size(stack), &endless);
-	dumpwalk_walk(cw, &from, &got);
-	assert_int_equal(got.end, SAMPLE_END_DUMP);
-	assert_int_equal(got.n, 3);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		const struct regs regs = usertables_regs(CODE, AT + rows[i].n_bytes - 64, 1);
+		const struct dumpwalk_from from = {.regs = &regs,
+						   .at = AT,
+						   .bytes = (const uint8_t *)stack,
+						   .n_bytes = rows[i].n_bytes,
+						   .maps = usertables_maps(u),
+						   .n_maps = USERTABLES_MAPS,
+						   .mode = SETTINGS_UNWIND_AUTO};
+		struct dumpwalk_stack got;
+
+		row_begin(rows[i].name);
+		dumpwalk_walk(cw, &from, &got);
+		assert_int_equal(got.end, rows[i].want);
+		assert_int_equal(got.n, 3);
+	}
 	/* frames are counted like the kernel's: three found, none for the missing one */
-	assert_int_equal(usertables_frames(u), 3);
+	assert_int_equal(usertables_frames(u), 3 * array_size(rows));
 }
 
 static int make(void *ctx)

@@ -75,8 +75,9 @@ static void learn(struct runtime_exes *exes, uint64_t owner, uint64_t inode, uin
 static void test_learnt_once(void **state)
 {
 	struct runtime_exes *exes = new_exes();
-	const struct exe_key key = {.inode = 5};
+	const struct exe_key key = {.inode = 5}, first = {.inode = 1};
 	const uint32_t value = 1;
+	uint32_t runtime;
 
 	(void)state;
 	learn(exes, OWNER, 1, 1);
@@ -86,6 +87,9 @@ static void test_learnt_once(void **state)
 	row_begin("another value");
 	learn(exes, OWNER, 1, 2);
 	assert_int_equal(map.n, 1);
+	assert_int_equal(*(const uint32_t *)runtime_exes_find(exes, &first, &runtime), 2);
+	assert_int_equal(runtime, FRAME_RUNTIME_PYTHON);
+	assert_null(runtime_exes_find(exes, &key, &runtime));
 	row_begin("no key, no map");
 	learn(exes, OWNER, 0, 1);
 	runtime_exes_learn(exes, OWNER, &key, FRAME_RUNTIME_V8, &value, sizeof(value));
