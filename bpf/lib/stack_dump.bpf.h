@@ -84,28 +84,35 @@ static __always_inline void stack_dump_exe(struct exe_key *ret)
 	ret->generation = BPF_CORE_READ(inode, i_generation);
 }
 
-/* Whether to dump the stack before the walk, or after. */
-static __always_inline int stack_dump_before(const struct stack *s)
-{
-	return cfg.dumps_per_second && s->walk.end == WALK_ON &&
-	       (s->walk.flags & SAMPLE_FLAG_NO_PROCESS);
-}
-
-static __always_inline int stack_dump_after(const struct stack *s)
-{
-	return cfg.dumps_per_second && !s->dumped && (s->walk.flags & SAMPLE_FLAG_AWAITS);
-}
-
-/* Whether the process may end before the agent has read its memory. */
+/* Whether the process may load libraries still, or end before the agent has read its memory. */
 static __always_inline int stack_dump_is_young(const struct stack *s)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	__u64 age_ns = bpf_ktime_get_boot_ns() - s->key.start_boottime_ns;
 
-	if (age_ns < PYTHON_YOUNG_NS)
+	if (age_ns < STACK_DUMP_YOUNG_NS)
 		return 1;
-	return age_ns < PYTHON_STARVED_NS &&
-	       BPF_CORE_READ(task, group_leader, se.sum_exec_runtime) < PYTHON_STARVED_CPU_NS;
+	return age_ns < STACK_DUMP_STARVED_NS &&
+	       BPF_CORE_READ(task, group_leader, se.sum_exec_runtime) < STACK_DUMP_STARVED_CPU_NS;
+}
+
+/* Whether to dump the stack before the walk: of an unknown process, and of a young one in code that
+ * it has mapped since it is known, as its loader does. Of a runtime, this may be code that it has
+ * just compiled, and its frames are not in a dump. */
+static __always_inline int stack_dump_before(const struct stack *s)
+{
+	if (!cfg.dumps_per_second || s->walk.end != WALK_ON)
+		return 0;
+	if (s->walk.flags & SAMPLE_FLAG_NO_PROCESS)
+		return 1;
+	return (s->walk.flags & SAMPLE_FLAG_NO_MAPPING) && !s->walk.runtime &&
+	       stack_dump_is_young(s);
+}
+
+/* Whether to dump it after the walk: for a table. */
+static __always_inline int stack_dump_after(const struct stack *s)
+{
+	return cfg.dumps_per_second && !s->dumped && (s->walk.flags & SAMPLE_FLAG_AWAITS);
 }
 
 /* Whether the names of the process may be gone before the agent reads them, and an excerpt can have

@@ -149,13 +149,6 @@ _Static_assert(sizeof(struct python_process) == 224, "value of the map of Python
 #define PYTHON_WAYS_MAX	      6
 /* Frames in an excerpt. Reached: the others are `[python: unreadable]`. */
 #define PYTHON_EXCERPT_FRAMES 96
-/* Nanoseconds that a process with CPython has excerpts beside its walks: the names of a process
- * that ends before the agent reads them are there. */
-#define PYTHON_YOUNG_NS	      5000000000ull
-/* The same for a process that had hardly any CPU time: nanoseconds since its start, and of its
- * first thread on a CPU. On a busy node a command of 50 ms lives for many seconds. */
-#define PYTHON_STARVED_NS     60000000000ull
-#define PYTHON_STARVED_CPU_NS 1000000000ull
 
 struct python_exe {
 	struct python_process process;		 /* without addresses and tasks */

@@ -77,6 +77,15 @@ struct exe_key {
 	__u32 generation; /* tells files apart that had the number one after the other */
 };
 
+/* Nanoseconds that a process is young. Its stacks in code that its record lacks are dumped. With
+ * CPython it has excerpts beside its walks: the names of a process that ends before the agent reads
+ * them are there. */
+#define STACK_DUMP_YOUNG_NS	  5000000000ull
+/* The same for a process that had hardly any CPU time: nanoseconds since its start, and of its
+ * first thread on a CPU. On a busy node a command of 50 ms lives for many seconds. */
+#define STACK_DUMP_STARVED_NS	  60000000000ull
+#define STACK_DUMP_STARVED_CPU_NS 1000000000ull
+
 /* The event of a dump. */
 enum stack_dump_kind {
 	STACK_DUMP_ONCPU,

@@ -26,9 +26,12 @@
 #include "support/until.h"
 #include "unwindtable/unwind_publisher.h"
 
-#define RATE   997
+#define RATE	     997
 /* Consecutive complete stacks that count as success. */
-#define STREAK 60
+#define STREAK	     60
+/* The same for a young process, which has to stay young, and below the rate of its dumps. */
+#define YOUNG_RATE   197
+#define YOUNG_STREAK 10
 
 /* Fewer than the libraries of this program, more than those in the stacks of its own code. */
 #define LIBRARIES 12
@@ -40,6 +43,8 @@ struct bench {
 	uint64_t n;	    /* samples of the child */
 	uint64_t streak;    /* consecutive complete stacks */
 	uint64_t inside;    /* complete stacks in this file */
+	uint64_t n_in;	    /* samples in it */
+	bool first_whole;   /* the first one's stack */
 	uint64_t most_rows; /* of one table */
 };
 
@@ -56,6 +61,8 @@ static void take(void *ctx, const struct sample *sample)
 
 		b->n += sample->count;
 		whole = sample->end == SAMPLE_END_COMPLETE && !sample->flags;
+		if (strstr(image->path, b->in) && !b->n_in++)
+			b->first_whole = whole;
 		b->streak = whole ? b->streak + sample->count : 0;
 		if (whole && strstr(image->path, b->in))
 			b->inside += sample->count;
@@ -70,6 +77,13 @@ static bool streak(void *ctx)
 	struct bench *b = ctx;
 
 	return b->streak >= STREAK && b->inside >= STREAK;
+}
+
+static bool young_streak(void *ctx)
+{
+	struct bench *b = ctx;
+
+	return b->streak >= YOUNG_STREAK && b->inside >= YOUNG_STREAK;
 }
 
 static int setup(void **state)
@@ -101,10 +115,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void start_sampler_with(struct bench *b, bool all_tables)
+static void start_sampler_with(struct bench *b, double rate_hz, bool all_tables)
 {
 	sampling_start(&b->on, (struct cpu_sampler_opts){
-				       .rate_hz = RATE,
+				       .rate_hz = rate_hz,
 				       .all_tables = all_tables,
 				       .kernel_stacks = true,
 				       .scope = SETTINGS_SCOPE_PROCESSES,
@@ -117,7 +131,7 @@ static void start_sampler_with(struct bench *b, bool all_tables)
 
 static void start_sampler(struct bench *b)
 {
-	start_sampler_with(b, false);
+	start_sampler_with(b, RATE, false);
 }
 
 /* ---------------------------------------------------------------- children */
@@ -263,6 +277,23 @@ static void test_load_later(void **state)
 	unlink(COPY);
 }
 
+/* A young process enters a library that is not in its record yet: also the first stack is whole. */
+static void test_load_young(void **state)
+{
+	struct bench *b = *state;
+
+	copy_library();
+	start_child(b, load_later);
+	b->in = "test_unwind_publisher";
+	start_sampler_with(b, YOUNG_RATE, false);
+	loop_until(b->on.loop, young_streak, b);
+	b->n_in = 0;
+	go_on(b, COPY);
+	loop_until(b->on.loop, young_streak, b);
+	assert_true(b->first_whole);
+	unlink(COPY);
+}
+
 static void *thread_spins(void *arg)
 {
 	(void)arg;
@@ -351,7 +382,7 @@ static void test_all_tables(void **state)
 	struct bench *b = *state;
 
 	start_child(b, only_spin);
-	start_sampler_with(b, true);
+	start_sampler_with(b, RATE, true);
 	loop_until(b->on.loop, all_loaded, b);
 	cpu_sampler_finish(b->on.sampler);
 	sampling_close(&b->on);
@@ -463,7 +494,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole),	TEST(test_exec),  TEST(test_load_later),
 		TEST(test_dead_leader), TEST(test_exit),  TEST(test_inspected),
-		TEST(test_all_tables),	TEST(test_ahead),
+		TEST(test_all_tables),	TEST(test_ahead), TEST(test_load_young),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
