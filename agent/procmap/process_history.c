@@ -36,6 +36,12 @@
 /* Processes of one pid; a pid comes back after all others. Lookups go through them. The oldest is
  * evicted. Reached: `podprof_address_spaces_dropped_total{limit="history"}`. */
 #define HISTORY_PID_RECORDS_MAX 16
+/* Memory of the records: a file's name may have 4 KiB, and each process maps files with other
+ * names. Reached: processes with more than half of the mean lose the older half of their mappings,
+ * counted as "maps". */
+#define HISTORY_BYTES_MAX	(32u << 20)
+/* After that. Each pass over all processes makes room for many further mappings. */
+#define HISTORY_BYTES_LEFT	(HISTORY_BYTES_MAX / 8 * 7)
 /* Records of an earlier epoch that are freed with an event, and in a sweep: 32,768 with all their
  * mappings take 45 ms. */
 #define HISTORY_FREED_EACH	2
@@ -55,6 +61,7 @@ struct history_record_file {
 	uint32_t refs;
 	uint32_t kind;
 	int deleted;
+	size_t bytes; /* memory */
 	char *name;
 	UT_hash_handle hh;
 };
@@ -87,6 +94,7 @@ struct history_record {
 	struct history_record_map *maps;	   /* in the order of time */
 	size_t n_maps;
 	size_t maps_cap;
+	size_t maps_bytes;		     /* memory of the mappings, each with its file */
 	struct history_record *older;	     /* of the same pid */
 	TAILQ_ENTRY(history_record) by_age;  /* all */
 	TAILQ_ENTRY(history_record) by_exit; /* records of ended processes */
@@ -128,6 +136,7 @@ static struct history_record_file *file_new(const char *name, struct maps_entry 
 	}
 	file->kind = e->kind;
 	file->deleted = e->deleted;
+	file->bytes = sizeof(*file) + strlen(file->name);
 	return file;
 }
 
@@ -157,7 +166,7 @@ static struct history_record_file *file_get(struct process_history *history,
 			file_free(file);
 			return NULL;
 		}
-		history->stats.bytes += sizeof(*file) + strlen(file->name);
+		history->stats.bytes += file->bytes;
 	}
 	file->refs++;
 	return file;
@@ -168,7 +177,7 @@ static void file_put(struct process_history *history, struct history_record_file
 	if (--file->refs)
 		return;
 	HASH_DEL(history->files, file);
-	history->stats.bytes -= sizeof(*file) + strlen(file->name);
+	history->stats.bytes -= file->bytes;
 	file_free(file);
 }
 
@@ -187,12 +196,29 @@ static struct pid_slot *find_pid(struct process_history *history, uint32_t pid)
 	return slot;
 }
 
+static size_t map_bytes(const struct history_record_map *map)
+{
+	return sizeof(*map) + map->file->bytes;
+}
+
+/* The mappings from @i on, @n of them. */
+static void drop_maps(struct process_history *history, struct history_record *record, size_t i,
+		      size_t n)
+{
+	if (!n)
+		return;
+	for (size_t k = i; k < i + n; k++) {
+		record->maps_bytes -= map_bytes(&record->maps[k]);
+		file_put(history, record->maps[k].file);
+	}
+	memmove(&record->maps[i], &record->maps[i + n],
+		(record->n_maps - i - n) * sizeof(*record->maps));
+	record->n_maps -= n;
+}
+
 static void drop_map(struct process_history *history, struct history_record *record, size_t i)
 {
-	file_put(history, record->maps[i].file);
-	memmove(&record->maps[i], &record->maps[i + 1],
-		(record->n_maps - i - 1) * sizeof(*record->maps));
-	record->n_maps--;
+	drop_maps(history, record, i, 1);
 }
 
 static void unlink_record(struct process_history *history, struct history_record *record)
@@ -225,8 +251,7 @@ static void remove_record(struct process_history *history, struct history_record
 
 static void free_record(struct process_history *history, struct history_record *record)
 {
-	while (record->n_maps)
-		drop_map(history, record, record->n_maps - 1);
+	drop_maps(history, record, 0, record->n_maps);
 	history->stats.bytes -= sizeof(*record) + record->maps_cap * sizeof(*record->maps);
 	free(record->maps);
 	free(record);
@@ -417,7 +442,58 @@ static bool add_map(struct process_history *history, struct history_record *reco
 		return false;
 	history->stats.bytes += (record->maps_cap - was) * sizeof(*record->maps);
 	record->maps[record->n_maps++] = *map;
+	record->maps_bytes += map_bytes(map);
 	return true;
+}
+
+/* The older half, and its memory. */
+static void halve(struct process_history *history, struct history_record *record)
+{
+	const size_t n = (record->n_maps + 1) / 2;
+	struct history_record_map *maps;
+
+	history->stats.n_maps += n;
+	drop_maps(history, record, 0, n);
+	if (record->n_maps) {
+		maps = reallocarray(record->maps, record->n_maps, sizeof(*maps));
+		if (!maps) /* as large as before */
+			return;
+	} else {
+		free(record->maps);
+		maps = NULL;
+	}
+	history->stats.bytes -= (record->maps_cap - record->n_maps) * sizeof(*maps);
+	record->maps = maps;
+	record->maps_cap = record->n_maps;
+}
+
+/* All processes with more than half of the mean: they have more than half of all mappings' memory,
+ * so that a pass drops a share of the mappings. Small processes keep all. False: there are no
+ * mappings. */
+static bool halve_large(struct process_history *history)
+{
+	struct history_record *record;
+	size_t bytes = 0, n = 0;
+
+	TAILQ_FOREACH(record, &history->all, by_age)
+	{
+		bytes += record->maps_bytes;
+		n += record->n_maps > 0;
+	}
+	TAILQ_FOREACH(record, &history->all, by_age)
+	if (record->n_maps && record->maps_bytes * 2 * n >= bytes)
+		halve(history, record);
+	return n > 0;
+}
+
+static void limit_bytes(struct process_history *history)
+{
+	if (history->stats.bytes <= HISTORY_BYTES_MAX)
+		return;
+	while (history->stats.bytes > HISTORY_BYTES_LEFT && !TAILQ_EMPTY(&history->doomed))
+		free_doomed(history, 1);
+	while (history->stats.bytes > HISTORY_BYTES_LEFT && halve_large(history))
+		;
 }
 
 static bool mapped(struct process_history *history, const struct process_event *event)
@@ -481,6 +557,7 @@ bool process_history_add(struct process_history *history, const struct process_e
 		ok = ended(history, event);
 		break;
 	}
+	limit_bytes(history);
 	history->stats.n_memory += !ok;
 	return ok;
 }

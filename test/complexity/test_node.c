@@ -100,6 +100,33 @@ static uint64_t history_maps(size_t n)
 	return before;
 }
 
+/* Processes that map files with long names, above the ceiling of memory. */
+static uint64_t history_bytes(size_t n)
+{
+	enum { NAME = 4000, MAPS = 8 };
+	struct process_event event = {.ppid = 6};
+	struct process_history *history;
+	char name[NAME + 1];
+	uint64_t before;
+
+	memset(name, 'x', NAME);
+	name[NAME] = '\0';
+	event.name = name;
+	assert_int_equal(process_history_new(&history), 0);
+	before = count_now();
+	for (size_t i = 0; i < n * MAPS; i++) {
+		event.pid = event.tid = (uint32_t)(i / MAPS) + 10;
+		event.time_ns = i + 1;
+		event.what = i % MAPS ? PROCESS_EVENT_MAP : PROCESS_EVENT_BIRTH;
+		event.map = (struct maps_entry){
+			.start = i << 12, .limit = (i + 1) << 12, .device = 8, .inode = i};
+		assert_true(process_history_add(history, &event));
+	}
+	before = count_now() - before;
+	process_history_free(history);
+	return before;
+}
+
 /* Processes that have the pid of one after the other, and samples of them. */
 static uint64_t history_pid(size_t n)
 {
@@ -370,6 +397,7 @@ static const struct growth rows[] = {
 	{"maps: paths of newlines", maps_newlines, 512, GROWS},
 	{"maps: mappings backwards", maps_backwards, 4096, GROWS},
 	{"process_history: mappings of a process", history_maps, 1024, GROWS},
+	{"process_history: long names of files", history_bytes, 1024, GROWS},
 	{"process_history: processes of one pid", history_pid, 1024, GROWS},
 	{"images: files of a silent file system", images_silent, 256, GROWS},
 	{"space_mappings: processes of a container", spaces_of_one, 2048, GROWS},

@@ -255,6 +255,33 @@ static const struct history_record *find(struct process_history *l, uint32_t pid
 	return process_history_find(l, pid, start_ns);
 }
 
+/* Names of files are foreign and long: the processes with most of the memory lose mappings. */
+static void test_bytes(void **state)
+{
+	enum { BYTES_MAX = 32 << 20, NAME = 4000, FLOODS = 400, MAPS = 128 };
+	struct process_history *l = *state;
+	char name[NAME + 1];
+
+	birth(l, 1, 1, 1);
+	for (uint64_t i = 1; i <= 3; i++)
+		map(l, 1, 1 + i, 0x1000 * i, 0x1000 * (i + 1), i, "/a");
+	memset(name, 'x', NAME);
+	name[NAME] = '\0';
+	for (uint32_t pid = 2; pid < 2 + FLOODS; pid++) {
+		birth(l, pid, 1, 10);
+		for (uint64_t i = 1; i <= MAPS; i++) {
+			const uint64_t inode = (uint64_t)pid * MAPS + i;
+
+			map(l, pid, 10 + i, 0x1000 * i, 0x1000 * (i + 1), inode, name);
+			assert_true(process_history_stats(l).bytes <= BYTES_MAX);
+		}
+	}
+	assert_true(process_history_stats(l).bytes > BYTES_MAX / 2);
+	assert_in_range(process_history_stats(l).n_maps, FLOODS * MAPS / 2, FLOODS * MAPS);
+	assert_int_equal(process_history_stats(l).n, 1 + FLOODS);
+	check_maps(find(l, 1, 1), 0, 0, "1000-2000+1000 /a, 2000-3000+1000 /a, 3000-4000+1000 /a");
+}
+
 /* Events of up to 1,000 were lost. */
 static void test_lost(void **state)
 {
@@ -297,7 +324,6 @@ static void test_lost(void **state)
 	assert_int_equal(history_record_exit_ns(find(l, 10, 100)), 120);
 }
 
-/* The time of a sample tells the program. */
 /* A loss forgets all at once, and memory is freed with the next events and sweeps. */
 static void test_lost_in_slices(void **state)
 {
@@ -324,6 +350,7 @@ static void test_lost_in_slices(void **state)
 	assert_true(process_history_stats(l).bytes < bytes / 4);
 }
 
+/* The time of a sample tells the program. */
 static void test_learn(void **state)
 {
 	struct process_history *l = *state;
@@ -430,6 +457,7 @@ int main(void)
 		TEST(test_lost),
 		TEST(test_learn),
 		TEST(test_lost_in_slices),
+		TEST(test_bytes),
 		TEST(test_child),
 		TEST(test_names_of_a_file),
 	};
