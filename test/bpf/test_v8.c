@@ -23,6 +23,10 @@
 #define RATE 997
 #define WANT 250
 
+/* As in test_hotspot: at one cut stack of 1,000, by chance, an attempt fails with a probability of
+ * 0.2 %, and three in a row with 1e-8. */
+#define ATTEMPTS 3
+
 #define NO_INLINING "--no-turbo-inlining"
 
 struct mode {
@@ -317,12 +321,30 @@ static void check(const struct bench *b)
 	/* threads of the virtual machine are sampled too; only when they wait, often */
 	assert_true(b->mode->sleeps || b->n_other * 20 <= b->n);
 	assert_true(b->n_marked * 100 <= b->n);
-	assert_true(b->whole * 100 >= b->n * 99);
 	assert_int_equal(b->odd, 0);
 	if (strncmp(b->mode->arg, "calls", 5) != 0)
 		assert_true(b->n_leaf * 100 >= b->n * 90);
 	assert_true(!b->mode->inlines || b->n_inlined * 2 >= b->n);
 	assert_true(b->n_moved * 8 <= b->n);
+}
+
+static bool is_whole(const struct bench *b)
+{
+	return b->whole * 100 >= b->n * 99;
+}
+
+/* A function that is wrong fails each attempt. */
+static void attempt(const char *path, const struct mode *mode)
+{
+	struct bench b;
+	int attempts = 0;
+
+	do {
+		b = (struct bench){.mode = mode};
+		run(&b, path);
+		check(&b);
+	} while (!is_whole(&b) && ++attempts < ATTEMPTS);
+	assert_true(is_whole(&b));
 }
 
 static void check_all(const struct mode *first, size_t n)
@@ -331,12 +353,8 @@ static void check_all(const struct mode *first, size_t n)
 
 	nodes_find(&nodes);
 	for (size_t i = 0; i < nodes.n; i++)
-		for (size_t k = 0; k < n; k++) {
-			struct bench b = {.mode = &first[k]};
-
-			run(&b, nodes.paths[i]);
-			check(&b);
-		}
+		for (size_t k = 0; k < n; k++)
+			attempt(nodes.paths[i], &first[k]);
 	nodes_deinit(&nodes);
 }
 
