@@ -51,6 +51,7 @@ static const char *const drop_names[DROP_MAX] = {
 	[DROP_TARGETS] = "processes",
 	[DROP_MAPPINGS] = "mappings",
 	[DROP_HISTORY] = "history",
+	[DROP_HISTORY_BYTES] = "history_bytes",
 };
 
 static const char *const source_names[SOURCE_MAX] = {
@@ -397,6 +398,7 @@ void address_space_cache_collect(void *cache, struct metric_sink *sink)
 		       ADDRESS_SPACE_OUTCOME_MAX);
 	memcpy(drops, c->dropped, sizeof(drops));
 	drops[DROP_HISTORY] = process_history_stats(c->history).n_full;
+	drops[DROP_HISTORY_BYTES] = process_history_stats(c->history).n_halved;
 	metric_by_name(sink, &dropped, "limit", drops, drop_names, DROP_MAX);
 	metric_by_name(sink, &reads, "source", c->sources, source_names, SOURCE_MAX);
 }

@@ -30,8 +30,8 @@
 /* Processes known at a time, the ended ones included: the default number of pids. The oldest is
  * evicted. Reached: `podprof_address_spaces_dropped_total{limit="history"}`. */
 #define PROCESS_HISTORY_MAX	32768
-/* Mappings of one process; a program with its libraries has 5 to 50. The oldest is dropped, counted
- * as "maps". Reached: the oldest is forgotten: unmapped if the process ends before it is read. */
+/* Mappings of one process; a program with its libraries has 5 to 50. Reached: the oldest is
+ * forgotten: unmapped if the process ends before it is read. */
 #define HISTORY_RECORD_MAPS_MAX 128
 /* Processes of one pid; a pid comes back after all others. Lookups go through them. The oldest is
  * evicted. Reached: `podprof_address_spaces_dropped_total{limit="history"}`. */
@@ -453,6 +453,7 @@ static void halve(struct process_history *history, struct history_record *record
 	struct history_record_map *maps;
 
 	history->stats.n_maps += n;
+	history->stats.n_halved++;
 	drop_maps(history, record, 0, n);
 	if (record->n_maps) {
 		maps = reallocarray(record->maps, record->n_maps, sizeof(*maps));

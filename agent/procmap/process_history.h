@@ -147,6 +147,7 @@ struct process_history_stats {
 	size_t bytes;	   /* memory */
 	uint64_t n_full;   /* records dropped by the ceiling */
 	uint64_t n_maps;   /* mappings dropped by a ceiling */
+	uint64_t n_halved; /* processes that lost mappings by the ceiling of memory */
 	uint64_t n_memory; /* events dropped for lack of memory */
 };
 struct process_history_stats process_history_stats(const struct process_history *history);

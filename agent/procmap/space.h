@@ -51,7 +51,13 @@ enum address_space_outcome {
 	ADDRESS_SPACE_LATER = ADDRESS_SPACE_OUTCOME_MAX, /* when the file is opened */
 };
 
-enum address_space_dropped { DROP_TARGETS, DROP_MAPPINGS, DROP_HISTORY, DROP_MAX };
+enum address_space_dropped {
+	DROP_TARGETS,
+	DROP_MAPPINGS,
+	DROP_HISTORY,
+	DROP_HISTORY_BYTES,
+	DROP_MAX
+};
 
 /* Where the mappings of a space were had from. */
 enum address_space_source { FROM_PROC, FROM_EVENTS, FROM_NOWHERE, SOURCE_MAX };

@@ -278,6 +278,7 @@ static void test_bytes(void **state)
 	}
 	assert_true(process_history_stats(l).bytes > BYTES_MAX / 2);
 	assert_in_range(process_history_stats(l).n_maps, FLOODS * MAPS / 2, FLOODS * MAPS);
+	assert_in_range(process_history_stats(l).n_halved, 1, process_history_stats(l).n_maps);
 	assert_int_equal(process_history_stats(l).n, 1 + FLOODS);
 	check_maps(find(l, 1, 1), 0, 0, "1000-2000+1000 /a, 2000-3000+1000 /a, 3000-4000+1000 /a");
 }
