@@ -194,7 +194,7 @@ static uint64_t find_lines(const struct reading *r, const struct method *method,
 
 static int read_lines(struct reading *r)
 {
-	uint64_t at[RUNTIMES_PLACES_MAX];
+	uint64_t at[RUNTIMES_PLACES_MAX] = {0};
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->n; i++) {

@@ -104,8 +104,8 @@ int hotspot_tables_read(struct memory *m, const struct hotspot_target *target, u
 	const struct hotspot_layout *layout = &target->layout;
 	const bool *known = layout->known;
 	struct memory_range ranges[WORDS + HOTSPOT_TABLES_OTHERS_MAX];
+	struct words w = {.code = 0};
 	struct hotspot_tables t;
-	struct words w;
 	size_t n = 0;
 	int r;
 

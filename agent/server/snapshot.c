@@ -78,6 +78,8 @@ static void copy_entity(void *arg, const struct ui_entity *entity)
 	copy.kind = copy_text(s, entity->kind);
 	copy.runtime = copy_text(s, entity->runtime);
 	copy.labels = copy_labels(s, entity->labels);
+	copy.excluded = copy_text(s, entity->excluded);
+	copy.slow.path = copy_text(s, entity->slow.path);
 	copy.go_state = copy_text(s, entity->go_state);
 	copy.go_version = copy_text(s, entity->go_version);
 	if (!s->error)

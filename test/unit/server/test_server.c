@@ -38,19 +38,22 @@ struct fixture {
 
 static void give_entity(size_t i, ui_entity_fn fn, void *arg)
 {
-	static const struct ui_slow slow[4] = {
-		[1] = {.n_files = 2, .n_processes = 1, .pid = 9, .path = "/mnt/" HOSTILE},
+	_cleanup_(freep) char *text = strdup(HOSTILE), *path = strdup("/mnt/" HOSTILE),
+			      *reason = strdup("--ignore " HOSTILE);
+	const struct ui_slow slow[4] = {
+		[1] = {.n_files = 2, .n_processes = 1, .pid = 9, .path = path},
 		[2] = {.n_lists = 1, .list_pid = 8},
 		[3] = {.n_files = 5,
 		       .n_processes = 3,
 		       .pid = 7,
-		       .path = "/mnt/" HOSTILE,
+		       .path = path,
 		       .n_lists = 2,
 		       .list_pid = 6},
 	};
 	_cleanup_(labels_deinit) struct labels labels = {0};
 	char id[32], name[64];
 
+	assert_true(text && path && reason);
 	snprintf(id, sizeof(id), "o-%zu", i);
 	snprintf(name, sizeof(name), "%s%zu", HOSTILE, i);
 	assert_int_equal(labels_set(&labels, "app", HOSTILE), 0);
@@ -60,11 +63,11 @@ static void give_entity(size_t i, ui_entity_fn fn, void *arg)
 				    .kind = "container",
 				    .runtime = "containerd",
 				    .labels = &labels,
-				    .excluded = i % 7 ? NULL : "--ignore " HOSTILE,
+				    .excluded = i % 7 ? NULL : reason,
 				    .samples = i,
 				    .cpu_ns = i * NSEC_PER_SEC,
-				    .go_state = i % 2 ? HOSTILE : "ok",
-				    .go_version = HOSTILE,
+				    .go_state = i % 2 ? text : "ok",
+				    .go_version = text,
 				    .go_inuse_bytes = i << 20,
 				    .slow = slow[i % 4]});
 }
