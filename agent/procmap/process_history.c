@@ -39,7 +39,7 @@
 /* Memory of the records: a file's name may have 4 KiB, and each process maps files with other
  * names. Reached: processes with more than half of the mean lose the older half of their mappings,
  * counted as "maps". */
-#define HISTORY_BYTES_MAX	(32u << 20)
+#define HISTORY_BYTES_MAX	((size_t)32 << 20)
 /* After that. Each pass over all processes makes room for many further mappings. */
 #define HISTORY_BYTES_LEFT	(HISTORY_BYTES_MAX / 8 * 7)
 /* Records of an earlier epoch that are freed with an event, and in a sweep: 32,768 with all their
