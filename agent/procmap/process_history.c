@@ -37,8 +37,8 @@
  * evicted. Reached: `podprof_address_spaces_dropped_total{limit="history"}`. */
 #define HISTORY_PID_RECORDS_MAX 16
 /* Memory of the records: a file's name may have 4 KiB, and each process maps files with other
- * names. Reached: processes with more than half of the mean lose the older half of their mappings,
- * counted as "maps". */
+ * names. Processes with more than half of the mean lose the older half of their mappings. Reached:
+ * `podprof_address_spaces_dropped_total{limit="history_bytes"}`. */
 #define HISTORY_BYTES_MAX	((size_t)32 << 20)
 /* After that. Each pass over all processes makes room for many further mappings. */
 #define HISTORY_BYTES_LEFT	(HISTORY_BYTES_MAX / 8 * 7)
