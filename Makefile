@@ -162,7 +162,7 @@ clean: ## remove build/
 	rm -rf $(B)
 
 ##@ Parts of check
-.PHONY: check-build check-unit check-bpf check-kernel check-compiler check-fuzz check-counts check-page check-format check-deploy check-e2e check-hostile lint lint-c format limits
+.PHONY: check-build check-unit check-bpf check-kernel check-compiler check-fuzz check-counts check-page check-format check-deploy check-e2e check-hostile lint lint-c format limits settings
 check-build: $(UNIT) $(COMPLEXITY) $(BPF_TEST) $(REPLAY) $(GUEST) $(NEWER)/podprof $(NEWER_GUEST) $(HOSTILE) $(BPF_OTHER) $(BENCH) ## build every test program and benchmark
 check-unit: $(UNIT) $(COMPLEXITY) ## unit tests under ASan and UBSan; the growth of parsers' work
 	$(Q)nice -n 5 test/run.sh unit $(UNIT) $(COMPLEXITY)
@@ -180,8 +180,8 @@ check-compiler: $(NEWER)/podprof $(NEWER_GUEST) ## the same with BPF programs by
 check-fuzz: $(REPLAY) ## every fuzzer on its corpus
 	$(Q)test/run.sh fuzz $(REPLAY)
 
-lint: $(GEN_HDR) ## clang-tidy, shell scripts, who includes whom, licence lines
-	$(Q)test/lint.sh
+lint: $(GEN_HDR) $(B)/podprof ## clang-tidy, shell scripts, who includes whom, licence lines
+	$(Q)B=$(B) test/lint.sh
 	$(Q)$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$$(nproc)) lint-c
 
 lint-c: $(TIDY) ## clang-tidy on what has changed since it last passed
@@ -192,6 +192,9 @@ format: ## reformat the C files
 limits: ## generate docs/design/limits.md from the limits in the code
 	@mkdir -p $(B)
 	$(Q)test/limits.py > $(B)/limits.md && mv $(B)/limits.md docs/design/limits.md
+
+settings: $(B)/podprof ## generate docs/settings.md from the help of podprof agent
+	$(Q)test/settings.py $(B)/podprof > $(B)/settings.md && mv $(B)/settings.md docs/settings.md
 
 check-counts: ## whether the comparison of counts finds a regression, and the arithmetic of bench-overhead
 	$(Q)test/run.sh counts

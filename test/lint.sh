@@ -101,6 +101,15 @@ limits() {
 	}
 }
 
+# docs/settings.md is generated from the help.
+settings() {
+	test/settings.py "${B:-build}/podprof" | diff -u docs/settings.md - | grep '^[-+]'
+	[ "${PIPESTATUS[0]}${PIPESTATUS[1]}" = 00 ] || {
+		echo "docs/settings.md is not what 'make settings' generates"
+		return 1
+	}
+}
+
 # In the first line, or in the second after "#!".
 licences() {
 	files '*.c' '*.cc' '*.h' '*.S' '*.sh' '*.py' '*.go' '*.js' '*.css' '*.proto' .ci/run Makefile \
@@ -149,6 +158,7 @@ step 'shell scripts' scripts
 step 'include direction' includes
 step 'folders of the README' folders
 step 'table of limits' limits
+step 'table of settings' settings
 step 'licence lines' licences
 step 'make help' help
 step 'variables of the Makefile' variables
