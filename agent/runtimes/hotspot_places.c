@@ -153,7 +153,12 @@ static int find_symbols(struct reading *r)
 	return result;
 }
 
-/* Without a source file, its symbol is 0. */
+/* The last one is the source file's. */
+static size_t n_symbols(const struct method *method)
+{
+	return method->source ? SYMBOLS : SOURCE;
+}
+
 static int read_texts(struct reading *r)
 {
 	int result;
@@ -161,7 +166,7 @@ static int read_texts(struct reading *r)
 	for (size_t i = 0; i < r->n; i++) {
 		struct method *method = &r->methods[i];
 
-		for (size_t k = 0; k < (method->source ? SYMBOLS : SOURCE); k++)
+		for (size_t k = 0; k < n_symbols(method); k++)
 			want(r, method->symbols[k] + r->f[HOTSPOT_SYMBOL_N], &method->lengths[k],
 			     2);
 	}
@@ -171,7 +176,7 @@ static int read_texts(struct reading *r)
 	for (size_t i = 0; i < r->n; i++) {
 		struct method *method = &r->methods[i];
 
-		for (size_t k = 0; k < (method->source ? SYMBOLS : SOURCE); k++)
+		for (size_t k = 0; k < n_symbols(method); k++)
 			want(r, method->symbols[k] + r->f[HOTSPOT_SYMBOL_BODY], method->texts[k],
 			     method->lengths[k] < SYMBOL_BYTES ? method->lengths[k]
 							       : SYMBOL_BYTES - 1);

@@ -189,26 +189,33 @@ static uint64_t images_silent(size_t n)
 
 /* ---------------------------------------------------------------- address spaces */
 
+/* Samples of @n processes, of @n_owners containers; 0: of no known one. */
+static void sample_processes(struct address_space_cache *cache, size_t n, size_t n_owners)
+{
+	struct address_space *space;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct address_space_who who = {.pid = {.pid = i + 1, .start_ticks = i + 1},
+						      .start_ns = i + 1,
+						      .exec_id = 1,
+						      .owner = n_owners ? 1 + i % n_owners : 0};
+
+		assert_int_equal(address_space_cache_get(cache, &who, &space), 0);
+	}
+}
+
 /* Processes that have ended before their samples, of @n_owners containers. With @n above 8192, the
  * ceiling, the owner with the most gives way. */
 static uint64_t run_spaces(size_t n, size_t n_owners)
 {
 	struct address_space_cache *cache;
 	struct root proc = ROOT_INIT;
-	struct address_space *space;
 	uint64_t before;
 
 	assert_int_equal(root_open("/sys", &proc), 0); /* has no processes */
 	assert_int_equal(address_space_cache_new(&proc, &cache), 0);
 	before = count_now();
-	for (size_t i = 0; i < n; i++) {
-		const struct address_space_who who = {.pid = {.pid = i + 1, .start_ticks = i + 1},
-						      .start_ns = i + 1,
-						      .exec_id = 1,
-						      .owner = 1 + i % n_owners};
-
-		assert_int_equal(address_space_cache_get(cache, &who, &space), 0);
-	}
+	sample_processes(cache, n, n_owners);
 	before = count_now() - before;
 	address_space_cache_free(cache);
 	root_deinit(&proc);
@@ -232,7 +239,6 @@ static uint64_t spaces_of_lists(size_t n)
 	struct address_space_files files = {.loop = NULL};
 	struct address_space_cache *cache;
 	struct root proc = ROOT_INIT;
-	struct address_space *space;
 	uint64_t before;
 
 	assert_int_equal(root_open("/sys", &proc), 0);
@@ -240,14 +246,7 @@ static uint64_t spaces_of_lists(size_t n)
 	assert_int_equal(loop_new(&files.loop), 0);
 	assert_int_equal(address_space_cache_open_behind(cache, &files), 0);
 	before = count_now();
-	for (size_t i = 0; i < n; i++) {
-		const struct address_space_who who = {.pid = {.pid = i + 1, .start_ticks = i + 1},
-						      .start_ns = i + 1,
-						      .exec_id = 1,
-						      .owner = i + 1};
-
-		assert_int_equal(address_space_cache_get(cache, &who, &space), 0);
-	}
+	sample_processes(cache, n, n);
 	while (address_space_cache_opening(cache))
 		address_space_cache_wait(cache, NSEC_PER_SEC);
 	before = count_now() - before;
@@ -262,19 +261,12 @@ static uint64_t spaces_execute(size_t n)
 {
 	struct address_space_cache *cache;
 	struct root proc = ROOT_INIT;
-	struct address_space *space;
 	uint64_t before;
 
 	assert_int_equal(root_open("/sys", &proc), 0);
 	assert_int_equal(address_space_cache_new(&proc, &cache), 0);
 	before = count_now();
-	for (size_t i = 0; i < n; i++) {
-		const struct address_space_who who = {.pid = {.pid = i + 1, .start_ticks = i + 1},
-						      .start_ns = i + 1,
-						      .exec_id = 1};
-
-		assert_int_equal(address_space_cache_get(cache, &who, &space), 0);
-	}
+	sample_processes(cache, n, 0);
 	for (size_t i = 0; i < n; i++) {
 		const struct process_event event = {.what = PROCESS_EVENT_EXEC,
 						    .pid = (uint32_t)i + 1,
