@@ -119,6 +119,29 @@ static void catch_up(void *ctx)
 		sideband_drain(s->sideband, nsec_boot(), SIZE_MAX, on_record, s);
 }
 
+/* The address of native code, or of a runtime's that is no function; 0: another frame. */
+static uint64_t address_of(const struct frame_record *frame, bool is_return)
+{
+	if (frame->kind == FRAME_NATIVE)
+		return frame->words[0] - is_return;
+	return frame->kind == FRAME_RUNTIME && frame->words[0] < FRAME_CODE_LIMIT ? frame->words[1]
+										  : 0;
+}
+
+/* A runtime's code that is no function has a name of its own in a perf map or jitdump, if there is
+ * one. */
+static int resolve_code(struct cpu_sampler *s, const struct address_space_who *who,
+			struct address_space *space, const struct frame_record *frame,
+			struct frame *ret)
+{
+	int r = address_space_resolve(s->spaces, space, frame->words[1], ret);
+
+	if (r || image_perf_map(ret->image) >= 0 || image_jitdump(ret->image) >= 0)
+		return r;
+	image_unref(ret->image);
+	return runtimes_resolve(s->runtimes, who, frame, ret);
+}
+
 /* The place of a frame; @ret owns a reference. 0 or -ENOMEM. */
 static int resolve(struct cpu_sampler *s, const struct address_space_who *who,
 		   struct address_space *space, const struct frame_record *frame, struct frame *ret)
@@ -130,6 +153,8 @@ static int resolve(struct cpu_sampler *s, const struct address_space_who *who,
 		address_space_cache_kernel(s->spaces, frame->words[0], ret);
 		return 0;
 	default:
+		if (address_of(frame, false))
+			return resolve_code(s, who, space, frame, ret);
 		return runtimes_resolve(s->runtimes, who, frame, ret);
 	}
 }
@@ -325,10 +350,11 @@ static bool must_wait(struct cpu_sampler *s, const struct sample *sample,
 	if (address_space_cache_get(s->spaces, who, &space))
 		return false; /* fails again where it is counted */
 	reading = address_space_reading(space);
-	while (sample_user_next(sample, &at, &frame))
-		if (frame.kind == FRAME_NATIVE)
-			reading = reading ||
-				  address_space_seek(s->spaces, space, frame.words[0] - (at > 1));
+	while (sample_user_next(sample, &at, &frame)) {
+		const uint64_t pc = address_of(&frame, at > 1);
+
+		reading = reading || (pc && address_space_seek(s->spaces, space, pc));
+	}
 	return lacks_names(s, sample, who) || reading;
 }
 

@@ -381,13 +381,24 @@ const void *runtimes_excerpt(const struct runtimes *rs, uint32_t number,
 	return rt && rt->excerpt ? rt->excerpt(rs->readers[number], who, space, bytes, n) : NULL;
 }
 
+/* The readers' form of a frame: the address of code that is no function does not count. */
+static struct frame_record to_read(const struct frame_record *frame)
+{
+	struct frame_record record = *frame;
+
+	if (frame->kind == FRAME_RUNTIME && frame->words[0] < FRAME_CODE_LIMIT)
+		record.words[1] = 0;
+	return record;
+}
+
 bool runtimes_wants(const struct runtimes *rs, const struct address_space_who *who,
 		    const struct frame_record *frame)
 {
+	const struct frame_record record = to_read(frame);
 	const struct runtime *rt = runtime_of(rs, frame->runtime);
 
 	return frame->kind == FRAME_RUNTIME && rt && rt->wants &&
-	       rt->wants(rs->readers[frame->runtime], who, frame);
+	       rt->wants(rs->readers[frame->runtime], who, &record);
 }
 
 void runtimes_flush(const struct runtimes *rs)
@@ -507,13 +518,15 @@ static int resolve_named(struct runtimes *rs, const struct address_space_who *wh
 int runtimes_resolve(struct runtimes *rs, const struct address_space_who *who,
 		     const struct frame_record *frame, struct frame *ret)
 {
+	const struct frame_record record = to_read(frame);
+
 	if (frame->kind == FRAME_BROKEN)
 		return resolve_unnamed(rs, who->owner, frame->runtime, RUNTIMES_BROKEN,
 				       reason_names[frame->reason], ret);
 	if (!runtime_of(rs, frame->runtime))
 		return resolve_unnamed(rs, who->owner, frame->runtime, RUNTIMES_NO_READER,
 				       "no reader", ret);
-	return resolve_named(rs, who, frame, ret);
+	return resolve_named(rs, who, &record, ret);
 }
 
 /* ---------------------------------------------------------------- life */

@@ -7,6 +7,8 @@
  *
  * A frame of compiled code has fewer bits of the check, and the address in the code. The code
  * refers to the function: if not, it was freed, and only the function itself is known.
+ *
+ * A frame whose code is no function has a name by its type alone.
  */
 #include "runtimes/v8_function.h"
 
@@ -236,6 +238,18 @@ static int read_frame(const struct reading *r, struct v8_function *ret)
 	return read_one(r, &shared, NULL, ret);
 }
 
+/* A frame whose code is no function. V8_ODD for one that the walker does not make. */
+static int read_sort(const struct v8_image *image, uint64_t word, struct v8_function *ret)
+{
+	const char *name = v8_code_name(image, word >> V8_TYPE_SHIFT);
+	struct text text = {0};
+
+	if (!name)
+		return V8_ODD;
+	copy_text(text.source.name, name);
+	return keep(&text, 1, ret);
+}
+
 int v8_function_read(struct memory *m, const struct v8_target *target, const uint64_t words[2],
 		     struct v8_function *ret)
 {
@@ -250,6 +264,8 @@ int v8_function_read(struct memory *m, const struct v8_target *target, const uin
 	struct v8_shared again;
 	int result;
 
+	if (words[0] < FRAME_CODE_LIMIT)
+		return read_sort(&target->image, words[0], ret);
 	if (words[0] & V8_COMPILED) {
 		const __u64 frame[2] = {words[0], words[1]};
 

@@ -109,6 +109,16 @@ enum v8_constant {
 /* Kinds of bytecodes: their number is a byte. Reached: baseline code has no lines. */
 #define V8_BYTECODES_MAX 256
 
+/* Code made at run time that is no function, by the type of its frame. */
+enum v8_code_sort {
+	V8_CODE_REGEXP,
+	V8_CODE_WASM,
+	V8_CODE_JS_TO_WASM,
+	V8_CODE_WASM_TO_JS,
+	V8_CODE_WASM_EXIT,
+	V8_CODE_SORT_MAX,
+};
+
 /**
  * struct v8_image - V8 in a file
  * @version:     major, minor, build: 11, 3, 244; zeros if not known
@@ -116,6 +126,7 @@ enum v8_constant {
  * @constants:   values
  * @sizes:       vaddr of the sizes of @n_sizes bytecodes, three times; 0: not known
  * @has_code:    whether the constants of compiled code are known
+ * @code_types:  type of the frames of each sort of code; V8_FRAME_TYPES: not known
  */
 struct v8_image {
 	uint32_t version[3];
@@ -124,9 +135,12 @@ struct v8_image {
 	uint64_t sizes;
 	uint32_t n_sizes;
 	bool has_code;
+	uint8_t code_types[V8_CODE_SORT_MAX];
 };
 
 /* V8_OK, or an outcome of an image; -errno. @ret->version is set whatever the outcome. */
 int v8_image_probe(const struct elffile *ef, struct v8_image *ret);
+/* What frames of the type are, for users: "(WebAssembly)"; NULL: not known. */
+const char *v8_code_name(const struct v8_image *image, uint64_t type);
 
 #endif

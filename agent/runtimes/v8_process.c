@@ -34,9 +34,10 @@ _Static_assert((int)RUNTIME_FILES_ABSENT == (int)V8_ABSENT, "outcomes of files")
 
 /* ---------------------------------------------------------------- the record */
 
-static struct v8_process offsets_of(const int32_t *c)
+static struct v8_process record_of(const struct v8_image *image)
 {
-	return (struct v8_process){
+	const int32_t *c = image->constants;
+	struct v8_process p = {
 		.frame_marker = (int16_t)c[V8_FRAME_MARKER],
 		.frame_function = (int16_t)c[V8_FRAME_FUNCTION],
 		.frame_array = (int16_t)c[V8_FRAME_ARRAY],
@@ -47,12 +48,18 @@ static struct v8_process offsets_of(const int32_t *c)
 		.shared_script = (uint16_t)c[V8_SHARED_SCRIPT],
 		.shared_number = (uint16_t)(c[V8_SHARED_LENGTH] + V8_NUMBER_BEHIND),
 		.script_id = (uint16_t)(c[V8_SCRIPT_LINES] + V8_ID_BEHIND),
+		.has_code = image->has_code,
 	};
+
+	for (size_t i = 0; i < V8_CODE_SORT_MAX; i++)
+		if (image->code_types[i] < V8_FRAME_TYPES)
+			p.code_types |= 1ull << image->code_types[i];
+	return p;
 }
 
 int v8_process_attach(struct memory *m, struct v8_target *ret)
 {
-	struct v8_process p = offsets_of(ret->image.constants);
+	struct v8_process p = record_of(&ret->image);
 	uint64_t first = 0;
 	uint32_t bytes = 0;
 	uint8_t last;
@@ -71,7 +78,6 @@ int v8_process_attach(struct memory *m, struct v8_target *ret)
 	r = v8_outcome_of_memory(memory_read(m, first + bytes - 1, &last, sizeof(last)));
 	if (r)
 		return r == V8_UNREADABLE ? V8_ODD : r;
-	p.has_code = ret->image.has_code;
 	p.builtins[0] = first;
 	p.builtins[1] = first + bytes;
 	p.copied[0] = first - ret->bias;

@@ -46,6 +46,8 @@ enum {
 #define V8_PUSH_RSI 0x56ull
 #define V8_POP_RBP  0x5dull
 #define V8_PUSH_RDI 0x57ull
+/* ... of code that is no function: push $marker in place of the last two. */
+#define V8_PUSH_IMM 0x6aull
 
 /* ---------------------------------------------------------------- values */
 
@@ -124,7 +126,18 @@ WALK_INLINE void v8_entered(const struct walk_ctx *c, const struct v8_process *p
 	c->w->aside.of_frame[V8_BEHIND] = 0;
 }
 
-/* The frame with the frame pointer @fp, if it is a function's. Not 0 if unreadable. */
+/* The frame of code made at run time that is no function, by its @marker. */
+WALK_INLINE void v8_code(const struct walk_ctx *c, const struct v8_process *p, __u64 marker)
+{
+	const __u64 type = marker >> 1;
+
+	if ((c->w->aside.of_runtime[V8_BUILTIN] | (marker & 1)) || type >= V8_FRAME_TYPES)
+		return;
+	if (p->code_types >> type & 1)
+		plan_set(c, PLAN_KNOWN, type << V8_TYPE_SHIFT, c->w->pc - c->w->back);
+}
+
+/* The frame with the frame pointer @fp, if it has a name. Not 0 if unreadable. */
 WALK_INLINE int v8_at(const struct walk_ctx *c, const struct v8_process *p, __u64 fp)
 {
 	__u64 *mine = c->w->aside.of_runtime, marker;
@@ -137,6 +150,7 @@ WALK_INLINE int v8_at(const struct walk_ctx *c, const struct v8_process *p, __u6
 	    window_word(c->space, c->win, &w->place, fp + p->frame_marker, &marker))
 		return -1;
 	mine[V8_FUNCTION] *= marker & 1;
+	v8_code(c, p, marker);
 	WALK_FENCE();
 	if (v8_is_object(mine[V8_FUNCTION]))
 		v8_function(c, p);
@@ -153,8 +167,17 @@ enum v8_edge {
 	V8_PENDING, /* ... is set; the function is not pushed */
 	V8_POPPED,  /* nothing but the return address is left */
 	V8_EDGES = 7,
-	V8_OF_JS = 8, /* with one of the first three: of a function */
+	/* with one of the first three: */
+	V8_OF_JS = 8,	 /* of a function */
+	V8_OF_CODE = 16, /* of other code; with the marker in bits 15..8 */
 };
+
+/* Whose frame the instructions @code make, behind the pushed frame pointer: flags of an edge. */
+WALK_INLINE __u64 v8_makes(__u64 code)
+{
+	return V8_OF_JS * plan_zero((code & 0xffff) ^ (V8_PUSH_RSI | V8_PUSH_RDI << 8)) |
+	       (V8_OF_CODE | (code & 0xff00)) * plan_zero((code & 0xff) ^ V8_PUSH_IMM);
+}
 
 /* Where in a function the place of interruption is: enum v8_edge. */
 WALK_INLINE __u64 v8_edge(const struct walk_ctx *c)
@@ -175,26 +198,34 @@ WALK_INLINE __u64 v8_edge(const struct walk_ctx *c)
 	mov = plan_zero((code & 0xffffff) ^ 0xe58948) | plan_zero((code & 0xffffff) ^ 0xec8b48);
 	moved = plan_zero((next & 0xffffff) ^ 0xe58948) | plan_zero((next & 0xffffff) ^ 0xec8b48);
 	if (push & moved)
-		return V8_PUSHES | V8_OF_JS * plan_zero((code >> 32 & 0xffff) ^
-							(V8_PUSH_RSI | V8_PUSH_RDI << 8));
+		return V8_PUSHES | v8_makes(code >> 32);
 	if (mov & plan_zero(before ^ V8_PUSH_RBP))
-		return V8_PUSHED | V8_OF_JS * plan_zero((code >> 24 & 0xffff) ^
-							(V8_PUSH_RSI | V8_PUSH_RDI << 8));
+		return V8_PUSHED | v8_makes(code >> 24);
 	/* the frame is left, and its words are still there */
 	if (plan_zero((code & 0xff) ^ V8_POP_RBP))
 		return V8_WHOLE;
 	/* the slots are beyond the stack pointer */
 	if (w->fp - w->sp < 16)
-		return V8_PENDING |
-		       V8_OF_JS * (plan_zero((code & 0xffff) ^ (V8_PUSH_RSI | V8_PUSH_RDI << 8)) |
-				   (plan_zero((code & 0xff) ^ V8_PUSH_RDI) &
-				    plan_zero(before ^ V8_PUSH_RSI)));
+		return V8_PENDING | v8_makes(code) |
+		       V8_OF_JS * (plan_zero((code & 0xff) ^ V8_PUSH_RDI) &
+				   plan_zero(before ^ V8_PUSH_RSI));
 	/* ret; ret $n; and before it in functions with arguments: cmp $n,%rcx; jg */
 	if (plan_zero((code & 0xff) ^ 0xc3) | plan_zero((code & 0xff) ^ 0xc2) |
 	    plan_zero((code & 0xff00ff) ^ 0xc2007f) |
 	    plan_zero((code & 0x00ff00ff00ffffffull) ^ 0x00c2007f00f98348ull))
 		return V8_POPPED;
 	return V8_WHOLE;
+}
+
+/* The frame of code that is no function, if it ends with the marker. */
+WALK_INLINE void v8_marked(const struct walk_ctx *c, const struct v8_process *p)
+{
+	struct walk *w = c->w;
+	__u64 marker;
+
+	if (w->sp == w->fp + p->frame_marker &&
+	    !window_word(c->space, c->win, &w->place, w->sp, &marker))
+		v8_code(c, p, marker);
 }
 
 /* At the place of interruption. */
@@ -208,14 +239,18 @@ WALK_INLINE __u32 v8_interruption(const struct walk_ctx *c, const struct v8_proc
 	edge = mine[V8_WORD];
 	if (edge & V8_OF_JS)
 		v8_entered(c, p);
+	if (edge & V8_OF_CODE)
+		v8_code(c, p, edge >> 8);
 	WALK_FENCE();
 	edge &= V8_EDGES;
 	if (edge == V8_PUSHES)
 		return plan_by_sp(w, 8, 0);
 	if (edge == V8_PUSHED)
 		return plan_by_sp(w, 16, w->sp);
-	if (edge == V8_PENDING)
+	if (edge == V8_PENDING) {
+		v8_marked(c, p);
 		return plan_by_fp(w);
+	}
 	if (edge == V8_POPPED) {
 		/* a builtin may have had no frame, and then there is another's, of the past */
 		if (!mine[V8_BUILTIN])

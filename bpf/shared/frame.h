@@ -19,6 +19,10 @@
  * frames are unknown from here to the next native frame. Every other user word from 2^56 on is
  * malformed.
  *
+ * A first word below FRAME_CODE_LIMIT is no address: the frame's code belongs to no function of the
+ * language, and the word is the runtime's number of this sort of code. The second word is the
+ * address of the instruction.
+ *
  * The kernel half has the kernel's pcs, one word a frame and without heads.
  */
 
@@ -67,6 +71,8 @@ enum frame_kind {
 #define FRAME_REASON_SHIFT  48
 #define FRAME_REASON_BITS   0x3full
 #define FRAME_FIRST_LIMIT   (1ull << FRAME_REASON_SHIFT)
+/* First words of frames whose code belongs to no function: no address is in the first page. */
+#define FRAME_CODE_LIMIT    4096ull
 /* Words of a runtime's frame, including the head. */
 #define FRAME_RUNTIME_WORDS 2
 

@@ -21,9 +21,13 @@
  * Frames of compiled code, if @has_code, have the address in the code: of a caller, in its call. It
  * is in bits 47..0 of the second word, and bit 0 of the first word is set. The upper 18 bits of the
  * check are left: 16 in bits 63..48 of the second word, 2 more in bits 2..1 of the first.
+ *
+ * Code made at run time that is no function, such as a regular expression: the first word has V8's
+ * number of the frame's type above the flags (FRAME_CODE_LIMIT).
  */
 
 #include "lib/types.h"
+#include "shared/frame.h"
 
 /* Processes with V8, some 150 bytes of kernel memory each; before Linux 6.1 the map has the memory
  * for all, 0.5 MB. An owner has a share of the free ones (base/share.h). Reached: a further
@@ -39,6 +43,12 @@
 #define V8_PC_LIMIT	 (1ull << 48)
 #define V8_COMPILED_BITS 18 /* of the check */
 
+/* Types of frames in the mask. */
+#define V8_FRAME_TYPES 64
+/* From a type to the first word of its frames. */
+#define V8_TYPE_SHIFT  3
+_Static_assert((V8_FRAME_TYPES - 1) << V8_TYPE_SHIFT < FRAME_CODE_LIMIT, "no address");
+
 static inline __attribute__((always_inline)) __u32 v8_compiled_check(const __u64 words[2])
 {
 	return (__u32)(words[1] >> 48 << 2 | (words[0] >> 1 & 3));
@@ -49,6 +59,7 @@ struct v8_process {
 	__u64 copied[2];    /* the same as vaddrs: for mappings of just these, nearer to the code
 			     * made at run time, one for each isolate (each thread of
 			     * worker_threads) */
+	__u64 code_types;   /* bits by type of frame: code without a function that has a name */
 	__s16 frame_marker; /* offsets from the frame pointer: the context, or a frame's type */
 	__s16 frame_function;
 	__s16 frame_array;     /* of interpreted frames: the bytecode array */
@@ -62,6 +73,6 @@ struct v8_process {
 	__u8 has_code;	     /* 1: frames of compiled code have the address */
 	__u8 pad[3];
 };
-_Static_assert(sizeof(struct v8_process) == 56, "value of the map of V8 processes");
+_Static_assert(sizeof(struct v8_process) == 64, "value of the map of V8 processes");
 
 #endif
