@@ -647,8 +647,12 @@ arm64: ## cross-build for arm64: build/arm64/podprof
 		CXX="aarch64-linux-gnu-g++ --sysroot=$(SYSROOT)" all build/arm64/test/kernels/guest \
 		build/arm64/test/kernels/runtimes
 
-check-arm64: arm64 ## the arm64 programs in ARM64_KERNELS, booted in QEMU
-	$(Q)B=build/arm64 ARCH=arm64 SYSROOT=$(SYSROOT) test/kernels/check.sh $(ARM64_KERNELS)
+# CPython of that Debian release.
+PYTHON_SUITE ?= bookworm
+check-arm64: arm64 ## the arm64 programs in ARM64_KERNELS, booted in QEMU, with PYTHON_SUITE's CPython
+	$(Q)B=build/arm64 ARCH=arm64 SYSROOT=$(SYSROOT) \
+		PYTHON=$$(test/kernels/debian.sh tree $(PYTHON_SUITE) arm64 python3.11-minimal python3.13-minimal) \
+		test/kernels/check.sh $(ARM64_KERNELS)
 
 # One of each minor release that podprof reads; "go" in PATH fetches those it is not (1.21 or newer).
 GO_VERSIONS ?= 1.16.15 1.17.13 1.18.10 1.19.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.5 1.26.8 1.27.3

@@ -171,7 +171,7 @@ static int attempt(struct memory *m, const struct python_image *image, uint64_t 
 	if (!r)
 		r = check_frames(m, &image->layout, threads);
 	if (!r)
-		r = python_way_find(m, &image->layout, threads, ret_way);
+		r = python_way_find(m, image->machine, &image->layout, threads, ret_way);
 	return r;
 }
 
@@ -194,7 +194,7 @@ int python_process_attach(struct memory *m, const struct python_image *image, ui
 	struct python_way way = {0};
 	int r = PYTHON_NO_STATE;
 
-	if (image->machine != EM_X86_64)
+	if (image->machine != EM_X86_64 && image->machine != EM_AARCH64)
 		return PYTHON_MACHINE;
 	for (int i = 0; i < PYTHON_ATTEMPTS && r > 0 && r != PYTHON_GONE && r != PYTHON_DENIED; i++)
 		r = attempt(m, image, bias, ret_threads, &way);

@@ -11,6 +11,7 @@ struct memory;
 
 /**
  * python_way_find() - find the way by content
+ * @machine: e_machine of the interpreter
  * @threads: of the process
  *
  * Searches the blocks of PYTHON_PROBED_THREADS threads for the addresses of their states: some
@@ -18,7 +19,7 @@ struct memory;
  *
  * Return: 0; PYTHON_NO_STATE; PYTHON_GONE; PYTHON_DENIED; -errno.
  */
-int python_way_find(struct memory *m, const struct python_layout *layout,
+int python_way_find(struct memory *m, uint16_t machine, const struct python_layout *layout,
 		    const struct python_threads *threads, struct python_way *ret);
 
 #endif

@@ -6,13 +6,14 @@
 #   check.sh oldest                the oldest available kernel
 #   check.sh RELEASE...            these (5.10, 6.1, ...); "here" is the running kernel (root)
 #
-# B is the folder of the build, ARCH its architecture (x86 or arm64), SYSROOT the folder of its libraries, SMP the CPUs as
-# QEMU takes them (2; "2,maxcpus=64": possible ones).
+# B is the folder of the build, ARCH its architecture (x86 or arm64), SYSROOT the folder of its libraries, PYTHON one with
+# CPython (debian.sh; without it the guest has none), SMP the CPUs as QEMU takes them (2; "2,maxcpus=64": possible ones).
 set -u
 here=$(dirname "$0")
 build=${B:-build}
 arch=${ARCH:-x86}
 sysroot=${SYSROOT:-/}
+python=${PYTHON:-}
 work=$build/test/kernels
 arguments=$*
 results=build/test/results/kernels-${build//\//-}-${arguments// /-}
@@ -101,8 +102,14 @@ one() {
 	fi
 }
 
-"$here/initramfs.py" "$sysroot" "$work/initramfs" "/init=$work/guest" "/bin/podprof=$build/podprof" \
-	"/bin/runtimes=$work/runtimes" || exit 1
+files=("/init=$work/guest" "/bin/podprof=$build/podprof" "/bin/runtimes=$work/runtimes")
+if [ -n "$python" ]; then
+	release=$(basename "$python"/usr/lib/python3.*)
+	sysroot=$python:$sysroot
+	files+=("/usr/bin/python3=$python/usr/bin/$release" "/usr/lib/$release=$python/usr/lib/$release")
+	files+=("/burn.py=$here/../data/python/burn.py")
+fi
+"$here/initramfs.py" "$sysroot" "$work/initramfs" "${files[@]}" || exit 1
 if [ "${1:-}" = oldest ]; then
 	for release in $oldest; do
 		kernel=$(kernel_of "$release") || {

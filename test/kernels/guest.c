@@ -48,6 +48,7 @@
 #include "plain.h"
 
 /* High enough for some hundred samples of a short run, low enough for an emulated CPU. */
+#define PYTHON	    "/usr/bin/python3"
 #define RATE	    199
 #define BURN_CPU_NS (NSEC_PER_SEC / 2)
 /* Of an emulated or shared CPU's time. */
@@ -431,14 +432,16 @@ static double time_in(const json_t *profile, const char *function)
 	return 0;
 }
 
-/* A profile's times of plain_inner() and of its caller plain_outer(). */
+/* A program whose last argument is the seconds of CPU time that it takes, and its function @inner
+ * with the caller @outer: their times in its profile. */
 struct recorded {
-	double inner_ns;
-	double outer_ns;
+	const char *program, *script; /* the program's first argument */
+	const char *inner, *outer;
+	double inner_ns, outer_ns;
 };
 
-/* 'podprof record' of a program without frame pointers, like a user. False without a profile. */
-static bool record(struct guest *g, unsigned int cpu_s, struct buf *said, struct recorded *ret)
+/* 'podprof record' of the program, like a user. False without a profile. */
+static bool record(struct guest *g, unsigned int cpu_s, struct buf *said, struct recorded *r)
 {
 	char file[] = "/tmp/podprof-guest.pb.gz", seconds[16];
 	char *const record[] = {(char *)g->podprof,
@@ -446,14 +449,16 @@ static bool record(struct guest *g, unsigned int cpu_s, struct buf *said, struct
 				(char *)"--output",
 				file,
 				(char *)"--",
-				(char *)g->self,
-				(char *)"burn",
+				(char *)r->program,
+				(char *)r->script,
 				seconds,
 				NULL};
 	char *const inspect[] = {(char *)g->podprof,
 				 (char *)"inspect",
 				 (char *)"profile",
 				 (char *)"--json",
+				 (char *)"--top",
+				 (char *)"0",
 				 file,
 				 NULL};
 	json_t *profile;
@@ -466,29 +471,40 @@ static bool record(struct guest *g, unsigned int cpu_s, struct buf *said, struct
 		return false;
 	unlink(file);
 	profile = json_loads(said->data, 0, NULL);
-	ret->inner_ns = time_in(profile, "plain_inner");
-	ret->outer_ns = time_in(profile, "plain_outer");
+	r->inner_ns = time_in(profile, r->inner);
+	r->outer_ns = time_in(profile, r->outer);
 	json_decref(profile);
 	return true;
 }
 
 /* The unwind tables are made during the recording. An emulated CPU needs seconds for this, and only
  * later samples have callers. */
-static void check_record(struct guest *g)
+static void check_callers(struct guest *g, const char *what, struct recorded *r)
 {
 	_cleanup_(buf_deinit) struct buf said = BUF_INIT(1 << 20);
-	struct recorded seen = {0};
 	unsigned int cpu_s = 3;
 
-	puts("podprof record");
-	while (record(g, cpu_s, &said, &seen) && seen.outer_ns * 5 < seen.inner_ns && cpu_s < 100) {
+	while (record(g, cpu_s, &said, r) && (!r->inner_ns || r->outer_ns * 5 < r->inner_ns) &&
+	       cpu_s < 100) {
 		buf_reset(&said);
 		cpu_s *= 4;
 	}
-	say(g, " recorded_ms=%.0f with_callers=%.1f%%", seen.inner_ns / 1e6,
-	    seen.inner_ns > 0 ? 100.0 * seen.outer_ns / seen.inner_ns : 0);
-	if (!seen.inner_ns || seen.outer_ns * 5 < seen.inner_ns)
+	say(g, " %s_ms=%.0f with_callers=%.1f%%", what, r->inner_ns / 1e6,
+	    r->inner_ns > 0 ? 100.0 * r->outer_ns / r->inner_ns : 0);
+	if (!r->inner_ns || r->outer_ns * 5 < r->inner_ns)
 		fail(g, "callers are missing, in:\n%s", said.data ? said.data : "nothing");
+}
+
+/* A program without frame pointers. */
+static void check_record(struct guest *g)
+{
+	struct recorded r = {.program = g->self,
+			     .script = "burn",
+			     .inner = "plain_inner",
+			     .outer = "plain_outer"};
+
+	puts("podprof record");
+	check_callers(g, "recorded", &r);
 }
 
 /* ---------------------------------------------------------------- language runtimes */
@@ -505,6 +521,18 @@ static void check_runtimes(struct guest *g)
 		fail(g, "exits with %d: %.*s", r, (int)said.len, (const char *)said.data);
 	else
 		say(g, " runtime=%.*s", (int)said.len - 1, (const char *)said.data);
+}
+
+/* CPython, where there is one for the guest. */
+static void check_python(struct guest *g)
+{
+	struct recorded r = {
+		.program = PYTHON, .script = "/burn.py", .inner = "inner", .outer = "outer"};
+
+	if (access(PYTHON, X_OK) || access(r.script, R_OK))
+		return;
+	puts("podprof record of Python");
+	check_callers(g, "python", &r);
 }
 
 /* ---------------------------------------------------------------- doctor */
@@ -695,6 +723,7 @@ int main(int argc, char **argv)
 		check_off_cpu(&g);
 		check_record(&g);
 		check_runtimes(&g);
+		check_python(&g);
 		check_doctor(&g, name.release);
 		check_targets(&g);
 		check_all_entities(&g, first);

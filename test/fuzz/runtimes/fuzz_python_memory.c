@@ -20,7 +20,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct python_threads threads;
-	struct python_image image = {.machine = EM_X86_64, .runtime = FLATMEMORY_BASE};
+	struct python_image image = {.runtime = FLATMEMORY_BASE};
 	struct python_frame frames[FRAMES_MAX];
 	struct python_process process;
 	struct flatmemory fm;
@@ -30,6 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	python_layout_of_version((uint16_t)(0x0306 + data[1] % 7), &image.layout);
 	image.layout.code_count = data[0] & 2 ? 256 : 0;
+	image.machine = data[0] & 4 ? EM_AARCH64 : EM_X86_64;
 	flatmemory_init(&fm, data + 2, size - 2);
 	fm.wraps = data[0] & 1;
 	if (!python_process_attach(&fm.memory, &image, 0, &process, &threads) &&

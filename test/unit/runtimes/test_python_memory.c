@@ -459,6 +459,32 @@ static void arrays(void **state)
 	}
 }
 
+/* On arm64 struct pthread is below the thread pointer (test_python_block.c). */
+static void arm64(void **state)
+{
+	const uint64_t list = PTHREAD + 192, other = 8192 + 512, vector = 8192 + 1024;
+	const uint64_t pointer = PTHREAD + 0x740;
+	struct subject s;
+
+	(void)state;
+	subject_init(&s, "3.11", 0x030b);
+	flatmemory_init(&s.fm, s.bytes, BYTES);
+	s.image.machine = EM_AARCH64;
+	assert_int_equal(attach(&s), PYTHON_NO_STATE);
+	put(&s, list, other);
+	put(&s, list + 8, other);
+	put(&s, other, list);
+	put(&s, other + 8, list);
+	put(&s, pointer, vector);
+	put(&s, vector - 16, 4);
+	put(&s, vector + 16, pointer + 16);
+	assert_int_equal(attach(&s), PYTHON_OK);
+	assert_int_equal(s.process.way.at, 0x318 - 0x740);
+	assert_false(s.process.way.in_array);
+	s.image.machine = EM_RISCV;
+	assert_int_equal(attach(&s), PYTHON_MACHINE);
+}
+
 /* ---------------------------------------------------------------- the count of code objects */
 
 #define COUNT	1000u
@@ -621,7 +647,7 @@ int main(void)
 		cmocka_unit_test(cyclic_frames),  cmocka_unit_test(random_words),
 		cmocka_unit_test(described),	  cmocka_unit_test(free_threaded),
 		cmocka_unit_test(arrays),	  cmocka_unit_test(another_object),
-		cmocka_unit_test(another_string),
+		cmocka_unit_test(another_string), cmocka_unit_test(arm64),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
