@@ -39,7 +39,7 @@
 #include "server/server.h"
 #include "server/web_access.h"
 #include "symbolize/debuginfod.h"
-#include "uisource.h"
+#include "uisource/uisource.h"
 
 /* The first window is short, so a new user soon sees a result. */
 #define AGENT_FIRST_WINDOW_NS (15 * NSEC_PER_SEC)

@@ -33,16 +33,18 @@
 
 /* glibc on arm64: the word with the next thread of the list, before the one with the previous. */
 #define ARM64_LIST	  24
-/* Words of struct pthread: 0x6f0 bytes in glibc 2.31, 0x720 in 2.41. It is aligned to 16. */
+/* Words of struct pthread, which is aligned to 16: 0x740 bytes in glibc 2.36. */
 #define ARM64_WORDS_MIN	  0xa0u
+/* Words of struct pthread that are read. Reached: `no_state`, native frames only. */
 #define ARM64_WORDS_MAX	  0x180u
-/* Words there that may lead to the vector, glibc has one or two. Reached: `no_state`. */
+/* Words there that may lead to the vector; glibc has one or two. Reached: `no_state`. */
 #define ARM64_VECTORS_MAX 32
 /* Words at the thread pointer that are no variables. */
 #define ARM64_HEADER	  2
-/* Modules of a program, as the vector's length. */
+/* Modules of a program, as the vector's length. Reached: `no_state`. */
 #define MODULES_MAX	  (1u << 16)
-/* Bytes from the thread pointer to the first module's variables, which are aligned. */
+/* Bytes from the thread pointer to the first module's variables, which are aligned. Reached:
+ * `no_state`. */
 #define FIRST_MODULE_MAX  (1u << 16)
 
 _Static_assert(X86_WORDS <= PYTHON_BLOCK_WORDS - PYTHON_BLOCK_BELOW, "struct pthread fits");

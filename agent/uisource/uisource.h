@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_UISOURCE_H
-#define PODPROF_UISOURCE_H
+#ifndef PODPROF_UISOURCE_UISOURCE_H
+#define PODPROF_UISOURCE_UISOURCE_H
 
 /* The data of the pages: current entities from discovery with the profilers' data, and the stored
  * profiles of current and ended entities. */

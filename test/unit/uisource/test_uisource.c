@@ -9,7 +9,7 @@
 #include "base/root.h"
 #include "discovery/discovery.h"
 #include "support/tree.h"
-#include "uisource.h"
+#include "uisource/uisource.h"
 
 #define N 1000
 

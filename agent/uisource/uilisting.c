@@ -4,49 +4,31 @@
  * without a folder. A link therefore stays valid after the container's end. Two label sets never
  * share an id, since the store and this file take the next name on a collision.
  */
-#include "uisource.h"
+#include "uisource/uilisting.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "cpu/profiler.h"
 #include "cpu/sampler.h"
+#include "cpu/series.h"
 #include "discovery/discovery.h"
 #include "export/store.h"
 #include "export/store_name.h"
 #include "goprofile/profiler.h"
-#include "pprof/flame.h"
-#include "pprof/reader.h"
 #include "procmap/address_space.h"
-#include "cpu/series.h"
+#include "uisource/uisource.h"
 
-/* Profiles of one flame graph, the newest first: reading a profile takes a millisecond of the HTTP
- * worker, a large one 35 ms. Reached: the newest; the page says how many. */
-#define UISOURCE_FLAME_PROFILES_MAX 120
-/* Bytes of one profile after decompression. Reached: left out of the graph. */
-#define UISOURCE_PPROF_MAX	    (16u << 20)
 /* Folder names tried for a label set; the names contain a hash of 32 bits. */
-#define UISOURCE_NAME_ATTEMPTS	    8
+#define UILISTING_NAME_ATTEMPTS 8
 /* Entities, folders or cgroups of one step of a listing: a few microseconds each. */
-#define UISOURCE_STEP		    32
+#define UILISTING_STEP		32
 /* Cgroups with files on silent file systems. Reached: the others are shown without. */
-#define UISOURCE_SLOW_MAX	    64
-
-struct uisource {
-	struct uisource_opts opts;
-	struct ui_source ui;
-};
-
-DEFINE_CLEANUP(struct flame *, flame_freep, flame_free);
-
-/* ---------------------------------------------------------------- listings */
+#define UILISTING_SLOW_MAX	64
 
 /* A referenced entity; @next: the next one of its series, as number + 1; 0: none. */
 struct member {
@@ -79,14 +61,14 @@ struct slow_files {
 };
 
 struct slow_table {
-	struct slow_files items[UISOURCE_SLOW_MAX];
+	struct slow_files items[UILISTING_SLOW_MAX];
 	size_t n;
 	bool v1; /* the node has directories of version 1 */
 };
 
 /* All that is needed for the pages of entities: the loop's state may change between two steps. */
 struct ui_listing {
-	const struct uisource *u;
+	const struct uisource_opts *opts;
 	char *only; /* the id; NULL: all */
 	enum phase phase;
 	struct slow_table slow;
@@ -133,7 +115,7 @@ static void on_slow(void *ctx, const struct address_space_slow *slow)
 		.list_pid = slow->pid,
 	};
 
-	if (!s && t->n < UISOURCE_SLOW_MAX)
+	if (!s && t->n < UILISTING_SLOW_MAX)
 		s = &t->items[t->n++];
 	if (!s)
 		return;
@@ -212,9 +194,9 @@ static void view_live(const struct ui_listing *l, const struct listed *series,
 		      struct entity_view *view)
 {
 	const struct entity *first = l->members[series->first].entity;
-	const struct uisource *u = l->u;
+	const struct uisource_opts *opts = l->opts;
 	const struct store_folder *folder =
-		u->opts.store ? store_find_folder(u->opts.store, series->id) : NULL;
+		opts->store ? store_find_folder(opts->store, series->id) : NULL;
 	const struct member *m = &l->members[series->first];
 	struct goalloc_view go;
 
@@ -226,7 +208,7 @@ static void view_live(const struct ui_listing *l, const struct listed *series,
 	view->ui.n_profiles = folder ? folder->n_profiles : 0;
 	for (; m; m = m->next ? &l->members[m->next - 1] : NULL) {
 		const struct series *s =
-			u->opts.cpu ? cpu_profiler_series(u->opts.cpu, m->entity->key) : NULL;
+			opts->cpu ? cpu_profiler_series(opts->cpu, m->entity->key) : NULL;
 
 		if (!m->entity->left_out)
 			view->ui.excluded = NULL;
@@ -234,7 +216,7 @@ static void view_live(const struct ui_listing *l, const struct listed *series,
 		view->ui.samples += s ? s->n_last : 0;
 		view->ui.cpu_ns += s ? s->value_last : 0;
 	}
-	if (u->opts.heap && go_profiler_view(u->opts.heap, first, &go)) {
+	if (opts->heap && go_profiler_view(opts->heap, first, &go)) {
 		view->ui.go_state = go.state;
 		view->ui.go_version = go.go_version;
 		view->ui.go_inuse_bytes = go.inuse_bytes;
@@ -259,13 +241,13 @@ static void view_gone(const struct store_folder *folder, struct entity_view *vie
 static int add_to_series(struct ui_listing *l, size_t i)
 {
 	const struct labels *labels = &l->members[i].entity->labels;
-	const struct store *store = l->u->opts.store;
+	const struct store *store = l->opts->store;
 	const struct store_folder *folder;
 	char id[STORE_NAME_MAX];
 	struct listed *series;
 	bool hash_oom = false;
 
-	for (uint32_t attempt = 0; attempt < UISOURCE_NAME_ATTEMPTS; attempt++) {
+	for (uint32_t attempt = 0; attempt < UILISTING_NAME_ATTEMPTS; attempt++) {
 		store_name_folder(labels, attempt, id);
 		folder = store ? store_find_folder(store, id) : NULL;
 		if (folder && !labels_equal(&folder->labels, labels))
@@ -303,7 +285,7 @@ static void tell_live(const struct ui_listing *l, const struct listed *series, u
 /* False if there is no such folder any more. */
 static bool tell_gone(const struct ui_listing *l, const char *name, ui_entity_fn fn, void *arg)
 {
-	const struct store *store = l->u->opts.store;
+	const struct store *store = l->opts->store;
 	const struct store_folder *folder = store ? store_find_folder(store, name) : NULL;
 	struct entity_view view = {.ui = {0}};
 
@@ -320,7 +302,7 @@ static bool slow_step(struct ui_listing *l)
 	const bool of_host = l->phase == PHASE_SLOW_HOST;
 
 	if (!l->cgroups &&
-	    discovery_list_cgroups(l->u->opts.discovery, of_host,
+	    discovery_list_cgroups(l->opts->discovery, of_host,
 				   of_host ? on_host_cgroup : on_cgroup, &l->slow, &l->cgroups))
 		return false; /* without memory the page lacks silent file systems */
 	if (cgroup_listing_step(l->cgroups))
@@ -382,16 +364,16 @@ static int list_next(struct ui_listing *l, ui_entity_fn fn, void *arg)
 	return 0;
 }
 
-static int on_list_step(struct ui_listing *l, ui_entity_fn fn, void *arg)
+int uilisting_step(struct ui_listing *l, ui_entity_fn fn, void *arg)
 {
 	int r = UI_MORE;
 
-	for (int i = 0; i < UISOURCE_STEP && r == UI_MORE; i++)
+	for (int i = 0; i < UILISTING_STEP && r == UI_MORE; i++)
 		r = list_next(l, fn, arg);
 	return r;
 }
 
-static void on_list_free(struct ui_listing *l)
+void uilisting_free(struct ui_listing *l)
 {
 	struct listed *series, *next;
 
@@ -412,12 +394,12 @@ static void on_list_free(struct ui_listing *l)
 	free(l);
 }
 
-DEFINE_CLEANUP(struct ui_listing *, on_list_freep, on_list_free);
+DEFINE_CLEANUP(struct ui_listing *, uilisting_freep, uilisting_free);
 
 /* References to all entities. */
 static int take_members(struct ui_listing *l)
 {
-	struct discovery *discovery = l->u->opts.discovery;
+	struct discovery *discovery = l->opts->discovery;
 	struct entity *entity = NULL;
 	size_t n = 0;
 
@@ -433,7 +415,7 @@ static int take_members(struct ui_listing *l)
 
 static int take_folders(struct ui_listing *l)
 {
-	const struct store *store = l->u->opts.store;
+	const struct store *store = l->opts->store;
 	const struct store_folder *folder = NULL;
 	size_t n = 0;
 
@@ -449,252 +431,28 @@ static int take_folders(struct ui_listing *l)
 	return 0;
 }
 
-static int on_list(void *ctx, const char *id, struct ui_listing **ret)
+int uilisting_new(const struct uisource_opts *opts, const char *only, struct ui_listing **ret)
 {
-	_cleanup_(on_list_freep) struct ui_listing *l = calloc(1, sizeof(*l));
-	const struct uisource *u = ctx;
+	_cleanup_(uilisting_freep) struct ui_listing *l = calloc(1, sizeof(*l));
 	int r;
 
 	if (!l)
 		return -ENOMEM;
-	l->u = u;
-	l->only = id ? strdup(id) : NULL;
-	if (id && !l->only)
+	l->opts = opts;
+	l->only = only ? strdup(only) : NULL;
+	if (only && !l->only)
 		return -ENOMEM;
 	r = take_members(l);
 	if (!r)
 		r = take_folders(l);
 	if (r)
 		return r;
-	if (u->opts.cpu)
+	if (opts->cpu)
 		address_space_cache_slow(
-			cpu_sampler_address_spaces(cpu_profiler_sampler(u->opts.cpu)), on_slow,
+			cpu_sampler_address_spaces(cpu_profiler_sampler(opts->cpu)), on_slow,
 			&l->slow);
-	l->slow.v1 = discovery_v1_controller(u->opts.discovery) != CONTROLLER_NONE;
+	l->slow.v1 = discovery_v1_controller(opts->discovery) != CONTROLLER_NONE;
 	l->phase = l->slow.n ? PHASE_SLOW : PHASE_SERIES;
 	*ret = take_ptr(l);
 	return 0;
-}
-
-/* ---------------------------------------------------------------- profiles */
-
-static void on_profiles(void *ctx, const char *entity, ui_profile_fn fn, void *arg)
-{
-	const struct uisource *u = ctx;
-	const struct store *store = u->opts.store;
-
-	for (size_t i = 0; store && i < store_n_profiles(store); i++) {
-		const struct store_profile *p = store_at(store, i);
-		const struct ui_profile profile = {
-			.id = p->id,
-			.kind = profile_kind_name(p->kind),
-			.start_ns = p->start_ns,
-			.duration_ns = p->duration_ns,
-			.bytes = p->bytes,
-		};
-
-		if (strcmp(p->folder->name, entity) == 0)
-			fn(arg, &profile);
-	}
-}
-
-static bool query_wants(const struct ui_flame_query *query, const struct store_profile *p)
-{
-	return p->start_ns >= query->from_ns && p->start_ns < query->until_ns &&
-	       strcmp(profile_kind_name(p->kind), query->kind) == 0;
-}
-
-/* Cumulative profiles must not be added up: the newest is the result. */
-static size_t flame_profiles_max(const struct ui_flame_query *query)
-{
-	for (int i = 0; i < PROFILE_KIND_MAX; i++)
-		if (profile_kind_is_cumulative((enum profile_kind)i) &&
-		    strcmp(query->kind, profile_kind_name((enum profile_kind)i)) == 0)
-			return 1;
-	return UISOURCE_FLAME_PROFILES_MAX;
-}
-
-/* ---- jobs: made on the loop, run on the HTTP worker */
-
-/* @type: NULL for the profile's first. */
-struct store_job {
-	struct http_job job;
-	struct root dir;
-	char *type;
-	size_t n;
-	struct store_file files[];
-};
-
-static void store_job_free(struct http_job *job)
-{
-	struct store_job *j = container_of(job, struct store_job, job);
-
-	root_deinit(&j->dir);
-	free(j->type);
-	free(j);
-}
-
-/* Requires a store with a profile. 0 or -errno. */
-static int store_job_new(const struct uisource *u, size_t n,
-			 int (*run)(struct http_job *job, struct buf *ret), struct store_job **ret)
-{
-	struct store_job *j = calloc(1, sizeof(*j) + n * sizeof(j->files[0]));
-	int r;
-
-	if (!j)
-		return -ENOMEM;
-	j->job.run = run;
-	j->job.free = store_job_free;
-	j->job.reads_disk = true;
-	r = store_dup_dir(u->opts.store, &j->dir);
-	if (r) {
-		free(j);
-		return r;
-	}
-	*ret = j;
-	return 0;
-}
-
-/* A missing or broken file adds nothing; the graph shows the number of its profiles. */
-static int flame_add_stored(struct flame *flame, const struct store_job *j,
-			    const struct store_file *file)
-{
-	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(STORE_PROFILE_SIZE_MAX);
-	_cleanup_(reader_freep) struct reader *reader = NULL;
-	const char *why;
-	int r = store_read_file(&j->dir, file, &bytes);
-
-	if (!r)
-		r = reader_new(bytes.data, bytes.len, UISOURCE_PPROF_MAX, &reader, &why);
-	if (r)
-		return r;
-	return flame_add(flame, reader_tables(reader), j->type);
-}
-
-static int json_put(const char *data, size_t n, void *arg)
-{
-	return buf_append(arg, data, n) ? -1 : 0;
-}
-
-static int run_flame(struct http_job *job, struct buf *ret)
-{
-	const struct store_job *j = container_of(job, struct store_job, job);
-	_cleanup_(flame_freep) struct flame *flame = NULL;
-	_cleanup_(json_decrefp) json_t *json = NULL;
-	size_t n = 0;
-	int r = flame_new(&flame);
-
-	for (size_t i = 0; i < j->n && r != -ENOMEM; i++) {
-		if (!http_job_go_on(job))
-			return HTTP_JOB_STOPPED;
-		r = flame_add_stored(flame, j, &j->files[i]);
-		n += !r;
-	}
-	if (r == -ENOMEM)
-		return r;
-	if (!n)
-		return HTTP_JOB_GONE;
-	r = flame_json(flame, FLAME_SHOWN_MAX, &json);
-	if (!r && json_dump_callback(json, json_put, ret, JSON_COMPACT))
-		r = -ENOMEM;
-	return r;
-}
-
-static int run_raw(struct http_job *job, struct buf *ret)
-{
-	const struct store_job *j = container_of(job, struct store_job, job);
-	int r = store_read_file(&j->dir, &j->files[0], ret);
-
-	return r > 0 ? HTTP_JOB_GONE : r;
-}
-
-/* Folders of one name are one folder, so most comparisons are of pointers. */
-static int on_flame(void *ctx, const struct ui_flame_query *query, struct http_job **ret)
-{
-	const struct store_folder *other = NULL, *wanted = NULL;
-	const struct uisource *u = ctx;
-	const struct store *store = u->opts.store;
-	size_t max = flame_profiles_max(query);
-	struct store_job *j;
-	int r;
-
-	if (!store || !store_n_profiles(store))
-		return UI_GONE;
-	r = store_job_new(u, max, run_flame, &j);
-	if (r)
-		return r;
-	j->type = query->type ? strdup(query->type) : NULL;
-	if (query->type && !j->type) {
-		store_job_free(&j->job);
-		return -ENOMEM;
-	}
-	for (size_t i = store_n_profiles(store); i > 0 && j->n < max; i--) {
-		const struct store_profile *p = store_at(store, i - 1);
-
-		if (p->folder == other)
-			continue;
-		if (p->folder != wanted && strcmp(p->folder->name, query->entity) != 0) {
-			other = p->folder;
-			continue;
-		}
-		wanted = p->folder;
-		if (query_wants(query, p))
-			store_file_of(p, &j->files[j->n++]);
-	}
-	if (!j->n) {
-		store_job_free(&j->job);
-		return UI_GONE;
-	}
-	*ret = &j->job;
-	return 0;
-}
-
-static int on_raw(void *ctx, uint64_t profile, struct http_job **ret)
-{
-	const struct uisource *u = ctx;
-	const struct store_profile *p = u->opts.store ? store_find(u->opts.store, profile) : NULL;
-	struct store_job *j;
-	int r;
-
-	if (!p)
-		return UI_GONE;
-	r = store_job_new(u, 1, run_raw, &j);
-	if (r)
-		return r;
-	store_file_of(p, &j->files[0]);
-	j->n = 1;
-	*ret = &j->job;
-	return 0;
-}
-
-int uisource_new(const struct uisource_opts *opts, struct uisource **ret)
-{
-	struct uisource *u = calloc(1, sizeof(*u));
-
-	if (!u)
-		return -ENOMEM;
-	u->opts = *opts;
-	u->ui = (struct ui_source){
-		.ctx = u,
-		.node = opts->node,
-		.window_ns = opts->window_ns,
-		.list = on_list,
-		.list_step = on_list_step,
-		.list_free = on_list_free,
-		.profiles = on_profiles,
-		.flame = on_flame,
-		.raw = on_raw,
-	};
-	*ret = u;
-	return 0;
-}
-
-void uisource_free(struct uisource *u)
-{
-	free(u);
-}
-
-const struct ui_source *uisource_get(const struct uisource *u)
-{
-	return &u->ui;
 }
