@@ -520,6 +520,9 @@ int space_add_mappings(struct address_space_cache *c, struct address_space *s,
 		return r;
 	}
 	n = merge(s->items, s->n, fresh, n_fresh, all);
+	/* no event tells of a mapping that is gone, and some processes are not read again */
+	if (n > ADDRESS_SPACE_TARGET_MAPS_MAX)
+		n = ADDRESS_SPACE_TARGET_MAPS_MAX;
 	for (size_t i = 0; i < n; i++)
 		image_ref(all[i].image);
 	free_items(fresh, n_fresh);

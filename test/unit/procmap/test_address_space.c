@@ -23,6 +23,9 @@
 #include "support/fixture.h"
 #include "support/metrics.h"
 
+/* Mappings of a process, as in space_mappings.c. */
+#define LIST_MAX 4096
+
 struct fixture {
 	struct root proc;
 	struct address_space_cache *cache;
@@ -566,6 +569,43 @@ static void test_gone_with_events(void **state)
 	expect_path(resolve_exec(f, &id, 9, (const void *)16), "[unknown]");
 }
 
+/* The threads of an ended leader map a file at new addresses all the time: its list cannot be read,
+ * and no event tells which of the mappings are gone. */
+static void test_gone_with_many_events(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	struct address_space *space;
+	struct process_event event;
+	struct pid_id id;
+	size_t n = 0;
+	pid_t pid = start(f, fixture_path("plain-fixed", path), &id);
+	const struct address_space_who who = {.pid = id, .exec_id = 1};
+
+	tell(f, PROCESS_EVENT_BIRTH, (uint32_t)pid, (uint32_t)getpid());
+	tell(f, PROCESS_EVENT_EXEC, (uint32_t)pid, 0);
+	send_maps(f, &id);
+	stop(pid);
+	tell(f, PROCESS_EVENT_EXIT, (uint32_t)pid, 0);
+	for (uint64_t i = 0; i < 2ull * LIST_MAX; i++) {
+		event = (struct process_event){.what = PROCESS_EVENT_MAP,
+					       .pid = (uint32_t)pid,
+					       .tid = (uint32_t)pid + 1,
+					       .time_ns = nsec_boot(),
+					       .map = {.start = (i + 1) << 32,
+						       .limit = ((i + 1) << 32) + 4096,
+						       .device = 1,
+						       .inode = 1},
+					       .name = path};
+		address_space_cache_event(f->cache, &event);
+		if (i % 64 == 63)
+			assert_int_equal(address_space_cache_get(f->cache, &who, &space), 0);
+	}
+	(void)address_space_mappings(space, &n);
+	assert_int_equal(n, LIST_MAX);
+	assert_true(address_space_gone(space));
+}
+
 /* A command of the caller, forked before the first event: all samples come after the end of the
  * process, in a single drain. Without the knowledge of the birth nothing tells the program of a
  * sample. */
@@ -1099,6 +1139,7 @@ int main(void)
 		TEST(test_names_of_memory),
 		TEST(test_many_mappings),
 		TEST(test_gone_with_events),
+		TEST(test_gone_with_many_events),
 		TEST(test_child),
 		TEST(test_child_executes_twice),
 		TEST(test_gone_without_exec),
