@@ -33,6 +33,8 @@ static int memory_fill(struct memory *m, const struct memory_range *ranges, size
 {
 	int r;
 
+	if (m->end_calls && m->n_calls >= m->end_calls)
+		return MEMORY_UNMAPPED;
 	m->n_calls++;
 	r = m->read(m, ranges, n, ret);
 	if (!r)

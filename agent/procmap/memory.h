@@ -45,6 +45,7 @@ struct memory_range {
  *           MEMORY_UNMAPPED, -errno.
  * @check:   whether everything read so far belongs to the intended process: 0, MEMORY_GONE, -errno
  * @n_calls: calls of @read; for a live process these are system calls
+ * @end_calls: of @n_calls, from which on nothing is readable; 0: there is no such number
  * @n_bytes: filled by @read
  */
 struct memory {
@@ -52,6 +53,7 @@ struct memory {
 		    size_t *ret);
 	int (*check)(struct memory *m);
 	uint64_t n_calls;
+	uint64_t end_calls;
 	uint64_t n_bytes;
 };
 

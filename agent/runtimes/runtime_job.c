@@ -125,6 +125,7 @@ static int read_one(const struct runtime_job *job, struct memory *m,
 
 	if (!value)
 		return -ENOMEM;
+	m->end_calls = m->n_calls + RUNTIME_FUNCTION_READS_MAX;
 	result = job->kind->read(m, job->target, key->words, value);
 	if (!result)
 		*ret = take_ptr(value);

@@ -23,6 +23,11 @@ struct runtime_hung;
 struct runtime_reader;
 struct runtime_reader_kind;
 
+/* Reads of one function, a microsecond each: a chain in the process's memory may be long or without
+ * an end. Optimised JavaScript needs the most: 32 functions at a place, with some hundred reads
+ * each. Reached: as unreadable memory, the function has no name. */
+#define RUNTIME_FUNCTION_READS_MAX 16384
+
 /* A function of a job: read, or with the reason. */
 struct runtime_named {
 	struct runtime_function_key key;

@@ -14,8 +14,10 @@
 #include "base/root.h"
 #include "discovery/pid.h"
 #include "procmap/address_space.h"
+#include "procmap/memory.h"
 #include "runtimes/runtime_budget.h"
 #include "runtimes/runtime_files.h"
+#include "runtimes/runtime_job.h"
 #include "runtimes/runtime_reader.h"
 #include "support/metrics.h"
 #include "support/ownspace.h"
@@ -521,6 +523,57 @@ static int name_at(struct fixture *f, void *reader, uint64_t function, uint64_t 
 	return runtime_reader_frame_name(reader, &who, &frame, ret);
 }
 
+/* ---------------------------------------------------------------- long chains */
+
+static size_t n_links;
+
+/* Follows a chain without an end. */
+static int read_chain(struct memory *m, const void *target, const uint64_t words[2], void *ret)
+{
+	uint64_t link;
+
+	(void)target;
+	(void)words;
+	memset(ret, 1, 1);
+	for (n_links = 0; n_links < 100000; n_links++)
+		if (memory_read(m, (uint64_t)(uintptr_t)&kind, &link, sizeof(link)))
+			return OUTCOME_ODD;
+	return 0;
+}
+
+/* A function ends with its number of reads, and the next one has as many. */
+static void test_chain(void **state)
+{
+	struct fixture *f = *state;
+	struct runtime_reader_kind of_chains = kind;
+	const struct address_space_who who = who_of(f, 1, 1);
+	const struct runtime_host host = {.proc = &f->proc,
+					  .loop = f->loop,
+					  .budget = &f->budget,
+					  .found = on_found,
+					  .named = on_named,
+					  .ctx = f};
+	struct runtime_place found;
+	size_t n_read[2];
+	int r[2];
+	void *reader;
+
+	of_chains.read = read_chain;
+	assert_int_equal(runtime_reader_new(&of_chains, &host, &reader), 0);
+	assert_false(runtime_reader_runs(reader, &who, ownspace(f->spaces, 1)));
+	while (runtime_reader_pending(reader))
+		loop_until(f->loop, are_over, &(struct turns){1});
+	for (int i = 0; i < 2; i++) {
+		r[i] = name_at(f, reader, i ? 128 : 64, 1, 7, &found);
+		n_read[i] = n_links;
+	}
+	runtime_reader_free(reader);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(n_read[i], RUNTIME_FUNCTION_READS_MAX);
+		assert_int_equal(r[i], RUNTIME_GONE);
+	}
+}
+
 /* A frame whose place cannot be read any more has the function that was read at another place, if
  * its check is the same, and no line. */
 static void test_place(void **state)
@@ -720,10 +773,11 @@ static void test_budget_common(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_exec),       TEST(test_attempts),    TEST(test_hung_owner),
-		TEST(test_hung_probe), TEST(test_hung_end),    TEST(test_place),
-		TEST(test_budget),     TEST(test_budget_idle), TEST(test_budget_common)};
+	const struct CMUnitTest tests[] = {TEST(test_exec),	   TEST(test_attempts),
+					   TEST(test_hung_owner),  TEST(test_hung_probe),
+					   TEST(test_hung_end),	   TEST(test_place),
+					   TEST(test_chain),	   TEST(test_budget),
+					   TEST(test_budget_idle), TEST(test_budget_common)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
