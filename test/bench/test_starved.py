@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -116,6 +117,9 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["child"]:
         child()
     else:
-        for row in SIGNALS:
-            interrupted(row)
-        killed()
+        # of the runs: one that is killed leaves its own there
+        with tempfile.TemporaryDirectory(prefix="podprof-test-starved-") as to:
+            os.environ["TMPDIR"] = to
+            for row in SIGNALS:
+                interrupted(row)
+            killed()
