@@ -134,7 +134,7 @@ def turn(program, command, rate, to, options, turns, starts):
     command = [w.format(rate=rate, endpoint=collector.grpc, http=collector.http) for w in command]
     profiler = workloads.start_profiler(command, to, rate)
     try:
-        workloads.wait_until_sampling(profiler.pid)
+        workloads.wait_until_sampling(profiler)
         time.sleep(options.warm_up)
         begin_ns = time.time_ns()
         measured = workloads.run(RUNS, str(entry_of(profiler.pid)), str(program.process.pid), str(options.seconds),

@@ -201,11 +201,9 @@ def agent(to, options):
     process = workloads.start_profiler(command, to, options.rate)
     try:
         with workloads.bpf_statistics():  # not longer: they are a cost of their own
-            workloads.wait_until_sampling(process.pid)
+            workloads.wait_until_sampling(process)
         yield
-        if process.poll() is not None:
-            with open(f"{to}/log", encoding="utf-8") as log:
-                sys.exit(f"the agent ended: {log.read()}")
+        workloads.check_runs(process)
     finally:
         workloads.stop_profiler(process)
 

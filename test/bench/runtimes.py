@@ -279,7 +279,7 @@ def turn(server, command, to, options, turns, starts):
     command = [w.format(rate=options.rate, endpoint=collector.grpc, http=collector.http) for w in command]
     profiler = workloads.start_profiler(command, to, options.rate)
     try:
-        workloads.wait_until_sampling(profiler.pid)
+        workloads.wait_until_sampling(profiler)
         time.sleep(options.warm_up)
         begin_ns, before, server_s = time.time_ns(), Costs(profiler.pid), server.cpu_s()
         turns.pss_kib = max(turns.pss_kib, workloads.watch(profiler.pid, options.seconds))

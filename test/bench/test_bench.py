@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The table of all figures: ratios to the run before and to the other side, and none where there is nothing."""
+"""The table of all figures: ratios to the run before and to the other side, and none where there is nothing. A profiler
+that ends at once is shown with its log."""
 import contextlib
 import io
 import json
@@ -11,6 +12,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import bench  # noqa: E402
+import workloads  # noqa: E402
 
 BEFORE = {"table: a row": {"value": 4.0, "unit": "bytes"}, "idle": {"value": 0, "unit": "calls"}}
 PROGRAM = """#!/bin/sh
@@ -29,7 +31,20 @@ WANT = [
 ]
 
 
+def ended():
+    with tempfile.TemporaryDirectory(prefix="podprof-bench-") as to:
+        profiler = workloads.start_profiler(["sh", "-c", "echo no such flag; exit 3"], to, 97)
+        try:
+            workloads.wait_until_sampling(profiler)
+        except SystemExit as end:
+            if not str(end).endswith("ended with 3: no such flag\n"):
+                sys.exit(f"ended: {end}")
+        else:
+            sys.exit("ended: not seen")
+
+
 def main():
+    ended()
     figures = {}
     with tempfile.TemporaryDirectory(prefix="podprof-bench-") as to:
         with open(f"{to}/program", "w") as f:

@@ -367,7 +367,16 @@ def mapped_programs(pid):
 def start_profiler(command, to, rate):
     command = [word.format(dir=to, rate=rate) for word in command]
     log = open(f"{to}/log", "w")
-    return subprocess.Popen(command, stdout=log, stderr=log)
+    profiler = subprocess.Popen(command, stdout=log, stderr=log)
+    profiler.log = log.name
+    return profiler
+
+
+def check_runs(profiler):
+    """Ends with the last words of a profiler that has ended."""
+    if profiler.poll() is not None:
+        with open(profiler.log, encoding="utf-8", errors="replace") as log:
+            sys.exit(f"{' '.join(profiler.args)} ended with {profiler.returncode}: {log.read()[-2000:]}")
 
 
 def agent_command(window="10s", podprof=PODPROF):
@@ -410,7 +419,7 @@ def burn(seconds):
         pass
 
 
-def wait_until_sampling(pid):
+def wait_until_sampling(profiler):
     """Until its programs run as often as a clock makes them, for which we work a little, since clocks
     stand still where nothing runs; one without BPF is taken to be at work at once. Loading is work
     that others can make slow. Seconds."""
@@ -418,7 +427,8 @@ def wait_until_sampling(pid):
     while time.monotonic() - begin < 240:
         burn(.6)
         time.sleep(.4)
-        _, runs = bpf_of(pid)
+        check_runs(profiler)
+        _, runs = bpf_of(profiler.pid)
         if (not runs and time.monotonic() - begin > 30) or (before and runs - before > 40):
             break
         before = runs
@@ -439,11 +449,9 @@ def measure(workload, name, command, to, options):
     maps_before = bpf_shown("map").keys()
     profiler = start_profiler(command, to, options.rate)
     try:
-        until_sampling = wait_until_sampling(profiler.pid)
+        until_sampling = wait_until_sampling(profiler)
         time.sleep(options.warm_up)
-        if profiler.poll() is not None:
-            with open(f"{to}/log") as f:
-                sys.exit(f"{name} ended: {f.read()[-2000:]}")
+        check_runs(profiler)
         start_cpu, names = family_cpu_s(profiler.pid), names_cpu_s(profiler.pid)
         busy, bpf = node_busy_s(), bpf_of(profiler.pid)
         begin = time.monotonic()
