@@ -11,6 +11,7 @@
  */
 #include "runtimes/hotspot_scopes.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -110,9 +111,11 @@ int hotspot_tables_read(struct memory *m, const struct hotspot_target *target, u
 	int r;
 
 	*ret = (struct hotspot_tables){0};
+	if (n_others > HOTSPOT_TABLES_OTHERS_MAX)
+		return -EINVAL;
 	if (has_descs(layout))
 		n = find_words(layout, blob, &w, ranges);
-	for (size_t i = 0; i < n_others && i < HOTSPOT_TABLES_OTHERS_MAX; i++)
+	for (size_t i = 0; i < n_others; i++)
 		ranges[n++] = others[i];
 	r = hotspot_outcome_of_memory(memory_read_ranges(m, ranges, n));
 	if (r || !has_descs(layout))

@@ -45,7 +45,8 @@ struct hotspot_tables {
 	uint64_t methods;
 };
 
-/* Other words of a blob that are read with those of its tables: ranges of a call. Reached: - */
+/* Other words of a blob that are read with those of its tables: ranges of a call. Reached:
+ * -EINVAL. */
 #define HOTSPOT_TABLES_OTHERS_MAX 4
 
 /**
@@ -55,7 +56,7 @@ struct hotspot_tables {
  *
  * The words that lead to the tables change when the code is freed.
  *
- * Return: 0; an outcome of a process; -errno.
+ * Return: 0; an outcome of a process; -EINVAL for too many @others; -errno.
  */
 int hotspot_tables_read(struct memory *m, const struct hotspot_target *target, uint64_t blob,
 			const struct memory_range *others, size_t n_others,

@@ -10,6 +10,7 @@
  */
 #include "support/test.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -481,6 +482,29 @@ static void layouts(void **state)
 	assert_int_equal(got.descs, 0);
 }
 
+/* Other words come with the tables: as many as there may be, and one more. */
+static void other_words(void **state)
+{
+	struct memory_range others[HOTSPOT_TABLES_OTHERS_MAX + 1];
+	uint64_t words[HOTSPOT_TABLES_OTHERS_MAX + 1] = {0};
+	struct hotspot_tables got;
+	struct subject s;
+
+	(void)state;
+	subject_init(&s);
+	assert_int_equal(attach(&s), HOTSPOT_OK);
+	put(&s, BLOB + 8, 7);
+	for (size_t i = 0; i < array_size(others); i++)
+		others[i] = (struct memory_range){BLOB + 8, &words[i], 8};
+	assert_int_equal(hotspot_tables_read(&s.fm.memory, &s.target, BLOB, others,
+					     HOTSPOT_TABLES_OTHERS_MAX, &got),
+			 0);
+	assert_int_equal(words[HOTSPOT_TABLES_OTHERS_MAX - 1], 7);
+	assert_int_equal(hotspot_tables_read(&s.fm.memory, &s.target, BLOB, others,
+					     HOTSPOT_TABLES_OTHERS_MAX + 1, &got),
+			 -EINVAL);
+}
+
 /* Up to 15, the class has the index of its source file. */
 static void source_of_class(void **state)
 {
@@ -609,19 +633,13 @@ static void lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole),
-		cmocka_unit_test(odd_processes),
-		cmocka_unit_test(no_lines),
-		cmocka_unit_test(odd_functions),
-		cmocka_unit_test(names),
-		cmocka_unit_test(lines),
-		cmocka_unit_test(scopes),
-		cmocka_unit_test(inlined),
-		cmocka_unit_test(calls),
-		cmocka_unit_test(layouts),
-		cmocka_unit_test(source_of_class),
-		cmocka_unit_test(freed),
-		cmocka_unit_test(source_of_another_pool),
+		cmocka_unit_test(whole),       cmocka_unit_test(odd_processes),
+		cmocka_unit_test(no_lines),    cmocka_unit_test(odd_functions),
+		cmocka_unit_test(names),       cmocka_unit_test(lines),
+		cmocka_unit_test(scopes),      cmocka_unit_test(inlined),
+		cmocka_unit_test(calls),       cmocka_unit_test(layouts),
+		cmocka_unit_test(other_words), cmocka_unit_test(source_of_class),
+		cmocka_unit_test(freed),       cmocka_unit_test(source_of_another_pool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
