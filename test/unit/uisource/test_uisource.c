@@ -2,12 +2,15 @@
 /* The list of the pages: entities of a false cgroup tree, without profilers and without a store. */
 #include "support/test.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/root.h"
 #include "discovery/discovery.h"
+#include "server/snapshot.h"
+#include "support/allocfail.h"
 #include "support/tree.h"
 #include "uisource/uisource.h"
 
@@ -116,10 +119,62 @@ static void test_slices(void **state)
 	tree_deinit(&tree);
 }
 
+static int copy_page(const struct ui_source *ui, const char *id)
+{
+	struct ui_snapshot *s;
+	int r = ui_snapshot_new(ui, id, &s);
+
+	if (r)
+		return r;
+	do
+		r = ui_snapshot_step(s);
+	while (r == UI_MORE);
+	ui_snapshot_free(s);
+	return r;
+}
+
+static int copy_pages(void *ctx)
+{
+	const struct ui_source *ui = ctx;
+	int r = copy_page(ui, NULL);
+
+	return r ? r : copy_page(ui, "other") == UI_GONE ? 0 : -ENOMEM;
+}
+
+/* Each allocation fails once. */
+static void test_out_of_memory(void **state)
+{
+	struct discovery_opts opts = {.node_name = "n1"};
+	struct root proc = ROOT_INIT;
+	struct discovery *d;
+	struct uisource *u;
+	struct tree tree;
+	char name[128];
+
+	(void)state;
+	tree_init(&tree);
+	for (size_t i = 1; i <= 3; i++) {
+		snprintf(name, sizeof(name), "unified/docker/%064zx", i);
+		tree_mkdir(tree.fd, name);
+	}
+	assert_int_equal(root_open("/proc", &proc), 0);
+	opts.proc = &proc;
+	opts.cgroupfs_root = tree.path;
+	assert_int_equal(discovery_new(&opts, &d), 0);
+	assert_int_equal(uisource_new(&(struct uisource_opts){.discovery = d, .node = "n1"}, &u),
+			 0);
+	assert_in_range(allocfail_each(copy_pages, (void *)(uintptr_t)uisource_get(u)), 10, 200);
+	uisource_free(u);
+	discovery_free(d);
+	root_deinit(&proc);
+	tree_deinit(&tree);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slices),
+		cmocka_unit_test(test_out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
