@@ -103,7 +103,8 @@ static void worker_finish(struct worker *w, struct work *work)
 }
 
 /* The next job, or NULL when there will be none. The job counts as running before the lock is
- * released, so worker_stop() finds it in the queue or running. */
+ * released, so worker_stop() finds it in the queue or running, and worker_abandon() finds it
+ * begun. */
 static struct work *worker_next(struct worker *w, struct worker_thread *t)
 {
 	struct work *work = NULL;
@@ -116,6 +117,8 @@ static struct work *worker_next(struct worker *w, struct worker_thread *t)
 		w->n_waiting--;
 		work->thread = t;
 		t->running = work;
+		if (work->begin)
+			work->begin(work);
 		atomic_store(&t->alive_ns, nsec_monotonic());
 		atomic_store(&t->state, THREAD_RUNNING);
 	}

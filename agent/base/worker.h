@@ -18,12 +18,15 @@ struct worker_thread;
 
 /**
  * struct work - one job, embedded in the caller's struct
+ * @begin:     called on the worker's thread, before the job can be abandoned: takes what the owner
+ *             gives to the next thread then. It must not wait. NULL: nothing
  * @run:       called on the worker's thread
  * @done:      called on the loop's thread after run(), or without run() if the worker is freed
  *             first (@cancelled is then set); done() frees the job
  * @cancelled: run() was not called
  */
 struct work {
+	void (*begin)(struct work *work);
 	void (*run)(struct work *work);
 	void (*done)(struct work *work);
 	int cancelled;

@@ -35,12 +35,21 @@ struct go_profile_worker {
 	struct go_profile_reader *next; /* for the next thread */
 };
 
-static void task_run(struct work *work)
+static void task_begin(struct work *work)
 {
 	struct go_profile_task *task = container_of(work, struct go_profile_task, work);
 
 	task->reader = task->worker->reader;
-	if (task->reader || !task->worker->opts.reader.proc) /* NULL at the end */
+	/* without a reader at the end */
+	task->is_void = !task->reader && task->worker->opts.reader.proc;
+}
+
+/* If it is abandoned, the worker may be no more. */
+static void task_run(struct work *work)
+{
+	struct go_profile_task *task = container_of(work, struct go_profile_task, work);
+
+	if (!task->is_void)
 		task->run(task);
 }
 
@@ -127,6 +136,7 @@ void go_profile_worker_free(struct go_profile_worker *hw)
 int go_profile_worker_submit(struct go_profile_worker *hw, struct go_profile_task *task)
 {
 	task->worker = hw;
+	task->work.begin = task_begin;
 	task->work.run = task_run;
 	return worker_submit(hw->worker, &task->work);
 }

@@ -7,6 +7,7 @@
  * forever. Then thread and reader are abandoned, and a new thread continues with a new reader.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct loop;
  * @run:    on the worker's thread; calls work_alive() between processes, and uses only @reader
  * @drop:   frees the job, on any thread, when run() has returned too late
  * @reader: set for run(); NULL in a worker without a reader
+ * @is_void: not run: the worker ends
  */
 struct go_profile_task {
 	struct work work;
@@ -29,6 +31,7 @@ struct go_profile_task {
 	void (*drop)(struct go_profile_task *task);
 	struct go_profile_reader *reader;
 	struct go_profile_worker *worker;
+	bool is_void;
 };
 
 struct go_profile_worker_opts {

@@ -85,6 +85,13 @@ static void find_probed(struct runtime_job *job)
 	}
 }
 
+void runtime_job_begin(struct work *work)
+{
+	struct runtime_job *job = container_of(work, struct runtime_job, work);
+
+	job->searched = *job->files_now;
+}
+
 void runtime_job_probe(struct work *work)
 {
 	struct runtime_job *job = container_of(work, struct runtime_job, work);
@@ -92,7 +99,6 @@ void runtime_job_probe(struct work *work)
 	job->is_refused = runtime_hung_refuses(job->hung, job->owner);
 	if (job->is_refused)
 		return;
-	job->searched = *job->files_now;
 	if (!job->searched) {
 		job->outcome = job->kind->probe->gone; /* at the end */
 		return;
@@ -141,7 +147,6 @@ void runtime_job_read(struct work *work)
 	job->is_refused = runtime_hung_refuses(job->hung, job->owner);
 	if (job->is_refused)
 		return;
-	job->searched = *job->files_now;
 	job->outcome = process_memory_init(&memory, runtime_hung_proc(job->hung), &job->pid);
 	while (job->n_read < job->n && (!job->n_read || nsec_monotonic() < end_ns)) {
 		struct runtime_named *f = &job->functions[job->n_read++];

@@ -71,6 +71,8 @@ struct runtime_job *runtime_job_new(const struct runtime_reader_kind *kind,
 				    struct runtime_hung *hung, const struct runtime_process *p);
 void runtime_job_free(struct runtime_job *job);
 
+/* Begins both tasks: takes the thread's files. */
+void runtime_job_begin(struct work *work);
 /* Task of the thread: looks for the runtime in the process, first in @files. The result is
  * @outcome, with @target (its bytes are zeros before), @n_lacking, @found and @probed. */
 void runtime_job_probe(struct work *work);

@@ -240,7 +240,8 @@ static void probe(struct runtime_reader *r, struct runtime_process *p, struct im
 		job->files[job->n_files++] = image_ref(files[i]);
 	job->is_all = is_all;
 	job->version = version;
-	job->work = (struct work){.run = runtime_job_probe, .done = probe_done};
+	job->work = (struct work){
+		.begin = runtime_job_begin, .run = runtime_job_probe, .done = probe_done};
 	if (worker_submit(r->worker, &job->work)) {
 		runtime_job_free(job);
 		retry_soon(r, p);
@@ -387,7 +388,8 @@ static struct runtime_job *names_job(struct runtime_reader *r, const struct runt
 			break;
 		job->functions[job->n++].key = f->key;
 	}
-	job->work = (struct work){.run = runtime_job_read, .done = names_done};
+	job->work = (struct work){
+		.begin = runtime_job_begin, .run = runtime_job_read, .done = names_done};
 	return job;
 }
 

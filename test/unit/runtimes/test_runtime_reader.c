@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "procmap/memory.h"
 #include "runtimes/runtime_budget.h"
 #include "runtimes/runtime_files.h"
+#include "runtimes/runtime_hung.h"
 #include "runtimes/runtime_job.h"
 #include "runtimes/runtime_reader.h"
 #include "support/metrics.h"
@@ -32,6 +34,21 @@
 
 /* What the file system answers: nothing, until the test closes its end. */
 static int stuck[2];
+/* The next job is stuck before it looks at anything. */
+static _Atomic bool is_late;
+
+static bool refuses(const struct runtime_hung *hung, uint64_t owner)
+{
+	char byte;
+
+	if (atomic_exchange(&is_late, false))
+		assert_int_equal(read(stuck[0], &byte, 1), 0);
+	return runtime_hung_refuses(hung, owner);
+}
+
+#define runtime_hung_refuses refuses
+#include "runtimes/runtime_job.c" // NOLINT(bugprone-suspicious-include)
+#undef runtime_hung_refuses
 
 struct fixture {
 	struct root proc;
@@ -467,6 +484,28 @@ static void test_hung_probe(void **state)
 	assert_true(runtime_reader_runs(f->reader, &late, ownspace(f->spaces, 1)));
 }
 
+/* A job that is abandoned before it has begun keeps the files of its thread. */
+static void test_hung_begin(void **state)
+{
+	struct fixture *f = *state;
+
+	attach(f, 1, 1);
+	attach(f, 2, 100);
+	is_late = true;
+	assert_true(wants(f, 1, ANSWERING));
+	runtime_reader_flush(f->reader);
+	loop_until(f->loop, is_idle, f);
+	assert_int_equal(n_of(f, "test,1,slow"), 1);
+	f->start_ns = 100;
+	f->function = ANSWERING;
+	loop_until(f->loop, is_named, f); /* by the next thread */
+	answer();
+	while (threads_named(kind.name) > 2) /* of this reader and of the other */
+		usleep(1000);
+	f->function = 2 * ANSWERING;
+	loop_until(f->loop, is_named, f);
+}
+
 /* The reader ends before the memory answers: teardown(). */
 static void test_hung_end(void **state)
 {
@@ -773,11 +812,11 @@ static void test_budget_common(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {TEST(test_exec),	   TEST(test_attempts),
-					   TEST(test_hung_owner),  TEST(test_hung_probe),
-					   TEST(test_hung_end),	   TEST(test_place),
-					   TEST(test_chain),	   TEST(test_budget),
-					   TEST(test_budget_idle), TEST(test_budget_common)};
+	const struct CMUnitTest tests[] = {
+		TEST(test_exec),	TEST(test_attempts),	 TEST(test_hung_owner),
+		TEST(test_hung_probe),	TEST(test_hung_begin),	 TEST(test_hung_end),
+		TEST(test_place),	TEST(test_chain),	 TEST(test_budget),
+		TEST(test_budget_idle), TEST(test_budget_common)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
