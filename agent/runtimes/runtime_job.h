@@ -24,8 +24,8 @@ struct runtime_reader;
 struct runtime_reader_kind;
 
 /* Reads of one function, a microsecond each: a chain in the process's memory may be long or without
- * an end. Optimised JavaScript needs the most: 32 functions at a place, with some hundred reads
- * each. Reached: as unreadable memory, the function has no name. */
+ * an end. A function of the tests' programs takes 251 at most, in optimised JavaScript; 32 inlined
+ * functions may take some thousand. Reached: as unreadable memory, the function has no name. */
 #define RUNTIME_FUNCTION_READS_MAX 16384
 
 /* A function of a job: read, or with the reason. */
