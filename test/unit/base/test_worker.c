@@ -41,7 +41,7 @@ struct bench {
 	struct worker *worker;
 	sem_t gate;    /* a job waits here when @gated */
 	sem_t started; /* posted when a job begins */
-	int ran, done, cancelled;
+	int begun, ran, done, cancelled;
 	int stop_after; /* jobs done */
 	pthread_t loop_thread;
 };
@@ -52,6 +52,14 @@ struct job {
 	bool gated;
 	int order;
 };
+
+static void job_begin(struct work *work)
+{
+	struct job *job = container_of(work, struct job, work);
+
+	assert_false(pthread_equal(pthread_self(), job->bench->loop_thread));
+	job->bench->begun++;
+}
 
 static void job_run(struct work *work)
 {
@@ -85,7 +93,7 @@ static int submit_by(struct bench *bench, int order, bool gated,
 	_cleanup_(freep) struct job *job = calloc(1, sizeof(*job));
 	int r;
 
-	job->work = (struct work){.run = job_run, .done = job_done};
+	job->work = (struct work){.begin = job_begin, .run = job_run, .done = job_done};
 	job->bench = bench;
 	job->order = order;
 	job->gated = gated;
@@ -390,6 +398,36 @@ static void test_stop_before_run(void **state)
 	sem_destroy(&release);
 }
 
+/* The same, and the job is abandoned: what it takes at its begin, it has. */
+static void test_abandon_before_run(void **state)
+{
+	struct left left = {.loop_thread = pthread_self()};
+	const struct worker_left how = {on_seen, on_orphan, &left};
+	struct bench bench;
+
+	(void)state;
+	sem_init(&left.orphaned, 0, 0);
+	sem_init(&held, 0, 0);
+	sem_init(&release, 0, 0);
+	bench_init(&bench, 10);
+	holder = pthread_self();
+	holds = true;
+	assert_int_equal(submit(&bench, 0, false), 0);
+	sem_wait(&held);
+	holds = false;
+	assert_int_equal(worker_abandon(bench.worker, &how), 0);
+	assert_int_equal(bench.begun, 1);
+	assert_int_equal(bench.ran, 0);
+	sem_post(&release);
+	sem_wait(&left.orphaned);
+	assert_int_equal(bench.ran, 1);
+	bench_deinit(&bench);
+	assert_int_equal(bench.done, 0);
+	sem_destroy(&left.orphaned);
+	sem_destroy(&held);
+	sem_destroy(&release);
+}
+
 static int build(void *ctx)
 {
 	struct worker *worker;
@@ -417,11 +455,17 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),	    cmocka_unit_test(test_first),
-		cmocka_unit_test(test_full),	    cmocka_unit_test(test_cancel),
-		cmocka_unit_test(test_wait),	    cmocka_unit_test(test_finish_together),
-		cmocka_unit_test(test_next_blocks), cmocka_unit_test(test_abandon),
-		cmocka_unit_test(test_stop),	    cmocka_unit_test(test_stop_before_run),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_first),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_wait),
+		cmocka_unit_test(test_finish_together),
+		cmocka_unit_test(test_next_blocks),
+		cmocka_unit_test(test_abandon),
+		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_stop_before_run),
+		cmocka_unit_test(test_abandon_before_run),
 		cmocka_unit_test(test_no_memory),
 	};
 
