@@ -13,6 +13,7 @@
 struct step {
 	uint32_t unit;
 	uint32_t rule;
+	uint32_t node; /* rule_runs_new() sets it; 0 before */
 };
 
 /* Units of code (bytes; on arm64 instructions) between steps of one rule run. Most pushes and pops
@@ -28,8 +29,9 @@ struct step {
 
 struct rule_runs;
 
-/* Count the sequences in @n ascending steps; @steps is not kept. 0 or -ENOMEM. */
-int rule_runs_new(const struct step *steps, size_t n, struct rule_runs **ret);
+/* Count the sequences in @n ascending steps, whose rules are below @n_rules; @steps is not kept. 0
+ * or -ENOMEM. */
+int rule_runs_new(struct step *steps, size_t n, size_t n_rules, struct rule_runs **ret);
 void rule_runs_free(struct rule_runs *rule_runs);
 
 /* Allows at most @n rule runs, the most frequent ones. Before this call there are none. */
@@ -38,10 +40,8 @@ void rule_runs_limit(struct rule_runs *rule_runs, size_t n);
 /* Numbers of rule runs are below this. */
 size_t rule_runs_bound(const struct rule_runs *rule_runs);
 
-/* The order among rule runs of equal use. */
-uint32_t rule_runs_place(const struct rule_runs *rule_runs, uint32_t number);
-
-/* Length and number of the longest rule run at the start of @steps; 1 without a match. */
+/* Length and number of the longest rule run at the start of @steps, which were counted; 1 without a
+ * match. */
 size_t rule_runs_match(const struct rule_runs *rule_runs, const struct step *steps, size_t n,
 		       uint32_t *ret);
 

@@ -111,9 +111,10 @@ static size_t fill_steps(const struct rows *rows, size_t n, const struct table_e
 
 		for (; group < unit; group += GROUP_UNITS)
 			if (out && steps[out - 1].unit < group)
-				steps[out] = (struct step){(uint32_t)group, steps[out - 1].rule},
+				steps[out] = (struct step){.unit = (uint32_t)group,
+							   .rule = steps[out - 1].rule},
 				out++;
-		steps[out++] = (struct step){unit, row.rule};
+		steps[out++] = (struct step){.unit = unit, .rule = row.rule};
 	}
 	return out;
 }
@@ -133,7 +134,7 @@ static int make_steps(struct packer *p)
 		return TABLE_TOO_LARGE;
 	exe->n_blocks = (uint32_t)((units + 255) / 256);
 	p->table->n_rows = n;
-	p->steps = calloc(n + units / GROUP_UNITS + 1, sizeof(*p->steps));
+	p->steps = malloc((n + units / GROUP_UNITS + 1) * sizeof(*p->steps));
 	if (!p->steps)
 		return -ENOMEM;
 	p->n = fill_steps(p->rows, n, exe, p->steps);
@@ -164,8 +165,7 @@ static void make_slots(struct packer *p)
 
 struct ranked {
 	uint32_t n;
-	uint32_t symbol;
-	uint32_t place; /* among symbols of equal use: rules first */
+	uint32_t symbol; /* the order among symbols of equal use */
 };
 
 static int ranked_compare(const void *a, const void *b)
@@ -174,20 +174,7 @@ static int ranked_compare(const void *a, const void *b)
 
 	if (left->n != right->n)
 		return left->n > right->n ? -1 : 1;
-	return left->place < right->place ? -1 : 1;
-}
-
-static struct ranked ranked_make(const struct packer *p, uint32_t symbol)
-{
-	const uint32_t n_rules = (uint32_t)rows_n_rules(p->rows);
-
-	return (struct ranked){
-		.n = symbol == GAP ? UINT32_MAX : p->symbols[symbol].n,
-		.symbol = symbol,
-		.place = symbol < n_rules
-				 ? symbol
-				 : n_rules + rule_runs_place(p->rule_runs, symbol - n_rules),
-	};
+	return left->symbol < right->symbol ? -1 : 1;
 }
 
 /* Assigns local ids, short ones to the most used symbols. */
@@ -201,7 +188,7 @@ static int rank_symbols(struct packer *p)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->n_symbols; i++)
 		if (p->symbols[i].n)
-			ranked[n++] = ranked_make(p, i);
+			ranked[n++] = (struct ranked){i == GAP ? UINT32_MAX : p->symbols[i].n, i};
 	qsort(ranked, n, sizeof(*ranked), ranked_compare);
 	for (size_t i = 0; i < n; i++) {
 		struct symbol *s = &p->symbols[ranked[i].symbol];
@@ -218,7 +205,7 @@ static int rank_symbols(struct packer *p)
 static int make_symbols(struct packer *p)
 {
 	size_t n_rules = rows_n_rules(p->rows);
-	int r = rule_runs_new(p->steps, p->n, &p->rule_runs);
+	int r = rule_runs_new(p->steps, p->n, n_rules, &p->rule_runs);
 
 	if (r < 0)
 		return r;
@@ -288,6 +275,7 @@ static int put_ids(struct packer *p)
 /* A group being written. */
 struct group {
 	struct table_group head;
+	uint64_t begin; /* its first unit */
 	uint8_t slots[PAGE_SLOTS][2];
 	size_t n;
 	bool full; /* of this block or of all: nothing more goes in before the next */
@@ -304,7 +292,7 @@ static void group_put(struct group *g, uint8_t low, uint8_t id)
 static void group_add(struct group *g, const struct step *slot, uint32_t id, uint32_t gap,
 		      size_t *n_cut)
 {
-	uint32_t block = slot->unit / 256 % TABLE_GROUP_BLOCKS;
+	uint32_t block = (slot->unit - (uint32_t)g->begin) / 256;
 	bool wide = id >= TABLE_WIDE, has_room;
 	size_t n = wide ? 2 : 1;
 	uint8_t low = (uint8_t)slot->unit;
@@ -356,9 +344,10 @@ static int put_slots(struct packer *p)
 		return -ENOMEM;
 	for (size_t number = 0; !r && number < n_groups(p); number++) {
 		g->head = (struct table_group){0};
+		g->begin = number * GROUP_UNITS;
 		g->n = g->block = 0;
 		g->full = false;
-		for (; i < p->n && p->steps[i].unit / GROUP_UNITS == number; i++)
+		for (; i < p->n && p->steps[i].unit < g->begin + GROUP_UNITS; i++)
 			group_add(g, &p->steps[i], p->symbols[p->steps[i].rule].id,
 				  p->symbols[GAP].id, &p->table->n_cut);
 		r = group_end(p, g, number);
