@@ -249,9 +249,10 @@ static bool is_kernel_signal_frame(const struct cfi_common *common, const struct
 	       cfa->off == X86_SIGNAL_SP && cfa->add == 0;
 }
 
-/* Converts a state to the walker's rule. */
-static void cfi_rule(const struct cfi_common *common, const struct cfi_state *state,
-		     struct unwind_rule *ret)
+/* Converts a state to the walker's rule. Most states differ from the one before in an offset only,
+ * and do not come here. */
+static __attribute__((noinline)) void
+cfi_rule(const struct cfi_common *common, const struct cfi_state *state, struct unwind_rule *ret)
 {
 	int why;
 
@@ -339,27 +340,22 @@ bool cfi_address(struct cursor *c, uint8_t encoding, uint64_t vaddr, uint64_t *r
 
 /* ---------------------------------------------------------------- the address's changes */
 
-/* Computes the state's rule and its number. */
-static int know(struct run *run)
+/* Finds the state's rule and its number first. Not for a CIE's program, which has no addresses. */
+static __attribute__((noinline)) int emit_unknown(struct run *run)
 {
 	struct cfi_state *state = &run->state;
 	int r;
 
+	if (!run->rows)
+		return 0;
 	if (state->known == CFI_NOTHING_KNOWN)
 		cfi_rule(run->common, state, &state->rule);
+	state->known = CFI_RULE_KNOWN;
 	r = rows_intern(run->rows, &state->rule, &state->rule_id);
-	state->known = r ? CFI_RULE_KNOWN : CFI_ID_KNOWN;
-	return r;
-}
-
-/* Not for a CIE's program, which has no addresses. */
-static int emit_unknown(struct run *run)
-{
-	int r = run->rows ? know(run) : 0;
-
-	if (r || !run->rows)
+	if (r)
 		return r;
-	return rows_add_interned(run->rows, run->vaddr, run->state.rule_id);
+	state->known = CFI_ID_KNOWN;
+	return rows_add_interned(run->rows, run->vaddr, state->rule_id);
 }
 
 static inline int emit(struct run *run)
@@ -369,7 +365,7 @@ static inline int emit(struct run *run)
 	return rows_add_interned(run->rows, run->vaddr, run->state.rule_id);
 }
 
-static int advance_to(struct run *run, uint64_t vaddr)
+static inline int advance_to(struct run *run, uint64_t vaddr)
 {
 	int r = 0;
 
@@ -381,7 +377,7 @@ static int advance_to(struct run *run, uint64_t vaddr)
 	return r;
 }
 
-static int advance(struct run *run, uint64_t delta)
+static inline __attribute__((always_inline)) int advance(struct run *run, uint64_t delta)
 {
 	uint64_t bytes, vaddr;
 
@@ -560,7 +556,7 @@ static void set_cfa_offset(struct run *run, int64_t off)
 	state->known = CFI_RULE_KNOWN;
 }
 
-static int cfa_offset(struct run *run)
+static inline __attribute__((always_inline)) int cfa_offset(struct run *run)
 {
 	uint64_t off;
 

@@ -33,6 +33,8 @@
 #define OFF_LIMIT     (1ull << OFF_BITS)
 /* Slots of the rules' table: at most a half is used. */
 #define SLOTS_INITIAL 1024u
+/* Rules found last. 1,024, as an exponent of 2. */
+#define RECENT_BITS   10
 /* Address bits in one pass of the sort: text of 8 GiB takes three passes. */
 #define SORT_BITS     11
 #define SORT_MASK     ((1u << SORT_BITS) - 1)
@@ -90,8 +92,9 @@ struct rows {
 
 	struct unwind_rule *rules;
 	size_t n_rules, rules_cap;
-	uint32_t *slots; /* rule's number + 1 by hash; 0 is free */
-	size_t n_slots;	 /* a power of two */
+	uint32_t *slots;		    /* rule's number + 1 by hash; 0 is free */
+	size_t n_slots;			    /* a power of two */
+	uint32_t recent[1u << RECENT_BITS]; /* numbers of rules, by recent_slot() */
 };
 
 /* ---------------------------------------------------------------- rules */
@@ -155,7 +158,16 @@ static inline size_t rules_slot(const struct rows *rows, const struct unwind_rul
 	return i;
 }
 
-/* A rule that is new, or not in the first slot of its hash. */
+/* Of @recent. Rules that meet here only take turns, so the slot needs no seed. */
+static inline size_t recent_slot(const struct unwind_rule *rule)
+{
+	uint64_t word[2];
+
+	memcpy(word, rule, sizeof(word));
+	return (word[0] ^ word[1] << 1) * 0x9e3779b97f4a7c15ull >> (64 - RECENT_BITS);
+}
+
+/* A rule that is not a recent one. */
 static __attribute__((noinline)) int intern(struct rows *rows, const struct unwind_rule *rule,
 					    uint32_t *ret)
 {
@@ -179,15 +191,20 @@ static __attribute__((noinline)) int intern(struct rows *rows, const struct unwi
 	return r;
 }
 
-/* Called a million times for a large program; the rule is nearly always in the first slot. */
+/* Called a million times for a large program, which has a few dozen frequent rules. */
 int rows_intern(struct rows *rows, const struct unwind_rule *rule, uint32_t *ret)
 {
-	uint32_t first = rows->slots[rule_hash(rule) & (rows->n_slots - 1)];
+	uint32_t *recent = &rows->recent[recent_slot(rule)];
+	int r;
 
-	if (!first || !rule_equal(rule, &rows->rules[first - 1]))
-		return intern(rows, rule, ret);
-	*ret = first - 1;
-	return 0;
+	if (rule_equal(rule, &rows->rules[*recent])) {
+		*ret = *recent;
+		return 0;
+	}
+	r = intern(rows, rule, ret);
+	if (!r)
+		*recent = *ret;
+	return r;
 }
 
 size_t rows_n_rules(const struct rows *rows)
@@ -565,12 +582,23 @@ static void emit(struct sweep *s, const struct span *span, uint64_t from, uint64
 {
 	const uint64_t *items = s->rows->entries.items + span->first;
 	size_t i = from == span->start ? 0 : entries_at(items, span->n, from);
+	const size_t end = to == span->end ? span->n : entries_at(items, span->n, to - 1) + 1;
+	uint64_t *out;
+	uint32_t last;
 
 	if (entry_rule(items[i]) != HOLE)
 		put(s, from, entry_rule(items[i]));
-	for (i++; i < span->n && entry_off(items[i]) < to; i++)
-		if (entry_rule(items[i]) != HOLE)
-			put(s, entry_off(items[i]), entry_rule(items[i]));
+	out = s->out + s->n;
+	last = s->n ? entry_rule(out[-1]) : HOLE;
+	for (i++; i < end; i++) {
+		const uint32_t rule = entry_rule(items[i]);
+
+		if (rule == last || rule == HOLE)
+			continue;
+		*out++ = items[i];
+		last = rule;
+	}
+	s->n = (size_t)(out - s->out);
 }
 
 static const struct span *next_span(const struct sweep *s)

@@ -192,30 +192,44 @@ static struct pairs pairs_of(uint16_t machine)
 
 typedef uint8_t block __attribute__((vector_size(16)));
 
+/* Four blocks are looked at together. */
+#define STRIDE (4 * sizeof(block))
+
 static inline block is_pair(block first, block second, const struct pairs *pairs, size_t i)
 {
 	return (block)(first == pairs->first[i]) & (block)(second == pairs->second[i]);
+}
+
+/* Bytes of ones where a pair begins. */
+static inline block find_pairs(const uint8_t *bytes, const struct pairs *pairs)
+{
+	block first, second;
+
+	_Static_assert(PAIRS == 3, "the pairs below");
+	memcpy(&first, bytes, sizeof(first));
+	memcpy(&second, bytes + 1, sizeof(second));
+	return is_pair(first, second, pairs, 0) | is_pair(first, second, pairs, 1) |
+	       is_pair(first, second, pairs, 2);
+}
+
+/* Whether a pair begins in the STRIDE bytes at @bytes. */
+static inline bool has_pair(const uint8_t *bytes, const struct pairs *pairs)
+{
+	const size_t n = sizeof(block);
+	const block found = find_pairs(bytes, pairs) | find_pairs(bytes + n, pairs) |
+			    find_pairs(bytes + 2 * n, pairs) | find_pairs(bytes + 3 * n, pairs);
+	uint64_t words[2];
+
+	memcpy(words, &found, sizeof(words));
+	return words[0] | words[1];
 }
 
 /* The first place from @at on with one of the pairs; @n without any. One pass for all patterns: the
  * program's whole code comes here, ten times the bytes of its tables. */
 static size_t next_pair(const uint8_t *bytes, size_t n, size_t at, const struct pairs *pairs)
 {
-	block first, second, found;
-	uint64_t words[2];
-
-	_Static_assert(PAIRS == 3, "the pairs below");
-	for (; at + sizeof(first) < n; at += sizeof(first)) {
-		memcpy(&first, bytes + at, sizeof(first));
-		memcpy(&second, bytes + at + 1, sizeof(second));
-		found = is_pair(first, second, pairs, 0) | is_pair(first, second, pairs, 1) |
-			is_pair(first, second, pairs, 2);
-		memcpy(words, &found, sizeof(words));
-		if (words[0])
-			return at + (size_t)__builtin_ctzll(words[0]) / 8;
-		if (words[1])
-			return at + sizeof(words[0]) + (size_t)__builtin_ctzll(words[1]) / 8;
-	}
+	while (at + STRIDE < n && !has_pair(bytes + at, pairs))
+		at += STRIDE;
 	for (; at + 1 < n; at++)
 		for (size_t i = 0; i < PAIRS; i++)
 			if (bytes[at] == pairs->first[i] && bytes[at + 1] == pairs->second[i])
