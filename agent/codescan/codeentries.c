@@ -18,8 +18,10 @@
 #include "codescan/insn.h"
 
 /* Read at a time. */
-#define PIECE	    ((size_t)64 << 10)
+#define PIECE	    ((size_t)32 << 10)
 #define LONGEST	    15u
+/* Bytes behind a piece that a look at its bytes may read. */
+#define SLACK	    16u
 /* Units of work for a byte of code. */
 #define CODE_COST   8u
 /* Entries found last: most calls into a gap are of a linkage table without a description, again and
@@ -293,60 +295,54 @@ static int add_calls_between(struct finder *f, uint8_t *piece, uint64_t start, u
 typedef uint8_t block __attribute__((vector_size(16)));
 
 /* Bytes of ones at the opcodes of call, lea, and mov of a constant to a register. */
-static void find_opcodes(const uint8_t *code, size_t n, uint64_t ret[2])
+static inline void find_opcodes(const uint8_t *code, uint64_t ret[2])
 {
-	block bytes = {0}, found;
+	block bytes, found;
 
-	if (n < sizeof(bytes))
-		memcpy(&bytes, code, n);
-	else
-		memcpy(&bytes, code, sizeof(bytes));
+	memcpy(&bytes, code, sizeof(bytes));
 	found = (block)((bytes == 0xe8) | (bytes == 0x8d) | (bytes == 0xc7) |
 			((bytes & 0xf8) == 0xb8));
 	memcpy(ret, &found, sizeof(found));
 }
 
-/* Whether an instruction at @at, with one of these opcodes, leads to a new place in a gap. */
-static bool leads(const struct finder *f, const uint8_t *code, size_t n, uint64_t vaddr, size_t at)
+/* Whether an instruction with one of these opcodes at @code, which has the address @vaddr, leads to
+ * a new place in a gap. *@ret_n: its bytes from the opcode on. */
+static inline bool leads(const struct finder *f, const uint8_t *code, uint64_t vaddr, size_t *ret_n)
 {
-	const uint8_t opcode = code[at];
-	const bool is_constant = opcode != 0xe8 && opcode != 0x8d;
+	const bool has_modrm = *code == 0x8d || *code == 0xc7;
+	const bool is_constant = *code != 0xe8 && *code != 0x8d;
 	uint32_t word, to;
 
-	at += opcode == 0x8d || opcode == 0xc7 ? 2 : 1;
-	if (at + sizeof(word) > n)
+	if (has_modrm && (*code == 0x8d ? (code[1] & 0xc7) != 5 : (code[1] & 0xf8) != 0xc0))
 		return false;
-	if ((opcode == 0x8d && (code[at - 1] & 0xc7) != 5) ||
-	    (opcode == 0xc7 && (code[at - 1] & 0xf8) != 0xc0))
-		return false;
-	memcpy(&word, code + at, sizeof(word));
+	memcpy(&word, code + 1 + has_modrm, sizeof(word));
+	*ret_n = 1 + has_modrm + sizeof(word);
 	to = word - (uint32_t)f->low;
 	if (!is_constant)
-		to += (uint32_t)(vaddr + at + sizeof(word));
-	return to < f->span && codegaps_has(f->gaps, f->low + to) &&
-	       !is_recent(f, f->low + to, is_constant);
+		to += (uint32_t)(vaddr + *ret_n);
+	return to < f->span && codegaps_near(f->gaps, f->low + to) &&
+	       codegaps_has(f->gaps, f->low + to) && !is_recent(f, f->low + to, is_constant);
 }
 
-/* The first of the bytes from @at on where an instruction may lead into a gap; @n without any. */
+/* The first of the @n bytes from @at on where an instruction may lead into a gap; @n without any.
+ */
 static size_t next_lead(const struct finder *f, const uint8_t *code, size_t n, uint64_t vaddr,
 			size_t at)
 {
-	if (!f->selects)
-		return at;
+	size_t n_insn;
+
 	for (; at < n; at += sizeof(block)) {
 		uint64_t found[2];
 
-		find_opcodes(code + at, n - at, found);
-		for (size_t i = 0; i < sizeof(block); i += sizeof(found[0])) {
-			uint64_t *word = &found[i / sizeof(found[0])];
+		find_opcodes(code + at, found);
+		for (size_t i = 0; i < array_size(found); i++) {
+			while (found[i]) {
+				int bit = __builtin_ctzll(found[i]);
+				size_t here = at + i * sizeof(found[i]) + (size_t)bit / 8;
 
-			while (*word) {
-				int bit = __builtin_ctzll(*word);
-				size_t here = at + i + (size_t)bit / 8;
-
-				*word &= ~(0xffull << bit);
-				if (leads(f, code, n, vaddr, here))
-					return here;
+				found[i] &= ~(0xffull << bit);
+				if (here >= n || leads(f, code + here, vaddr + here, &n_insn))
+					return here < n ? here : n;
 			}
 		}
 	}
@@ -358,7 +354,8 @@ static uint64_t row_vaddr(const struct finder *f, size_t i)
 	return rows_at(f->known, i).vaddr;
 }
 
-/* Of the row at @at; *@at moves to its end if the row was decoded, else by a byte. */
+/* Of the row at @at, where an instruction may lead into a gap; *@at moves to its end if the row was
+ * decoded, else by a byte. */
 static int add_calls_of_row(struct finder *f, const uint8_t *piece, uint64_t start, size_t *at)
 {
 	const size_t row = rows_find(f->known, start + *at);
@@ -367,7 +364,7 @@ static int add_calls_of_row(struct finder *f, const uint8_t *piece, uint64_t sta
 	size_t taken;
 
 	/* not with bytes of the next row */
-	if (f->selects && !leads(f, piece, end, start, *at)) {
+	if (!leads(f, piece + *at, start + *at, &taken) || taken > end - *at) {
 		++*at;
 		return 0;
 	}
@@ -393,21 +390,54 @@ static int add_calls_of_rows(struct finder *f, uint8_t *piece, size_t first, siz
 	return r;
 }
 
+/* Whether an instruction in [@start, @end), of more bytes than a piece, may lead into a gap. */
+static int look_between(struct finder *f, uint8_t *piece, uint64_t start, uint64_t end, bool *ret)
+{
+	uint64_t off;
+	size_t n;
+	int r = 0;
+
+	for (*ret = false; !*ret && start < end; start += n) {
+		n = end - start < PIECE ? (size_t)(end - start) : PIECE;
+		if (!elffile_off_of_vaddr(f->file, start, &off))
+			return 0;
+		if (!elffile_spend(f->file, CODE_COST * n))
+			return ELFFILE_ABANDONED;
+		r = elffile_read(f->file, off, piece, n);
+		if (r)
+			return r;
+		*ret = next_lead(f, piece, n, start, 0) < n;
+		/* the next piece begins with the last bytes of this one */
+		n = n == PIECE ? n - SLACK : n;
+	}
+	return 0;
+}
+
+/* Of a row of more bytes than a piece. */
+static int add_calls_of_large(struct finder *f, uint8_t *piece, size_t row)
+{
+	const uint64_t start = row_vaddr(f, row), end = row_vaddr(f, row + 1);
+	bool may_lead;
+	int r = look_between(f, piece, start, end, &may_lead);
+
+	return r || !may_lead ? r : add_calls_between(f, piece, start, end);
+}
+
 /* Of rows [first, end) without a gap; a row follows. */
 static int add_calls_of_range(struct finder *f, uint8_t *piece, size_t first, size_t end)
 {
 	int r = 0;
 
+	if (!f->selects)
+		return add_calls_between(f, piece, row_vaddr(f, first), row_vaddr(f, end));
 	for (size_t next; first < end && !r; first = next) {
-		const uint64_t start = row_vaddr(f, first);
-
-		next = rows_find(f->known, start + PIECE - 1);
+		next = rows_find(f->known, row_vaddr(f, first) + PIECE - 1);
 		next = next > end ? end : next;
 		if (next > first) {
 			r = add_calls_of_rows(f, piece, first, next);
 		} else {
 			next = first + 1;
-			r = add_calls_between(f, piece, start, row_vaddr(f, next));
+			r = add_calls_of_large(f, piece, first);
 		}
 	}
 	return r;
@@ -427,7 +457,7 @@ static int add_calls(struct finder *f)
 	    !elffile_section(f->file, ".interp", &section) ||
 	    rows_at(f->known, n - 1).vaddr - rows_at(f->known, 0).vaddr > CODEENTRIES_CODE_MAX)
 		return 0;
-	piece = malloc(PIECE);
+	piece = calloc(1, PIECE + SLACK);
 	recent = calloc((size_t)1 << RECENT_BITS, sizeof(*recent));
 	if (!piece || !recent)
 		return -ENOMEM;

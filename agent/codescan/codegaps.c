@@ -14,7 +14,6 @@
  * are about described code, and the answer is one bit. */
 #define PART_SHIFT    8u
 #define PARTS_AT_MOST (1u << 19)
-#define WORD_BITS     64u
 
 static int add_gap(struct codegaps *gaps, uint64_t start, uint64_t end, uint32_t segment)
 {
@@ -58,14 +57,14 @@ static int make_parts(struct codegaps *gaps)
 	span = gaps->items[gaps->n - 1].end - gaps->low;
 	for (gaps->shift = PART_SHIFT; span >> gaps->shift >= PARTS_AT_MOST; gaps->shift++)
 		;
-	gaps->parts = calloc((span >> gaps->shift) / WORD_BITS + 1, sizeof(*gaps->parts));
+	gaps->parts = calloc((span >> gaps->shift) / CODEGAPS_WORD_BITS + 1, sizeof(*gaps->parts));
 	if (!gaps->parts)
 		return -ENOMEM;
 	for (size_t i = 0; i < gaps->n; i++) {
 		last = (gaps->items[i].end - 1 - gaps->low) >> gaps->shift;
 		for (uint64_t part = (gaps->items[i].start - gaps->low) >> gaps->shift;
 		     part <= last; part++)
-			gaps->parts[part / WORD_BITS] |= 1ull << part % WORD_BITS;
+			gaps->parts[part / CODEGAPS_WORD_BITS] |= 1ull << part % CODEGAPS_WORD_BITS;
 	}
 	return 0;
 }
@@ -108,11 +107,10 @@ size_t codegaps_at(const struct codegaps *gaps, uint64_t vaddr)
 
 bool codegaps_has(const struct codegaps *gaps, uint64_t vaddr)
 {
-	const uint64_t part = (vaddr - gaps->low) >> gaps->shift;
 	size_t i;
 
 	if (!gaps->n || vaddr - gaps->low >= gaps->items[gaps->n - 1].end - gaps->low ||
-	    !(gaps->parts[part / WORD_BITS] >> part % WORD_BITS & 1))
+	    !codegaps_near(gaps, vaddr))
 		return false;
 	i = codegaps_at(gaps, vaddr);
 	return i < gaps->n && vaddr >= gaps->items[i].start;

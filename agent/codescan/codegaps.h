@@ -12,6 +12,9 @@
 #include "elf/elffile.h"
 #include "unwind/rows.h"
 
+/* Of a word of @parts. */
+#define CODEGAPS_WORD_BITS 64u
+
 /* [start, end) in virtual addresses, inside one executable segment. */
 struct codegap {
 	uint64_t start;
@@ -44,5 +47,14 @@ void codegaps_deinit(struct codegaps *gaps);
 /* The first gap that ends after @vaddr; n if there is none. */
 size_t codegaps_at(const struct codegaps *gaps, uint64_t vaddr);
 bool codegaps_has(const struct codegaps *gaps, uint64_t vaddr);
+
+/* False if no gap is near @vaddr, which is between the beginning of the first gap and the end of
+ * the last. */
+static inline bool codegaps_near(const struct codegaps *gaps, uint64_t vaddr)
+{
+	const uint64_t part = (vaddr - gaps->low) >> gaps->shift;
+
+	return gaps->parts[part / CODEGAPS_WORD_BITS] >> part % CODEGAPS_WORD_BITS & 1;
+}
 
 #endif

@@ -238,6 +238,53 @@ int rows_new(uint64_t text_start, uint64_t text_end, struct rows **ret)
 	return 0;
 }
 
+/* A range for each part of @known without a gap. */
+static int copy_ranges(const struct rows *known, struct rows *rows)
+{
+	const size_t n = known->entries.n;
+	uint64_t *items = malloc((n + 1) * sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	rows->entries = (struct entries){.items = items, .n = n, .cap = n};
+	if (n)
+		memcpy(items, known->entries.items, n * sizeof(*items));
+	for (size_t i = 0, end; i < n; i = end + 1) {
+		struct span *span;
+
+		end = rows_next_gap(known, i);
+		if (end == i)
+			continue;
+		if (vec_grow(&rows->spans, &rows->spans_cap, rows->n_spans + 1,
+			     sizeof(*rows->spans), ROWS_MAX))
+			return -ENOMEM;
+		span = &rows->spans[rows->n_spans++];
+		*span = (struct span){.start = entry_off(items[i]),
+				      .end = entry_off(items[end]),
+				      .first = (uint32_t)i,
+				      .n = (uint32_t)(end + 1 - i),
+				      .source = ROWS_EH_FRAME};
+		items[end] = entry_make(span->end, HOLE);
+	}
+	return 0;
+}
+
+int rows_copy(const struct rows *known, uint64_t text_end, struct rows **ret)
+{
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	uint32_t same;
+	int r = rows_new(known->text_start, text_end, &rows);
+
+	for (size_t i = 0; i < known->n_rules && !r; i++)
+		r = rows_intern(rows, &known->rules[i], &same);
+	if (!r)
+		r = copy_ranges(known, rows);
+	if (r)
+		return r;
+	*ret = take_ptr(rows);
+	return 0;
+}
+
 void rows_free(struct rows *rows)
 {
 	if (!rows)

@@ -91,6 +91,9 @@ struct rows;
 /* For an image with its code in [@text_start, @text_end). Ranges outside are refused, and so are
  * addresses 2^40 and more above @text_start. 0 or -ENOMEM. */
 int rows_new(uint64_t text_start, uint64_t text_end, struct rows **ret);
+/* New rows with a range of source ROWS_EH_FRAME for each part of @known, which is finished, between
+ * gaps; and with the rules of @known by the same numbers. 0 or -ENOMEM. */
+int rows_copy(const struct rows *known, uint64_t text_end, struct rows **ret);
 void rows_free(struct rows *rows);
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 

@@ -56,54 +56,13 @@ static int add_described(const struct elffile *file, struct ehframe_stats *stats
 	return r ? r : rows_finish(rows);
 }
 
-/* Copies rows [@i, @end), without a gap, as one range. @numbers: of the rules in @rows plus 1; 0
- * for a rule that is not there yet. */
-static int copy_range(const struct rows *known, size_t i, size_t end, uint32_t *numbers,
-		      struct rows *rows)
-{
-	int r = 0;
-
-	if (rows_begin(rows, ROWS_EH_FRAME, rows_at(known, i).vaddr, rows_at(known, end).vaddr))
-		return 0;
-	for (; i < end && !r; i++) {
-		const struct row row = rows_at(known, i);
-		uint32_t *number = &numbers[row.rule];
-
-		if (!*number) {
-			r = rows_intern(rows, rows_rule(known, row.rule), number);
-			*number += 1;
-		}
-		if (!r)
-			r = rows_add_interned(rows, row.vaddr, *number - 1);
-	}
-	return r ? r : rows_end(rows);
-}
-
-/* Copies the known rows, to stand before the rows from scanning code. */
-static int copy_rows(const struct rows *known, struct rows *rows)
-{
-	_cleanup_(freep) uint32_t *numbers = calloc(rows_n_rules(known), sizeof(*numbers));
-	const size_t n = rows_count(known);
-	int r = numbers ? 0 : -ENOMEM;
-
-	for (size_t i = 0, end; i < n && !r; i = end + 1) {
-		end = rows_next_gap(known, i);
-		if (end > i)
-			r = copy_range(known, i, end, numbers, rows);
-	}
-	return r == ROWS_FULL ? -ENOSPC : r;
-}
-
 /* Extends @*rows by the rows from scanning the code in the gaps. */
-static int fill_gaps(const struct elffile *file, uint64_t text_start, uint64_t text_end,
-		     struct rows **rows)
+static int fill_gaps(const struct elffile *file, uint64_t text_end, struct rows **rows)
 {
 	_cleanup_(rows_freep) struct rows *filled = NULL;
 	struct codescan_stats stats;
-	int r = rows_new(text_start, text_end, &filled);
+	int r = rows_copy(*rows, text_end, &filled);
 
-	if (!r)
-		r = copy_rows(*rows, filled);
 	if (!r)
 		r = codescan_add(file, *rows, filled, &stats);
 	if (!r)
@@ -129,7 +88,7 @@ static int compile(const struct elffile *file, struct ehframe_stats *stats, stru
 	if (!r)
 		r = codescan_wanted(file, rows, &undescribed);
 	if (!r && undescribed)
-		r = fill_gaps(file, text_start, text_end, &rows);
+		r = fill_gaps(file, text_end, &rows);
 	if (r)
 		return r;
 	*ret = take_ptr(rows);

@@ -274,11 +274,12 @@ static const struct calls_row {
 	 {0, 6}},
 };
 
-static void add_described(const struct calls_row *row, struct rows *known)
+/* Described rows of @size bytes altogether. */
+static void add_described(const struct calls_row *row, uint64_t size, struct rows *known)
 {
 	struct unwind_rule rule = {.cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_X86_SP, .ra_off = -8};
 
-	assert_int_equal(rows_begin(known, ROWS_EH_FRAME, EHIMAGE_TEXT, EHIMAGE_TEXT + 0x20), 0);
+	assert_int_equal(rows_begin(known, ROWS_EH_FRAME, EHIMAGE_TEXT, EHIMAGE_TEXT + size), 0);
 	for (size_t i = 0; i < DESCRIBED_ROWS && (!i || row->starts[i]); i++) {
 		rule.cfa_off += 8;
 		assert_int_equal(rows_add(known, EHIMAGE_TEXT + row->starts[i], &rule), 0);
@@ -287,30 +288,70 @@ static void add_described(const struct calls_row *row, struct rows *known)
 	assert_int_equal(rows_finish(known), 0);
 }
 
+/* The rows of @bytes behind its described rows. */
+static void check_calls(const struct calls_row *row, uint64_t size, const void *bytes, size_t n)
+{
+	_cleanup_(rows_freep) struct rows *known = NULL, *rows = NULL;
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	struct codescan_stats stats;
+	uint64_t start, end;
+	char text[2048];
+
+	assert_non_null(bytes);
+	assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
+	assert_int_equal(ehframe_text(file, &start, &end), 0);
+	assert_int_equal(rows_new(start, end, &known), 0);
+	add_described(row, size, known);
+	assert_int_equal(rows_new(start, end, &rows), 0);
+	assert_int_equal(codescan_add(file, known, rows, &stats), 0);
+	assert_int_equal(rows_finish(rows), 0);
+	print_rows(CFI_X86_64, rows, text, sizeof(text));
+	assert_string_equal(text, row->code.expected);
+}
+
 static void test_calls_of_described(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < array_size(calls_rows); i++) {
-		_cleanup_(rows_freep) struct rows *known = NULL, *rows = NULL;
-		_cleanup_(elffile_freep) struct elffile *file = NULL;
 		_cleanup_(freep) void *bytes = NULL;
-		struct codescan_stats stats;
-		uint64_t start, end;
-		char text[2048];
 		size_t n;
 
 		row_begin(calls_rows[i].code.name);
 		bytes = build(&calls_rows[i].code, EM_X86_64, &n);
-		assert_non_null(bytes);
-		assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
-		assert_int_equal(ehframe_text(file, &start, &end), 0);
-		assert_int_equal(rows_new(start, end, &known), 0);
-		add_described(&calls_rows[i], known);
-		assert_int_equal(rows_new(start, end, &rows), 0);
-		assert_int_equal(codescan_add(file, known, rows, &stats), 0);
-		assert_int_equal(rows_finish(rows), 0);
-		print_rows(CFI_X86_64, rows, text, sizeof(text));
-		assert_string_equal(text, calls_rows[i].code.expected);
+		check_calls(&calls_rows[i], 0x20, bytes, n);
+	}
+}
+
+/* A row of more bytes than are read at a time, with a call at the end of these, or none. */
+#define LARGE_ROW 0x9000
+#define READ	  0x8000
+
+static void test_calls_of_large_row(void **state)
+{
+	static const struct calls_row calls[] = {
+		{{"a call", BYTES("\xe8\x06\x10\x00\x00"),
+		  "9009 " ENTRY ";900a " SP(16) ";900b " ENTRY ";900c gap;"},
+		 {0}},
+		{{"a call elsewhere", BYTES("\xe8\x08\x00\x00\x00"), ""}, {0}},
+	};
+	static uint8_t text[LARGE_ROW + TEXT_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(calls); i++) {
+		const struct ehimage image = {.machine = EM_X86_64,
+					      .text = text,
+					      .n_text = sizeof(text),
+					      .entry = EHIMAGE_TEXT};
+		_cleanup_(freep) void *bytes = NULL;
+		size_t n;
+
+		row_begin(calls[i].code.name);
+		memset(text, 0x90, LARGE_ROW);
+		memset(text + LARGE_ROW, 0xcc, TEXT_SIZE);
+		memcpy(text + READ - 2, calls[i].code.code, calls[i].code.n);
+		memcpy(text + LARGE_ROW + 9, "\x53\x5b\xc3", 3);
+		bytes = ehimage_build(&image, &n);
+		check_calls(&calls[i], LARGE_ROW, bytes, n);
 	}
 }
 
@@ -420,6 +461,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_code),
 		cmocka_unit_test(test_calls_of_described),
+		cmocka_unit_test(test_calls_of_large_row),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_library),
 	};

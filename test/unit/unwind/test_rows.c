@@ -292,6 +292,35 @@ static void test_replace(void **state)
 	assert_string_equal(text, "0A 20C 40.");
 }
 
+/* A copy of finished rows has the same rows and rule numbers, and a later range fills a gap. */
+static void test_copy(void **state)
+{
+	static const struct range ranges[] = {{ROWS_EH_FRAME, 0x10, 0x20, ".A"},
+					      {ROWS_EH_FRAME, 0x40, 0x30, "B.C"}},
+				  added = {ROWS_EH_FRAME, 0x30, 0x10, "D"};
+	_cleanup_(rows_freep) struct rows *rows = NULL, *copy = NULL, *filled = NULL;
+	char text[64];
+
+	(void)state;
+	assert_int_equal(rows_new(TEXT, TEXT + 0x1000, &rows), 0);
+	for (size_t i = 0; i < array_size(ranges); i++)
+		assert_int_equal(add_range(rows, &ranges[i]), 0);
+	assert_int_equal(rows_finish(rows), 0);
+	assert_int_equal(rows_copy(rows, TEXT + 0x1000, &copy), 0);
+	assert_int_equal(rows_finish(copy), 0);
+	print_rows(copy, text, sizeof(text));
+	assert_string_equal(text, "20A 30. 40B 50. 60C 70.");
+	for (size_t i = 0; i < rows_count(copy); i++)
+		assert_memory_equal(rows_rule(copy, rows_at(copy, i).rule),
+				    rows_rule(rows, rows_at(copy, i).rule),
+				    sizeof(struct unwind_rule));
+	assert_int_equal(rows_copy(copy, TEXT + 0x1000, &filled), 0);
+	assert_int_equal(add_range(filled, &added), 0);
+	assert_int_equal(rows_finish(filled), 0);
+	print_rows(filled, text, sizeof(text));
+	assert_string_equal(text, "20A 30D 40B 50. 60C 70.");
+}
+
 static void test_drop(void **state)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
@@ -412,11 +441,11 @@ static void test_names(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),	cmocka_unit_test(test_against_bytes),
-		cmocka_unit_test(test_outside), cmocka_unit_test(test_replace),
-		cmocka_unit_test(test_drop),	cmocka_unit_test(test_too_many_rules),
-		cmocka_unit_test(test_full),	cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_order),	       cmocka_unit_test(test_against_bytes),
+		cmocka_unit_test(test_outside),	       cmocka_unit_test(test_replace),
+		cmocka_unit_test(test_copy),	       cmocka_unit_test(test_drop),
+		cmocka_unit_test(test_too_many_rules), cmocka_unit_test(test_full),
+		cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
