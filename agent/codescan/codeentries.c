@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "base/cleanup.h"
 #include "base/vec.h"
@@ -294,15 +297,29 @@ static int add_calls_between(struct finder *f, uint8_t *piece, uint64_t start, u
 
 typedef uint8_t block __attribute__((vector_size(16)));
 
-/* Bytes of ones at the opcodes of call, lea, and mov of a constant to a register. */
-static inline void find_opcodes(const uint8_t *code, uint64_t ret[2])
+/* A bit for each byte of ones in @bytes; its other bytes are zeros. */
+static inline uint32_t bits_of(block bytes)
 {
-	block bytes, found;
+#ifdef __SSE2__
+	return (uint32_t)_mm_movemask_epi8((__m128i)bytes);
+#else
+	const uint64_t own = 0x8040201008040201ull, sum = 0x0101010101010101ull;
+	uint64_t words[2];
+
+	memcpy(words, &bytes, sizeof(words));
+	return (uint32_t)((words[0] & own) * sum >> 56 | (words[1] & own) * sum >> 56 << 8);
+#endif
+}
+
+/* A bit for each of the bytes at @code that is the opcode of call, lea, or mov of a constant to a
+ * register. */
+static inline uint32_t find_opcodes(const uint8_t *code)
+{
+	block bytes;
 
 	memcpy(&bytes, code, sizeof(bytes));
-	found = (block)((bytes == 0xe8) | (bytes == 0x8d) | (bytes == 0xc7) |
-			((bytes & 0xf8) == 0xb8));
-	memcpy(ret, &found, sizeof(found));
+	return bits_of((block)((bytes == 0xe8) | (bytes == 0x8d) | (bytes == 0xc7) |
+			       ((bytes & 0xf8) == 0xb8)));
 }
 
 /* Whether an instruction with one of these opcodes at @code, which has the address @vaddr, leads to
@@ -332,18 +349,13 @@ static size_t next_lead(const struct finder *f, const uint8_t *code, size_t n, u
 	size_t n_insn;
 
 	for (; at < n; at += sizeof(block)) {
-		uint64_t found[2];
+		for (uint32_t found = find_opcodes(code + at); found; found &= found - 1) {
+			const size_t here = at + (size_t)__builtin_ctz(found);
 
-		find_opcodes(code + at, found);
-		for (size_t i = 0; i < array_size(found); i++) {
-			while (found[i]) {
-				int bit = __builtin_ctzll(found[i]);
-				size_t here = at + i * sizeof(found[i]) + (size_t)bit / 8;
-
-				found[i] &= ~(0xffull << bit);
-				if (here >= n || leads(f, code + here, vaddr + here, &n_insn))
-					return here < n ? here : n;
-			}
+			if (here >= n)
+				return n;
+			if (leads(f, code + here, vaddr + here, &n_insn))
+				return here;
 		}
 	}
 	return n;

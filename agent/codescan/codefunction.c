@@ -258,7 +258,7 @@ static void step_kept(const struct codescan *s, struct codestate *st, uint32_t o
 			codestate_keep_sp(st, reg);
 		return;
 	}
-	if (insn_x86_gives_back(code, n, (uint8_t)(st->kept - 1)))
+	if (insn->names_sp && insn_x86_gives_back(code, n, (uint8_t)(st->kept - 1)))
 		codestate_give_back_sp(st);
 	else if (!leaves_kept(s, st, off, insn))
 		codestate_lose_kept(st);
@@ -346,37 +346,50 @@ static void change(struct codescan *s, struct codestate *st, uint32_t off, const
 		  (s->guessed || st->sp != codestate_entry(s->machine).sp);
 }
 
-/* Follows the path's next instruction. */
-static int follow_insn(struct codescan *s, struct path *path)
+/* Follows the path's next instruction, which may change the state or the path. */
+static int follow_effect(struct codescan *s, struct path *path, const struct insn *insn)
 {
 	const uint32_t off = path->off;
 	struct codestate st = s->states[path->id];
+	int r = take_addresses(s, insn);
+
+	path->off += insn->length;
+	path->called = insn->flow == INSN_CALL;
+	if (!r)
+		r = flow(s, insn, &st, path->id, &path->on);
+	change(s, &st, off, insn);
+	/* most instructions change nothing */
+	if (!r && path->on && memcmp(&st, &s->states[path->id], sizeof(st)) != 0)
+		r = intern(s, &st, &path->id);
+	return r;
+}
+
+/* Follows the path's next instruction. */
+static int follow_insn(struct codescan *s, struct path *path)
+{
+	const struct codestate *st = &s->states[path->id];
+	const uint32_t off = path->off;
 	struct insn insn;
-	int r;
 
 	if ((s->flags[off] & CODE_FOLLOWED) ||
 	    !s->decode(s->code + off, s->n - off, s->vaddr + off, &insn)) {
 		s->bad = true;
 		return 0;
 	}
-	if (!is_known(&st)) {
+	if (!is_known(st)) {
 		s->lost = s->leaves = true; /* the stack is somewhere else */
 		path->on = false;
 		return 0;
 	}
 	s->state_at[off] = (uint16_t)(path->id + 1);
-	if (is_plain(&insn))
-		s->plain[off] = insn.length;
+	if (!is_plain(&insn))
+		return follow_effect(s, path, &insn);
+	s->plain[off] = insn.length;
+	if (st->kept)
+		return follow_effect(s, path, &insn);
 	path->off += insn.length;
-	path->called = insn.flow == INSN_CALL;
-	r = take_addresses(s, &insn);
-	if (!r)
-		r = flow(s, &insn, &st, path->id, &path->on);
-	change(s, &st, off, &insn);
-	/* most instructions change nothing */
-	if (!r && path->on && memcmp(&st, &s->states[path->id], sizeof(st)) != 0)
-		r = intern(s, &st, &path->id);
-	return r;
+	path->called = false;
+	return 0;
 }
 
 /* Follows a path from a place to the end of the path or to visited code; *@ret_end is there. */

@@ -284,17 +284,13 @@ static size_t immediate_size(const struct x86 *x)
 	return x->short_operand && x->map == MAP_ONE ? 2 : 4;
 }
 
-/* The instruction at @bytes, with @n bytes available. False if invalid. */
-static bool read(struct x86 *x, const uint8_t *bytes, size_t n)
+/* The instruction at @bytes, of which READ_BYTES can be read and @n belong to the code. False if
+ * invalid. */
+static inline bool read_whole(struct x86 *x, const uint8_t *bytes, size_t n)
 {
-	uint8_t copy[READ_BYTES] = {0};
 	size_t size;
 
 	*x = (struct x86){.bytes = bytes};
-	if (n < READ_BYTES) {
-		memcpy(copy, bytes, n);
-		x->bytes = copy;
-	}
 	if (!read_opcode(x))
 		return false;
 	x->what = (uint16_t)what_of(x);
@@ -305,8 +301,26 @@ static bool read(struct x86 *x, const uint8_t *bytes, size_t n)
 	size = immediate_size(x);
 	if (size)
 		x->imm = take_signed(x, size);
-	x->bytes = bytes;
 	return x->at <= n && x->at <= INSN_X86_BYTES;
+}
+
+/* At the end of the code. A separate function, so that the usual path needs no copy on its stack.
+ */
+static __attribute__((noinline)) bool read_last(struct x86 *x, const uint8_t *bytes, size_t n)
+{
+	uint8_t copy[READ_BYTES] = {0};
+	bool valid;
+
+	memcpy(copy, bytes, n);
+	valid = read_whole(x, copy, n);
+	x->bytes = bytes;
+	return valid;
+}
+
+/* The instruction at @bytes, with @n bytes available. False if invalid. */
+static bool read(struct x86 *x, const uint8_t *bytes, size_t n)
+{
+	return n < READ_BYTES ? read_last(x, bytes, n) : read_whole(x, bytes, n);
 }
 
 /* ---------------------------------------------------------------- effects */
