@@ -56,6 +56,8 @@ DEFINE_CLEANUP(struct rule_runs *, rule_runs_freep, rule_runs_free);
 #define SLOTS_INITIAL 256u
 /* Keeps every key above 0. */
 #define KEY_USED      (1ull << 63)
+/* In a step's rule: the number of the step's node, whose key has the rule. */
+#define COUNTED	      (1u << 31)
 
 static struct node *node_at(const struct rule_runs *rule_runs, uint32_t number)
 {
@@ -149,10 +151,25 @@ static inline bool together(const struct step *a, const struct step *b)
 	return b->unit - a->unit <= RULE_RUNS_DISTANCE_MAX && a->unit >> 8 == b->unit >> 8;
 }
 
-/* Of the @i-th step of a sequence; @parent: the node of the step before. */
-static inline uint64_t step_key(const struct step *steps, size_t i, uint32_t parent)
+/* The step's node; NO_NODE if it was not counted. */
+static inline uint32_t step_node(const struct step *step)
 {
-	return key_make(parent, steps[i].rule, i ? steps[i].unit - steps[i - 1].unit : 0);
+	return step->rule & COUNTED ? step->rule & ~COUNTED : NO_NODE;
+}
+
+static inline uint32_t step_rule(const struct rule_runs *rule_runs, const struct step *step)
+{
+	const uint32_t node = step_node(step);
+
+	return node ? key_rule(node_at(rule_runs, node)->key) : step->rule;
+}
+
+/* Of the @i-th step of a sequence; @parent: the node of the step before. */
+static inline uint64_t step_key(const struct rule_runs *rule_runs, const struct step *steps,
+				size_t i, uint32_t parent)
+{
+	return key_make(parent, step_rule(rule_runs, &steps[i]),
+			i ? steps[i].unit - steps[i - 1].unit : 0);
 }
 
 /* Counts the beginnings of the run at @steps: as many as a rule run can have. *@ret_n is how many.
@@ -169,9 +186,9 @@ static inline int count_run(struct rule_runs *rule_runs, struct step *steps, siz
 		return 0;
 	}
 	do {
-		r = node_count(rule_runs, step_key(steps, len, node), &node);
+		r = node_count(rule_runs, step_key(rule_runs, steps, len, node), &node);
 		if (!r)
-			steps[len].node = node;
+			steps[len].rule = COUNTED | node;
 		len++;
 	} while (!r && len < n && len < TABLE_RULE_RUN_STEPS &&
 		 together(&steps[len - 1], &steps[len]));
@@ -228,7 +245,7 @@ size_t rule_runs_bound(const struct rule_runs *rule_runs)
 
 static inline bool begins_run(const struct rule_runs *rule_runs, const struct step *step)
 {
-	return key_parent(node_at(rule_runs, step->node)->key) == NO_NODE;
+	return key_parent(node_at(rule_runs, step_node(step))->key) == NO_NODE;
 }
 
 /* The longest frequent sequence from @steps on, where the counting began a run: its length and, if
@@ -238,11 +255,13 @@ static size_t match_counted(const struct rule_runs *rule_runs, const struct step
 {
 	size_t len;
 
-	for (len = 0; len < n && steps[len].node; len++) {
-		if (node_at(rule_runs, steps[len].node)->count < rule_runs->uses_min ||
+	for (len = 0; len < n && step_node(&steps[len]); len++) {
+		const uint32_t node = step_node(&steps[len]);
+
+		if (node_at(rule_runs, node)->count < rule_runs->uses_min ||
 		    (len && begins_run(rule_runs, &steps[len])))
 			break;
-		*ret = steps[len].node;
+		*ret = node;
 	}
 	return len;
 }
@@ -257,7 +276,7 @@ static size_t match_other(const struct rule_runs *rule_runs, const struct step *
 	for (len = 0; len < n && len < TABLE_RULE_RUN_STEPS; len++) {
 		if (len && !together(&steps[len - 1], &steps[len]))
 			break;
-		node = *slot_find(rule_runs, step_key(steps, len, node));
+		node = *slot_find(rule_runs, step_key(rule_runs, steps, len, node));
 		if (!node || node_at(rule_runs, node)->count < rule_runs->uses_min)
 			break;
 		*ret = node;
@@ -269,16 +288,13 @@ size_t rule_runs_match(const struct rule_runs *rule_runs, const struct step *ste
 		       uint32_t *ret)
 {
 	uint32_t node = NO_NODE;
-	size_t len;
+	size_t len = 0;
 
-	if (!steps[0].node || n < 2) /* alone */
-		return 1;
-	len = begins_run(rule_runs, &steps[0]) ? match_counted(rule_runs, steps, n, &node)
-					       : match_other(rule_runs, steps, n, &node);
-	if (len < 2)
-		return 1;
-	*ret = node - 1;
-	return len;
+	if (step_node(&steps[0]))
+		len = begins_run(rule_runs, &steps[0]) ? match_counted(rule_runs, steps, n, &node)
+						       : match_other(rule_runs, steps, n, &node);
+	*ret = len < 2 ? step_rule(rule_runs, &steps[0]) : node - 1;
+	return len < 2 ? 1 : len;
 }
 
 void rule_runs_get(const struct rule_runs *rule_runs, uint32_t number, struct table_rule_run *ret)

@@ -12,8 +12,7 @@
 /* A row, in units from the table's start. */
 struct step {
 	uint32_t unit;
-	uint32_t rule;
-	uint32_t node; /* rule_runs_new() sets it; 0 before */
+	uint32_t rule; /* a number below 2^31 */
 };
 
 /* Units of code (bytes; on arm64 instructions) between steps of one rule run. Most pushes and pops
@@ -40,8 +39,8 @@ void rule_runs_limit(struct rule_runs *rule_runs, size_t n);
 /* Numbers of rule runs are below this. */
 size_t rule_runs_bound(const struct rule_runs *rule_runs);
 
-/* Length and number of the longest rule run at the start of @steps, which were counted; 1 without a
- * match. */
+/* Length and number of the longest rule run at the start of @steps, which were counted; without a
+ * match 1 and the rule of the step. */
 size_t rule_runs_match(const struct rule_runs *rule_runs, const struct step *steps, size_t n,
 		       uint32_t *ret);
 

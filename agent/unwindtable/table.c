@@ -146,15 +146,14 @@ static int make_steps(struct packer *p)
 /* Converts steps to slots, in place, and counts the uses of each symbol. */
 static void make_slots(struct packer *p)
 {
-	uint32_t n_rules = (uint32_t)rows_n_rules(p->rows), rule_run;
+	uint32_t n_rules = (uint32_t)rows_n_rules(p->rows), match;
 	size_t out = 0;
 
 	for (size_t i = 0; i < p->n;) {
 		struct step slot = p->steps[i];
-		size_t len = rule_runs_match(p->rule_runs, &p->steps[i], p->n - i, &rule_run);
+		size_t len = rule_runs_match(p->rule_runs, &p->steps[i], p->n - i, &match);
 
-		if (len > 1)
-			slot.rule = n_rules + rule_run;
+		slot.rule = len > 1 ? n_rules + match : match;
 		p->symbols[slot.rule].n++;
 		p->steps[out++] = slot;
 		i += len;
