@@ -42,6 +42,8 @@
 #define EHFRAME_CIE_USUAL     32 /* bytes of a CIE; with a personality routine some 24 */
 /* Bytes of a read for a single function: most have some 50. */
 #define FUNCTION_PIECE	      ((size_t)1 << 10)
+/* Bytes of .eh_frame for a row or the end of a range: from 4.7 (Python) to 6 (libLLVM). */
+#define ROW_BYTES	      5
 /* CIEs kept. A power of two. */
 #define CIE_SLOTS	      128
 
@@ -303,6 +305,7 @@ static int read_section(struct reader *r, const struct elffile_section *section,
 			bool sized)
 {
 	uint64_t file_size = elffile_size(r->file);
+	int err;
 
 	begin_section(r, is_eh, sized);
 	r->bytes = NULL;
@@ -315,7 +318,8 @@ static int read_section(struct reader *r, const struct elffile_section *section,
 		count_skip(r, EHFRAME_SKIP_TRUNCATED);
 	}
 	r->stats->bytes += r->size;
-	return read_entries(r);
+	err = is_eh ? rows_reserve(r->rows, (size_t)(r->size / ROW_BYTES)) : 0;
+	return err ? err : read_entries(r);
 }
 
 /* .debug_frame is for debuggers and is not mapped, so it may be compressed. */

@@ -315,6 +315,14 @@ static inline int entries_push(struct entries *e, uint64_t off, uint32_t rule)
 	return 0;
 }
 
+int rows_reserve(struct rows *rows, size_t n)
+{
+	struct entries *e = &rows->entries;
+
+	return vec_grow(&e->items, &e->cap, n < ROWS_MAX ? n : ROWS_MAX, sizeof(*e->items),
+			ROWS_MAX);
+}
+
 int rows_begin(struct rows *rows, enum rows_source source, uint64_t start, uint64_t end)
 {
 	if (start < rows->text_start || end <= start || end - rows->text_start > rows->text_size)

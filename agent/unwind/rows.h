@@ -97,6 +97,10 @@ int rows_copy(const struct rows *known, uint64_t text_end, struct rows **ret);
 void rows_free(struct rows *rows);
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 
+/* Makes room for some @n rows and ends of ranges, which the caller expects: growing would copy them
+ * several times. 0 or -ENOMEM. */
+int rows_reserve(struct rows *rows, size_t n);
+
 /* Begin the range [@start, @end). 0; ROWS_OUTSIDE, and there is no range. */
 int rows_begin(struct rows *rows, enum rows_source source, uint64_t start, uint64_t end);
 
