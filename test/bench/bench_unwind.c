@@ -2,8 +2,9 @@
 /*
  * The cost of compiling an image's unwind table, for large programs of the machine (or for the
  * arguments), on one thread: reading tables and making rows, the same with sorting, and the whole
- * table with the code scan and the packing; bytes of table and functions a second; memory. Best of
- * several runs, the file in the page cache.
+ * table with the code scan and the packing; bytes of table and functions a second; memory. Go's
+ * tables are counted by themselves, because only a part of them is for stacks. Best of several
+ * runs, the file in the page cache.
  */
 #include <fcntl.h>
 #include <glob.h>
@@ -34,7 +35,8 @@ struct cost {
 	uint64_t whole_ns; /* the packed table, from the open file */
 	size_t n_rows;
 	size_t n_rules;
-	size_t bytes; /* held at the end of collecting */
+	size_t bytes;	   /* held at the end of collecting */
+	uint64_t go_bytes; /* of .gopclntab */
 	struct ehframe_stats stats;
 };
 
@@ -87,6 +89,17 @@ static int run_whole(const struct elffile *file, struct cost *best)
 	return 0;
 }
 
+static uint64_t go_bytes(const struct elffile *file)
+{
+	static const char *const names[] = {".gopclntab", ".data.rel.ro.gopclntab"};
+	struct elffile_section section;
+
+	for (size_t i = 0; i < array_size(names); i++)
+		if (!elffile_section(file, names[i], &section))
+			return section.size;
+	return 0;
+}
+
 static double per_second(uint64_t n, uint64_t ns)
 {
 	return (double)n * 1e9 / (double)(ns ? ns : 1);
@@ -103,6 +116,10 @@ static void print_cost(const char *name, const struct cost *c)
 	       per_second(c->stats.bytes, c->all_ns) / 1e6,
 	       per_second(c->stats.fdes, c->all_ns) / 1e6, (double)c->bytes / 1e6,
 	       (double)c->whole_ns / 1e6, per_second(c->stats.bytes, c->whole_ns) / 1e6);
+	if (c->go_bytes)
+		printf("unwind: %s: and %.1f MB of Go's tables (with these %.0f MB/s)\n", name,
+		       (double)c->go_bytes / 1e6,
+		       per_second(c->stats.bytes + c->go_bytes, c->whole_ns) / 1e6);
 	figure((double)c->whole_ns / 1e6, "ms", "%s", name);
 }
 
@@ -119,11 +136,13 @@ static int bench_file(const char *path, struct cost *total)
 	for (int i = 0; i < RUNS; i++)
 		if (run_once(file, &best) || run_whole(file, &best))
 			return -1;
+	best.go_bytes = go_bytes(file);
 	print_cost(path, &best);
 	total->add_ns += best.add_ns;
 	total->all_ns += best.all_ns;
 	total->whole_ns += best.whole_ns;
 	total->n_rows += best.n_rows;
+	total->go_bytes += best.go_bytes;
 	total->stats.bytes += best.stats.bytes;
 	total->stats.fdes += best.stats.fdes;
 	return 0;
