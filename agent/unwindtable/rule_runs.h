@@ -22,7 +22,7 @@ struct step {
  * rule run or slot. */
 #define RULE_RUNS_DISTANCE_MAX 4
 
-/* Sequences that are counted, 2.5 MiB; libLLVM has 30,000. Later sequences are not counted.
+/* Sequences that are counted, 3 MiB; libLLVM has 30,000. Later sequences are not counted.
  * Reached: later sequences are not merged. */
 #define RULE_RUNS_NODES_MAX (1u << 17)
 
