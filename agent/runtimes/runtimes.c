@@ -396,9 +396,16 @@ bool runtimes_wants(const struct runtimes *rs, const struct address_space_who *w
 {
 	const struct frame_record record = to_read(frame);
 	const struct runtime *rt = runtime_of(rs, frame->runtime);
+	const struct known *known;
+	struct known_key key;
 
-	return frame->kind == FRAME_RUNTIME && rt && rt->wants &&
-	       rt->wants(rs->readers[frame->runtime], who, &record);
+	if (frame->kind != FRAME_RUNTIME || !rt || !rt->wants)
+		return false;
+	/* Nearly all frames are known. The reader learns once a window that a function is in use.
+	 */
+	key = known_key_of(who, &record);
+	known = known_find(rs, &key);
+	return !(known && known->is_used) && rt->wants(rs->readers[frame->runtime], who, &record);
 }
 
 void runtimes_flush(const struct runtimes *rs)

@@ -108,7 +108,8 @@ enum runtime_family {
  *
  * @saw:     the program of a process that was sampled: the process's earlier programs are forgotten
  *           with the next sweep
- * @wants:   whether the thread is reading or will read the name of a frame; host.named() follows
+ * @wants:   whether the thread is reading or will read the name of a frame; host.named() follows.
+ * Of a frame whose result is cached, called once a window
  * @flush:   starts reading the names for which wants() was true
  * @pending: number of tasks with the thread
  * @wait:    wait for one of these tasks, at most @timeout_ns. For the end of a program

@@ -51,6 +51,7 @@ static const struct answer answers[] = {
 
 static int n_readers;
 static int n_asked; /* for a name */
+static int n_wants;
 
 static int ant_new(const struct runtime_host *host, void **ret)
 {
@@ -92,6 +93,15 @@ static int ant_frame_name(void *reader, const struct address_space_who *who,
 	return answers[frame->words[0]].result;
 }
 
+static bool ant_wants(void *reader, const struct address_space_who *who,
+		      const struct frame_record *frame)
+{
+	assert_ptr_equal(reader, &n_readers);
+	assert_int_equal(who->pid.pid, 42);
+	n_wants++;
+	return frame->words[0] >= array_size(answers);
+}
+
 static bool bee_runs(void *reader, const struct address_space_who *who,
 		     const struct address_space *space)
 {
@@ -104,6 +114,7 @@ static const struct runtime ant = {.name = "ant",
 				   .new = ant_new,
 				   .free = ant_free,
 				   .runs = ant_runs,
+				   .wants = ant_wants,
 				   .frame_name = ant_frame_name};
 static const struct runtime bee = {.name = "bee", .runs = bee_runs};
 static const struct runtime *const table[] = {NULL, NULL, &ant, &bee};
@@ -418,6 +429,41 @@ static void test_ceiling(void **state)
 	image_unref(got.image);
 }
 
+/* Once a window, the reader is asked for the name of a frame that is known: so it learns that the
+ * function is in use. */
+static void test_known(void **state)
+{
+	_cleanup_(runtimes_freep) struct runtimes *rs = make();
+	const struct frame_record known = {FRAME_RUNTIME, ANT, 0, 2, {9, 8}};
+	const struct frame_record late = {FRAME_RUNTIME, ANT, 0, 2, {NO_PLACE, 8}};
+	const struct frame_record *const both[] = {&known, &late};
+	struct frame got;
+
+	(void)state;
+	n_wants = 0;
+	for (size_t i = 0; i < array_size(both); i++) {
+		assert_false(runtimes_wants(rs, &who, both[i]));
+		assert_int_equal(runtimes_resolve(rs, &who, both[i], &got), 0);
+		image_unref(got.image);
+	}
+	assert_int_equal(n_wants, 2);
+	assert_false(runtimes_wants(rs, &who, &known));
+	assert_int_equal(n_wants, 2);
+	assert_false(runtimes_wants(rs, &who, &late)); /* its place may be read now */
+	assert_int_equal(n_wants, 3);
+	assert_true(runtimes_wants(rs, &who,
+				   &(struct frame_record){FRAME_RUNTIME, ANT, 0, 2, {1000, 0}}));
+	assert_int_equal(n_wants, 4);
+
+	runtimes_sweep(rs); /* the next window */
+	for (size_t i = 0; i < 3; i++) {
+		assert_false(runtimes_wants(rs, &who, &known));
+		assert_int_equal(n_wants, 5);
+		assert_int_equal(runtimes_resolve(rs, &who, &known, &got), 0);
+		image_unref(got.image);
+	}
+}
+
 /* ---------------------------------------------------------------- processes */
 
 static void test_runtime_of_process(void **state)
@@ -493,15 +539,11 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_resolve),
-		cmocka_unit_test(test_equal),
-		cmocka_unit_test(test_no_place),
-		cmocka_unit_test(test_inlined),
-		cmocka_unit_test(test_long_names),
-		cmocka_unit_test(test_ceiling),
-		cmocka_unit_test(test_runtime_of_process),
-		cmocka_unit_test(test_product),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_resolve),	   cmocka_unit_test(test_equal),
+		cmocka_unit_test(test_no_place),   cmocka_unit_test(test_inlined),
+		cmocka_unit_test(test_long_names), cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_known),	   cmocka_unit_test(test_runtime_of_process),
+		cmocka_unit_test(test_product),	   cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
