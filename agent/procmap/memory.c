@@ -95,6 +95,17 @@ int memory_check(struct memory *m)
 	return m->check(m);
 }
 
+void memory_forget(struct memory *m)
+{
+	if (m->forget)
+		m->forget(m);
+}
+
+struct memory *memory_beneath(struct memory *m)
+{
+	return m->beneath ? m->beneath : m;
+}
+
 /* ---------------------------------------------------------------- a live process */
 
 static int outcome_of_errno(int err)

@@ -44,6 +44,8 @@ struct memory_range {
  *           filled bytes. At most MEMORY_RANGES_MAX ranges. 0, an outcome other than
  *           MEMORY_UNMAPPED, -errno.
  * @check:   whether everything read so far belongs to the intended process: 0, MEMORY_GONE, -errno
+ * @forget:  of a cache: the next reads are of the memory of then; NULL: there is no cache
+ * @beneath: of a cache: the other memory; NULL: there is no cache
  * @n_calls: calls of @read; for a live process these are system calls
  * @end_calls: of @n_calls, from which on nothing is readable; 0: there is no such number
  * @n_bytes: filled by @read
@@ -52,6 +54,8 @@ struct memory {
 	int (*read)(struct memory *m, const struct memory_range *ranges, size_t n_ranges,
 		    size_t *ret);
 	int (*check)(struct memory *m);
+	void (*forget)(struct memory *m);
+	struct memory *beneath;
 	uint64_t n_calls;
 	uint64_t end_calls;
 	uint64_t n_bytes;
@@ -65,6 +69,11 @@ int memory_read_some(struct memory *m, uint64_t addr, void *ret, size_t n, size_
 /* All bytes of any number of ranges, MEMORY_RANGES_MAX a call. */
 int memory_read_ranges(struct memory *m, const struct memory_range *ranges, size_t n);
 int memory_check(struct memory *m);
+/* Of a cache (memory_cache.h): the next reads are of the memory of then. Nothing for another
+ * memory. */
+void memory_forget(struct memory *m);
+/* The memory beneath a cache; another memory itself. */
+struct memory *memory_beneath(struct memory *m);
 
 /**
  * struct process_memory - a live process

@@ -244,10 +244,12 @@ static int read_places(const struct reading *r, const struct origin *origin,
 	return result ? result : keep(places, scopes.n, ret);
 }
 
+/* The memory may be a cache from the time after the sample on: the method and its class, or the
+ * code with all that it refers to, live if they do at the end. */
 int hotspot_function_read(struct memory *m, const struct hotspot_target *target,
 			  const uint64_t words[2], struct hotspot_function *ret)
 {
-	const struct reading r = {
+	struct reading r = {
 		.m = m,
 		.target = target,
 		.f = target->layout.fields,
@@ -262,6 +264,7 @@ int hotspot_function_read(struct memory *m, const struct hotspot_target *target,
 		return HOTSPOT_ODD;
 	if (!result)
 		result = read_places(&r, &origin, ret);
+	r.m = memory_beneath(m);
 	if (!result)
 		result = read_origin(&r, &again);
 	if (!result && memcmp(&again, &origin, sizeof(again)) != 0)

@@ -10,6 +10,7 @@
 #include "base/share.h"
 #include "procmap/address_space.h"
 #include "procmap/memory.h"
+#include "procmap/memory_cache.h"
 #include "runtimes/runtime_files.h"
 #include "runtimes/runtime_hung.h"
 #include "runtimes/runtime_reader.h"
@@ -143,16 +144,24 @@ void runtime_job_read(struct work *work)
 	struct runtime_job *job = container_of(work, struct runtime_job, work);
 	const uint64_t end_ns = nsec_monotonic() + RUNTIME_JOB_NS;
 	struct process_memory memory = {.fd = -1};
+	_cleanup_(freep) struct memory_cache *cache = NULL;
+	struct memory *m = &memory.memory;
 
 	job->is_refused = runtime_hung_refuses(job->hung, job->owner);
 	if (job->is_refused)
 		return;
 	job->outcome = process_memory_init(&memory, runtime_hung_proc(job->hung), &job->pid);
+	if (job->kind->is_cached)
+		cache = malloc(sizeof(*cache));
+	if (cache) { /* without memory for it, each read takes a call */
+		memory_cache_init(cache, m);
+		m = &cache->memory;
+	}
 	while (job->n_read < job->n && (!job->n_read || nsec_monotonic() < end_ns)) {
 		struct runtime_named *f = &job->functions[job->n_read++];
 
 		f->outcome = job->outcome ? job->kind->probe->gone
-					  : read_one(job, &memory.memory, &f->key, &f->value);
+					  : read_one(job, m, &f->key, &f->value);
 		work_alive(work);
 	}
 	if (!job->outcome)

@@ -49,6 +49,9 @@ struct runtime_reader;
  * @function_bytes: of a function; all zeros is empty
  * @read:       read the function of a frame. @words are the frame's; unless @any_place(), the
  * place (bits 31..0 of the second) is 0. @ret stays empty on failure. 0, an outcome, -errno
+ * @is_cached:  @read may have memory from a cache (procmap/memory_cache.h) that begins after the
+ *              samples of the frames, and checks with memory_beneath() or memory_forget() that the
+ *              function is still the frame's
  * @function_deinit: loop
  * @function_size: bytes of memory behind the function. Loop
  * @place:      the place @place of a frame in its function, borrowed from the function. Loop
@@ -88,6 +91,7 @@ struct runtime_reader_kind {
 	uint32_t excerpt_memory; /* the kind of parts that are memory */
 	bool (*any_place)(const uint64_t words[2], uint64_t ret[2]);
 	size_t function_bytes;
+	bool is_cached;
 	int (*read)(struct memory *m, const void *target, const uint64_t words[2], void *ret);
 	void (*function_deinit)(void *function);
 	size_t (*function_size)(const void *function);

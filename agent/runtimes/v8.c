@@ -97,6 +97,7 @@ static const struct runtime_reader_kind kind = {
 	.version = version,
 	.any_place = any_place,
 	.function_bytes = sizeof(struct v8_function),
+	.is_cached = true,
 	.read = read_function,
 	.function_deinit = function_deinit,
 	.function_size = function_size,

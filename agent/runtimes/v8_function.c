@@ -228,6 +228,7 @@ static int read_frame(const struct reading *r, struct v8_function *ret)
 	result = v8_code_find(&r->heap, r->pc, &code);
 	if (!result)
 		result = read_compiled(r, &shared, &code, ret);
+	memory_forget(r->heap.memory);
 	if (!result)
 		result = v8_code_find(&r->heap, r->pc, &again);
 	if (!result && memcmp(&code, &again, sizeof(code)) != 0)
@@ -266,6 +267,7 @@ int v8_function_read(struct memory *m, const struct v8_target *target, const uin
 
 	if (words[0] < FRAME_CODE_LIMIT)
 		return read_sort(&target->image, words[0], ret);
+	memory_forget(m); /* the collector may have moved objects since the last function */
 	if (words[0] & V8_COMPILED) {
 		const __u64 frame[2] = {words[0], words[1]};
 
@@ -274,6 +276,7 @@ int v8_function_read(struct memory *m, const struct v8_target *target, const uin
 		r.n_bits = V8_COMPILED_BITS;
 	}
 	result = r.pc && !target->image.has_code ? V8_ODD : read_frame(&r, ret);
+	memory_forget(m);
 	if (!result)
 		result = read_shared(&r, &again);
 	if (result)

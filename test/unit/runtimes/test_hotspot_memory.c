@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/root.h"
+#include "procmap/memory_cache.h"
 #include "runtimes/hotspot_line.h"
 #include "runtimes/hotspot_method.h"
 #include "runtimes/hotspot_name.h"
@@ -432,6 +433,34 @@ static void calls(void **state)
 	assert_int_equal(s.fm.memory.n_calls, 13);
 }
 
+/* A second function of the same methods takes what the first one left in a cache. Its code must
+ * still be there. */
+static void cached(void **state)
+{
+	_cleanup_(hotspot_function_deinit) struct hotspot_function f = {0}, g = {0}, h = {0};
+	struct memory_cache cache;
+	struct subject s;
+	uint64_t words[2] = {BLOB};
+
+	(void)state;
+	subject_init(&s);
+	assert_int_equal(attach(&s), HOTSPOT_OK);
+	words[1] = check_of_blob(&s) | (CODE + 15);
+	memory_cache_init(&cache, &s.fm.memory);
+	s.fm.memory.n_calls = 0;
+	assert_int_equal(hotspot_function_read(&cache.memory, &s.target, words, &f), HOTSPOT_OK);
+	assert_int_equal(f.n_places, 2);
+	assert_int_equal(s.fm.memory.n_calls, 8);
+	s.fm.memory.n_calls = 0;
+	assert_int_equal(hotspot_function_read(&cache.memory, &s.target, words, &g), HOTSPOT_OK);
+	assert_int_equal(g.n_places, 2);
+	assert_string_equal(g.places[0].function.name, f.places[0].function.name);
+	assert_int_equal(s.fm.memory.n_calls, 1);
+	put(&s, BLOB + 24, METHOD + 8);
+	assert_int_equal(hotspot_function_read(&cache.memory, &s.target, words, &h), HOTSPOT_ODD);
+	assert_null(h.places);
+}
+
 /* Where the tables are, by release. */
 static void layouts(void **state)
 {
@@ -633,13 +662,21 @@ static void lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole),       cmocka_unit_test(odd_processes),
-		cmocka_unit_test(no_lines),    cmocka_unit_test(odd_functions),
-		cmocka_unit_test(names),       cmocka_unit_test(lines),
-		cmocka_unit_test(scopes),      cmocka_unit_test(inlined),
-		cmocka_unit_test(calls),       cmocka_unit_test(layouts),
-		cmocka_unit_test(other_words), cmocka_unit_test(source_of_class),
-		cmocka_unit_test(freed),       cmocka_unit_test(source_of_another_pool),
+		cmocka_unit_test(whole),
+		cmocka_unit_test(odd_processes),
+		cmocka_unit_test(no_lines),
+		cmocka_unit_test(odd_functions),
+		cmocka_unit_test(names),
+		cmocka_unit_test(lines),
+		cmocka_unit_test(scopes),
+		cmocka_unit_test(inlined),
+		cmocka_unit_test(calls),
+		cmocka_unit_test(cached),
+		cmocka_unit_test(layouts),
+		cmocka_unit_test(other_words),
+		cmocka_unit_test(source_of_class),
+		cmocka_unit_test(freed),
+		cmocka_unit_test(source_of_another_pool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "procmap/memory_cache.h"
 #include "runtimes/v8_baseline.h"
 #include "runtimes/v8_function.h"
 #include "runtimes/v8_lines.h"
@@ -55,11 +56,11 @@ static uint64_t check_of_leaf(void)
 	return h >> 32 << 32;
 }
 
-static int read_with(struct subject *s, struct v8_function *ret)
+static int read_with(struct subject *s, struct memory *m, struct v8_function *ret)
 {
 	const uint64_t words[2] = {V8IMAGE_SHARED, check_of_leaf()};
 
-	return v8_function_read(&s->fm.memory, &s->target, words, ret);
+	return v8_function_read(m, &s->target, words, ret);
 }
 
 /* Frames whose code is no function: named by the type alone, or not at all. */
@@ -184,30 +185,40 @@ static const struct function_row function_rows[] = {
 	{"an empty table", .addr = {V8IMAGE_TABLE + 8}, NAMED, .first_line = 2},
 };
 
+static void check_function(struct subject *s, struct memory *m, const struct function_row *row)
+{
+	_cleanup_(v8_function_deinit) struct v8_function f = {0};
+
+	assert_int_equal(read_with(s, m, &f), row->outcome);
+	assert_true(!row->outcome || (!f.places && !f.functions));
+	if (!row->name)
+		return;
+	assert_int_equal(f.n_functions, 1);
+	assert_string_equal(f.functions[0].function.name, row->name);
+	assert_string_equal(f.functions[0].function.file, row->file);
+	assert_int_equal(f.functions[0].function.start_line, row->first_line);
+	/* the second bytecode */
+	assert_int_equal(v8_function_place(&f, 53 + 4).line, row->line);
+	assert_int_equal(v8_function_place(&f, 0).line, 0);
+}
+
+/* Also with a cache, which has the objects of the row before. */
 static void functions(void **state)
 {
+	struct memory_cache cache;
 	struct subject s;
 
 	(void)state;
+	memory_cache_init(&cache, &s.fm.memory);
 	for (size_t i = 0; i < array_size(function_rows); i++) {
-		_cleanup_(v8_function_deinit) struct v8_function f = {0};
 		const struct function_row *row = &function_rows[i];
 
 		row_begin(row->what);
 		subject_init(&s);
 		for (int k = 0; k < 2 && row->addr[k]; k++)
 			put(&s, row->addr[k], row->word[k]);
-		assert_int_equal(read_with(&s, &f), row->outcome);
-		assert_true(!row->outcome || (!f.places && !f.functions));
-		if (!row->name)
-			continue;
-		assert_int_equal(f.n_functions, 1);
-		assert_string_equal(f.functions[0].function.name, row->name);
-		assert_string_equal(f.functions[0].function.file, row->file);
-		assert_int_equal(f.functions[0].function.start_line, row->first_line);
-		/* the second bytecode */
-		assert_int_equal(v8_function_place(&f, 53 + 4).line, row->line);
-		assert_int_equal(v8_function_place(&f, 0).line, 0);
+		check_function(&s, &s.fm.memory, row);
+		check_function(&s, &cache.memory, row);
 	}
 }
 
@@ -297,13 +308,16 @@ static void check_code(const struct v8_function *f, const struct code_row *row)
 	assert_int_equal(place.inlined[0].line, row->inner_line);
 }
 
+/* The same. */
 static void compiled(void **state)
 {
+	struct memory_cache cache;
 	struct subject s;
 
 	(void)state;
+	memory_cache_init(&cache, &s.fm.memory);
 	for (size_t i = 0; i < array_size(code_rows); i++) {
-		_cleanup_(v8_function_deinit) struct v8_function f = {0};
+		_cleanup_(v8_function_deinit) struct v8_function f = {0}, cached = {0};
 		const struct code_row *row = &code_rows[i];
 		uint64_t words[2];
 
@@ -316,6 +330,34 @@ static void compiled(void **state)
 		compiled_frame(row->pc, words);
 		assert_int_equal(v8_function_read(&s.fm.memory, &s.target, words, &f), V8_OK);
 		check_code(&f, row);
+		assert_int_equal(v8_function_read(&cache.memory, &s.target, words, &cached), V8_OK);
+		check_code(&cached, row);
+	}
+}
+
+/* System calls take most of the time of reading names. */
+static void calls(void **state)
+{
+	static const uint64_t want[][2] = {{42, 105}, {8, 15}}; /* without a cache, with one */
+	struct memory_cache cache;
+	struct subject s;
+	uint64_t words[2];
+
+	(void)state;
+	subject_init(&s);
+	memory_cache_init(&cache, &s.fm.memory);
+	compiled_frame(INLINED, words);
+	for (size_t i = 0; i < array_size(want); i++) {
+		_cleanup_(v8_function_deinit) struct v8_function f = {0}, g = {0};
+		struct memory *m = i ? &cache.memory : &s.fm.memory;
+
+		s.fm.memory.n_calls = 0;
+		assert_int_equal(read_with(&s, m, &f), V8_OK);
+		assert_int_equal(s.fm.memory.n_calls, want[i][0]);
+		s.fm.memory.n_calls = 0;
+		assert_int_equal(v8_function_read(m, &s.target, words, &g), V8_OK);
+		assert_int_equal(g.n_functions, 2);
+		assert_int_equal(s.fm.memory.n_calls, want[i][1]);
 	}
 }
 
@@ -516,8 +558,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(code_types), cmocka_unit_test(processes),
 		cmocka_unit_test(functions),  cmocka_unit_test(compiled),
-		cmocka_unit_test(strangers),  cmocka_unit_test(ways),
-		cmocka_unit_test(baseline),   cmocka_unit_test(places),
+		cmocka_unit_test(calls),      cmocka_unit_test(strangers),
+		cmocka_unit_test(ways),	      cmocka_unit_test(baseline),
+		cmocka_unit_test(places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
