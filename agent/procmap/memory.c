@@ -286,15 +286,14 @@ static int process_check(struct memory *m)
 	return outcome_of_pid(pid_check(pm->proc, &pm->id));
 }
 
-int process_memory_init(struct process_memory *pm, const struct root *proc, const struct pid_id *id)
+int process_memory_open(struct process_memory *pm, const struct root *proc, const struct pid_id *id,
+			bool is_ours)
 {
-	_cleanup_(close_fdp) int fd = -1;
 	char path[32];
-	int r;
+	int fd;
 
 	*pm = (struct process_memory){
-		.memory = {.read = pid_is_ours(proc) ? process_read : file_read,
-			   .check = process_check},
+		.memory = {.read = is_ours ? process_read : file_read, .check = process_check},
 		.proc = proc,
 		.id = *id,
 		.fd = -1,
@@ -303,11 +302,19 @@ int process_memory_init(struct process_memory *pm, const struct root *proc, cons
 	fd = openat(proc->fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return outcome_of_errno(errno);
-	r = outcome_of_pid(pid_check(proc, id));
-	if (r)
-		return r;
-	pm->fd = take_fd(fd);
+	pm->fd = fd;
 	return 0;
+}
+
+int process_memory_init(struct process_memory *pm, const struct root *proc, const struct pid_id *id)
+{
+	int r = process_memory_open(pm, proc, id, pid_is_ours(proc));
+
+	if (!r)
+		r = outcome_of_pid(pid_check(proc, id));
+	if (r)
+		process_memory_deinit(pm);
+	return r;
 }
 
 void process_memory_deinit(struct process_memory *pm)

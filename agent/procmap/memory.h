@@ -7,6 +7,7 @@
  * memory, for a live process and a recorded image alike.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -95,6 +96,11 @@ struct process_memory {
 /* @proc is borrowed. 0, MEMORY_GONE, MEMORY_DENIED, -errno. */
 int process_memory_init(struct process_memory *pm, const struct root *proc,
 			const struct pid_id *id);
+/* The same without a check of the process, for a caller that checks at the end anyway
+ * (memory_check()): until then the reads may be of another process. @is_ours: pid_is_ours(@proc),
+ * which is for a caller with many processes to keep. */
+int process_memory_open(struct process_memory *pm, const struct root *proc, const struct pid_id *id,
+			bool is_ours);
 /* {.fd = -1} is valid. */
 void process_memory_deinit(struct process_memory *pm);
 

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 
 #include "base/root.h"
+#include "discovery/pid.h"
 
 struct runtime_hung {
 	_Atomic unsigned int n_refs;
 	struct root proc;
+	bool is_ours;				   /* pid_is_ours() of @proc */
 	_Atomic uint64_t owners[RUNTIME_HUNG_MAX]; /* 0: free; else the id + 1 */
 };
 
@@ -23,6 +25,7 @@ int runtime_hung_new(const struct root *proc, struct runtime_hung **ret)
 		return r;
 	}
 	h->n_refs = 1;
+	h->is_ours = pid_is_ours(&h->proc);
 	*ret = h;
 	return 0;
 }
@@ -44,6 +47,11 @@ void runtime_hung_unref(struct runtime_hung *h)
 const struct root *runtime_hung_proc(const struct runtime_hung *h)
 {
 	return &h->proc;
+}
+
+bool runtime_hung_proc_is_ours(const struct runtime_hung *h)
+{
+	return h->is_ours;
 }
 
 bool runtime_hung_refuses(const struct runtime_hung *h, uint64_t owner)

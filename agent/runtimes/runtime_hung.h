@@ -30,6 +30,8 @@ struct runtime_hung *runtime_hung_ref(struct runtime_hung *h);
 void runtime_hung_unref(struct runtime_hung *h);
 /* Borrowed from @h. */
 const struct root *runtime_hung_proc(const struct runtime_hung *h);
+/* pid_is_ours() of it. */
+bool runtime_hung_proc_is_ours(const struct runtime_hung *h);
 
 /* Whether the owner's processes are left alone. */
 bool runtime_hung_refuses(const struct runtime_hung *h, uint64_t owner);

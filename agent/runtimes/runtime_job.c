@@ -150,7 +150,9 @@ void runtime_job_read(struct work *work)
 	job->is_refused = runtime_hung_refuses(job->hung, job->owner);
 	if (job->is_refused)
 		return;
-	job->outcome = process_memory_init(&memory, runtime_hung_proc(job->hung), &job->pid);
+	/* the check at the end is for all reads */
+	job->outcome = process_memory_open(&memory, runtime_hung_proc(job->hung), &job->pid,
+					   runtime_hung_proc_is_ours(job->hung));
 	if (job->kind->is_cached)
 		cache = malloc(sizeof(*cache));
 	if (cache) { /* without memory for it, each read takes a call */

@@ -197,9 +197,34 @@ static void exec_is_noticed(void **state)
 	assert_int_equal(memory_read(&pm.memory, 0x1000, &c, 1), MEMORY_GONE);
 	process_memory_deinit(&pm);
 	assert_int_equal(process_memory_init(&pm, &proc, &id), MEMORY_GONE);
+	assert_int_equal(process_memory_open(&pm, &proc, &id, true), MEMORY_GONE);
 	close(go[0]);
 	close(go[1]);
 	close(gone[0]);
+}
+
+/* Memory that is opened without a check is another process's until the check tells. */
+static void reused_pid(void **state)
+{
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	const int word = 0x12345;
+	struct process_memory pm;
+	struct pid_id id;
+	int got = 0;
+
+	(void)state;
+	assert_int_equal(root_open("/proc", &proc), 0);
+	assert_int_equal(pid_read(&proc, getpid(), &id), 0);
+	id.start_ticks++;
+	for (int is_ours = 0; is_ours < 2; is_ours++) {
+		assert_int_equal(process_memory_open(&pm, &proc, &id, is_ours), 0);
+		assert_int_equal(memory_read(&pm.memory, (uintptr_t)&word, &got, sizeof(got)), 0);
+		assert_int_equal(got, word);
+		assert_int_equal(memory_check(&pm.memory), MEMORY_GONE);
+		process_memory_deinit(&pm);
+	}
+	assert_int_equal(process_memory_init(&pm, &proc, &id), MEMORY_GONE);
+	assert_int_equal(pm.fd, -1);
 }
 
 /* ---------------------------------------------------------------- states */
@@ -576,6 +601,7 @@ int main(void)
 		cmocka_unit_test(near_ranges),
 		cmocka_unit_test(many_ranges),
 		cmocka_unit_test(exec_is_noticed),
+		cmocka_unit_test(reused_pid),
 		cmocka_unit_test(not_go),
 		cmocka_unit_test(states_of_programs),
 		cmocka_unit_test(exact_totals),

@@ -433,6 +433,27 @@ static bool is_named(void *ctx)
 	return !runtime_reader_frame_name(f->reader, &who, &frame, &place);
 }
 
+/* Functions that were read from a later process with the same pid are no one's. */
+static void test_reused_pid(void **state)
+{
+	const struct frame_record frame = {.kind = FRAME_RUNTIME, .words = {ANSWERING, 0}};
+	struct fixture *f = *state;
+	struct address_space_who who;
+	struct runtime_place got;
+
+	for (uint64_t later = 0; later < 2; later++) {
+		f->self.start_ticks += later;
+		who = who_of(f, 10 + later, 1);
+		attach(f, 1, 10 + later);
+		assert_true(wants(f, 10 + later, ANSWERING));
+		runtime_reader_flush(f->reader);
+		loop_until(f->loop, is_idle, f);
+		assert_int_equal(runtime_reader_frame_name(f->reader, &who, &frame, &got),
+				 later ? RUNTIME_GONE : 0);
+		f->self.start_ticks -= later;
+	}
+}
+
 /* The processes of owner 1 block all threads that they may, and one of owner 2 is still read. */
 static void block(struct fixture *f)
 {
@@ -813,10 +834,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_exec),	TEST(test_attempts),	 TEST(test_hung_owner),
-		TEST(test_hung_probe),	TEST(test_hung_begin),	 TEST(test_hung_end),
-		TEST(test_place),	TEST(test_chain),	 TEST(test_budget),
-		TEST(test_budget_idle), TEST(test_budget_common)};
+		TEST(test_exec),       TEST(test_reused_pid),  TEST(test_attempts),
+		TEST(test_hung_owner), TEST(test_hung_probe),  TEST(test_hung_begin),
+		TEST(test_hung_end),   TEST(test_place),       TEST(test_chain),
+		TEST(test_budget),     TEST(test_budget_idle), TEST(test_budget_common)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
