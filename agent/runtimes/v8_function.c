@@ -240,9 +240,9 @@ static int read_frame(const struct reading *r, struct v8_function *ret)
 }
 
 /* A frame whose code is no function. V8_ODD for one that the walker does not make. */
-static int read_sort(const struct v8_image *image, uint64_t word, struct v8_function *ret)
+static int read_other(const struct v8_image *image, uint64_t word, struct v8_function *ret)
 {
-	const char *name = v8_code_name(image, word >> V8_TYPE_SHIFT);
+	const char *name = v8_other_name(image, word >> V8_TYPE_SHIFT);
 	struct text text = {0};
 
 	if (!name)
@@ -266,7 +266,7 @@ int v8_function_read(struct memory *m, const struct v8_target *target, const uin
 	int result;
 
 	if (words[0] < FRAME_CODE_LIMIT)
-		return read_sort(&target->image, words[0], ret);
+		return read_other(&target->image, words[0], ret);
 	memory_forget(m); /* the collector may have moved objects since the last function */
 	if (words[0] & V8_COMPILED) {
 		const __u64 frame[2] = {words[0], words[1]};

@@ -191,43 +191,42 @@ static int read_constants(const struct elffile *ef, int32_t *ret, bool *ret_know
 #define FRAME_TYPE "v8dbg_frametype_"
 
 /* Variables with types of frames, and names in the way of Node's own profiles: "(idle)". */
-static const char *const code_variables[V8_CODE_SORT_MAX] = {
-	[V8_CODE_REGEXP] = FRAME_TYPE "IrregexpFrame",
-	[V8_CODE_WASM] = FRAME_TYPE "WasmFrame",
-	[V8_CODE_JS_TO_WASM] = FRAME_TYPE "JsToWasmFrame",
-	[V8_CODE_WASM_TO_JS] = FRAME_TYPE "WasmToJsFrame",
-	[V8_CODE_WASM_EXIT] = FRAME_TYPE "WasmExitFrame",
+static const char *const other_variables[V8_OTHER_MAX] = {
+	[V8_OTHER_REGEXP] = FRAME_TYPE "IrregexpFrame",
+	[V8_OTHER_WASM] = FRAME_TYPE "WasmFrame",
+	[V8_OTHER_JS_TO_WASM] = FRAME_TYPE "JsToWasmFrame",
+	[V8_OTHER_WASM_TO_JS] = FRAME_TYPE "WasmToJsFrame",
+	[V8_OTHER_WASM_EXIT] = FRAME_TYPE "WasmExitFrame",
 };
-static const char *const code_names[V8_CODE_SORT_MAX] = {
-	[V8_CODE_REGEXP] = "(regular expression)",
-	[V8_CODE_WASM] = "(WebAssembly)",
-	[V8_CODE_JS_TO_WASM] = "(JavaScript to WebAssembly)",
-	[V8_CODE_WASM_TO_JS] = "(WebAssembly to JavaScript)",
-	[V8_CODE_WASM_EXIT] = "(WebAssembly to JavaScript)",
+static const char *const other_names[V8_OTHER_MAX] = {
+	[V8_OTHER_REGEXP] = "(regular expression)",
+	[V8_OTHER_WASM] = "(WebAssembly)",
+	[V8_OTHER_JS_TO_WASM] = "(JavaScript to WebAssembly)",
+	[V8_OTHER_WASM_TO_JS] = "(WebAssembly to JavaScript)",
+	[V8_OTHER_WASM_EXIT] = "(WebAssembly to JavaScript)",
 };
 
-const char *v8_code_name(const struct v8_image *image, uint64_t type)
+const char *v8_other_name(const struct v8_image *image, uint64_t type)
 {
-	for (size_t i = 0; type < V8_FRAME_TYPES && i < V8_CODE_SORT_MAX; i++)
-		if (image->code_types[i] == type)
-			return code_names[i];
+	for (size_t i = 0; type < V8_FRAME_TYPES && i < V8_OTHER_MAX; i++)
+		if (image->other_types[i] == type)
+			return other_names[i];
 	return NULL;
 }
 
 /* Without any, frames of this code stay native. */
-static int read_code_types(const struct elffile *ef, uint8_t *ret)
+static int read_other_types(const struct elffile *ef, uint8_t *ret)
 {
-	struct elfsym symbols[V8_CODE_SORT_MAX];
-	int r = elfsym_find(ef, ELFSYM_DYNSYM, ELFSYM_DATA, code_variables, V8_CODE_SORT_MAX,
-			    symbols);
+	struct elfsym symbols[V8_OTHER_MAX];
+	int r = elfsym_find(ef, ELFSYM_DYNSYM, ELFSYM_DATA, other_variables, V8_OTHER_MAX, symbols);
 
-	memset(ret, V8_FRAME_TYPES, V8_CODE_SORT_MAX);
-	for (size_t i = 0; !r && i < V8_CODE_SORT_MAX; i++) {
+	memset(ret, V8_FRAME_TYPES, V8_OTHER_MAX);
+	for (size_t i = 0; !r && i < V8_OTHER_MAX; i++) {
 		int32_t type = V8_FRAME_TYPES;
 
 		if (symbols[i].n)
 			r = read_int(ef, symbols[i].vaddr, &type);
-		if (type >= 0 && type < V8_FRAME_TYPES)
+		if (type > 0 && type < V8_FRAME_TYPES)
 			ret[i] = (uint8_t)type;
 	}
 	return r == ELFSYM_ABSENT ? 0 : outcome_of_symbols(r);
@@ -484,7 +483,7 @@ int v8_image_probe(const struct elffile *ef, struct v8_image *ret)
 	if (known[V8_TYPE_BYTECODE] && known[V8_BYTECODE_DATA])
 		image.constants[V8_BYTECODE_TABLE] = table_of(image.version);
 	set_code(known, &image);
-	r = read_code_types(ef, image.code_types);
+	r = read_other_types(ef, image.other_types);
 	if (r)
 		return r;
 	r = find_sizes(ef, ELFSYM_DYNSYM, &image);

@@ -110,13 +110,13 @@ enum v8_constant {
 #define V8_BYTECODES_MAX 256
 
 /* Code made at run time that is no function, by the type of its frame. */
-enum v8_code_sort {
-	V8_CODE_REGEXP,
-	V8_CODE_WASM,
-	V8_CODE_JS_TO_WASM,
-	V8_CODE_WASM_TO_JS,
-	V8_CODE_WASM_EXIT,
-	V8_CODE_SORT_MAX,
+enum v8_other_code {
+	V8_OTHER_REGEXP,
+	V8_OTHER_WASM,
+	V8_OTHER_JS_TO_WASM,
+	V8_OTHER_WASM_TO_JS,
+	V8_OTHER_WASM_EXIT,
+	V8_OTHER_MAX,
 };
 
 /**
@@ -126,7 +126,7 @@ enum v8_code_sort {
  * @constants:   values
  * @sizes:       vaddr of the sizes of @n_sizes bytecodes, three times; 0: not known
  * @has_code:    whether the constants of compiled code are known
- * @code_types:  type of the frames of each sort of code; V8_FRAME_TYPES: not known
+ * @other_types: type of the frames of each other code; V8_FRAME_TYPES: not known
  */
 struct v8_image {
 	uint32_t version[3];
@@ -135,12 +135,12 @@ struct v8_image {
 	uint64_t sizes;
 	uint32_t n_sizes;
 	bool has_code;
-	uint8_t code_types[V8_CODE_SORT_MAX];
+	uint8_t other_types[V8_OTHER_MAX];
 };
 
 /* V8_OK, or an outcome of an image; -errno. @ret->version is set whatever the outcome. */
 int v8_image_probe(const struct elffile *ef, struct v8_image *ret);
 /* What frames of the type are, for users: "(WebAssembly)"; NULL: not known. */
-const char *v8_code_name(const struct v8_image *image, uint64_t type);
+const char *v8_other_name(const struct v8_image *image, uint64_t type);
 
 #endif

@@ -51,9 +51,9 @@ static struct v8_process record_of(const struct v8_image *image)
 		.has_code = image->has_code,
 	};
 
-	for (size_t i = 0; i < V8_CODE_SORT_MAX; i++)
-		if (image->code_types[i] < V8_FRAME_TYPES)
-			p.code_types |= 1ull << image->code_types[i];
+	for (size_t i = 0; i < V8_OTHER_MAX; i++)
+		if (image->other_types[i] < V8_FRAME_TYPES)
+			p.other_types |= 1ull << image->other_types[i];
 	return p;
 }
 

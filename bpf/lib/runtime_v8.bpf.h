@@ -127,13 +127,13 @@ WALK_INLINE void v8_entered(const struct walk_ctx *c, const struct v8_process *p
 }
 
 /* The frame of code made at run time that is no function, by its @marker. */
-WALK_INLINE void v8_code(const struct walk_ctx *c, const struct v8_process *p, __u64 marker)
+WALK_INLINE void v8_other(const struct walk_ctx *c, const struct v8_process *p, __u64 marker)
 {
 	const __u64 type = marker >> 1;
 
 	if ((c->w->aside.of_runtime[V8_BUILTIN] | (marker & 1)) || type >= V8_FRAME_TYPES)
 		return;
-	if (p->code_types >> type & 1)
+	if (p->other_types >> type & 1)
 		plan_set(c, PLAN_KNOWN, type << V8_TYPE_SHIFT, c->w->pc - c->w->back);
 }
 
@@ -150,7 +150,7 @@ WALK_INLINE int v8_at(const struct walk_ctx *c, const struct v8_process *p, __u6
 	    window_word(c->space, c->win, &w->place, fp + p->frame_marker, &marker))
 		return -1;
 	mine[V8_FUNCTION] *= marker & 1;
-	v8_code(c, p, marker);
+	v8_other(c, p, marker);
 	WALK_FENCE();
 	if (v8_is_object(mine[V8_FUNCTION]))
 		v8_function(c, p);
@@ -168,15 +168,15 @@ enum v8_edge {
 	V8_POPPED,  /* nothing but the return address is left */
 	V8_EDGES = 7,
 	/* with one of the first three: */
-	V8_OF_JS = 8,	 /* of a function */
-	V8_OF_CODE = 16, /* of other code; with the marker in bits 15..8 */
+	V8_OF_JS = 8,	  /* of a function */
+	V8_OF_OTHER = 16, /* of other code; with the marker in bits 15..8 */
 };
 
 /* Whose frame the instructions @code make, behind the pushed frame pointer: flags of an edge. */
 WALK_INLINE __u64 v8_makes(__u64 code)
 {
 	return V8_OF_JS * plan_zero((code & 0xffff) ^ (V8_PUSH_RSI | V8_PUSH_RDI << 8)) |
-	       (V8_OF_CODE | (code & 0xff00)) * plan_zero((code & 0xff) ^ V8_PUSH_IMM);
+	       (V8_OF_OTHER | (code & 0xff00)) * plan_zero((code & 0xff) ^ V8_PUSH_IMM);
 }
 
 /* Where in a function the place of interruption is: enum v8_edge. */
@@ -225,7 +225,7 @@ WALK_INLINE void v8_marked(const struct walk_ctx *c, const struct v8_process *p)
 
 	if (w->sp == w->fp + p->frame_marker &&
 	    !window_word(c->space, c->win, &w->place, w->sp, &marker))
-		v8_code(c, p, marker);
+		v8_other(c, p, marker);
 }
 
 /* At the place of interruption. */
@@ -239,8 +239,8 @@ WALK_INLINE __u32 v8_interruption(const struct walk_ctx *c, const struct v8_proc
 	edge = mine[V8_WORD];
 	if (edge & V8_OF_JS)
 		v8_entered(c, p);
-	if (edge & V8_OF_CODE)
-		v8_code(c, p, edge >> 8);
+	if (edge & V8_OF_OTHER)
+		v8_other(c, p, edge >> 8);
 	WALK_FENCE();
 	edge &= V8_EDGES;
 	if (edge == V8_PUSHES)

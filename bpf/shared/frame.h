@@ -20,7 +20,7 @@
  * malformed.
  *
  * A first word below FRAME_CODE_LIMIT is no address: the frame's code belongs to no function of the
- * language, and the word is the runtime's number of this sort of code. The second word is the
+ * language, and the word is the runtime's number of this kind of code. The second word is the
  * address of the instruction.
  *
  * The kernel half has the kernel's pcs, one word a frame and without heads.

@@ -59,7 +59,7 @@ struct v8_process {
 	__u64 copied[2];    /* the same as vaddrs: for mappings of just these, nearer to the code
 			     * made at run time, one for each isolate (each thread of
 			     * worker_threads) */
-	__u64 code_types;   /* bits by type of frame: code without a function that has a name */
+	__u64 other_types;  /* bits by type of frame: code without a function that has a name */
 	__s16 frame_marker; /* offsets from the frame pointer: the context, or a frame's type */
 	__s16 frame_function;
 	__s16 frame_array;     /* of interpreted frames: the bytecode array */

@@ -7,11 +7,11 @@
 
 const struct v8_image v8image_of_11 = {
 	.version = {11, 3, 244},
-	.code_types = {[V8_CODE_REGEXP] = 27,
-		       [V8_CODE_WASM] = 4,
-		       [V8_CODE_JS_TO_WASM] = V8_FRAME_TYPES,
-		       [V8_CODE_WASM_TO_JS] = V8_FRAME_TYPES,
-		       [V8_CODE_WASM_EXIT] = V8_FRAME_TYPES},
+	.other_types = {[V8_OTHER_REGEXP] = 27,
+			[V8_OTHER_WASM] = 4,
+			[V8_OTHER_JS_TO_WASM] = V8_FRAME_TYPES,
+			[V8_OTHER_WASM_TO_JS] = V8_FRAME_TYPES,
+			[V8_OTHER_WASM_EXIT] = V8_FRAME_TYPES},
 	.constants =
 		{
 			[V8_TAG_MASK] = 1,	   [V8_TAG] = 1,

@@ -64,7 +64,7 @@ static int read_with(struct subject *s, struct memory *m, struct v8_function *re
 }
 
 /* Frames whose code is no function: named by the type alone, or not at all. */
-static void code_types(void **state)
+static void other_types(void **state)
 {
 	const uint64_t regexp[2] = {27 << V8_TYPE_SHIFT, 0}, other[2] = {26 << V8_TYPE_SHIFT, 0};
 	const uint64_t last[2] = {FRAME_CODE_LIMIT - 1, 0};
@@ -74,7 +74,7 @@ static void code_types(void **state)
 	(void)state;
 	subject_init(&s);
 	assert_int_equal(v8_process_attach(&s.fm.memory, &s.target), V8_OK);
-	assert_int_equal(s.target.process.code_types, 1ull << 27 | 1ull << 4);
+	assert_int_equal(s.target.process.other_types, 1ull << 27 | 1ull << 4);
 	assert_int_equal(v8_function_read(&s.fm.memory, &s.target, regexp, &f), 0);
 	assert_string_equal(v8_function_place(&f, 0).function.name, "(regular expression)");
 	assert_string_equal(v8_function_place(&f, 0).function.file, "");
@@ -556,10 +556,10 @@ static void places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(code_types), cmocka_unit_test(processes),
-		cmocka_unit_test(functions),  cmocka_unit_test(compiled),
-		cmocka_unit_test(calls),      cmocka_unit_test(strangers),
-		cmocka_unit_test(ways),	      cmocka_unit_test(baseline),
+		cmocka_unit_test(other_types), cmocka_unit_test(processes),
+		cmocka_unit_test(functions),   cmocka_unit_test(compiled),
+		cmocka_unit_test(calls),       cmocka_unit_test(strangers),
+		cmocka_unit_test(ways),	       cmocka_unit_test(baseline),
 		cmocka_unit_test(places),
 	};
 
