@@ -72,7 +72,7 @@ static int check_ring(struct memory *m, const uint64_t *pthread, uint64_t self)
 
 static int read_x86(struct memory *m, uint64_t self, struct python_block *ret)
 {
-	uint64_t *pthread = ret->words + PYTHON_BLOCK_BELOW, below = PYTHON_BLOCK_BELOW * 8;
+	uint64_t *pthread = ret->words + PYTHON_BLOCK_BELOW, below = PYTHON_BLOCK_BELOW * 8ull;
 	size_t n = 0;
 	int r;
 
@@ -92,7 +92,7 @@ static int read_x86(struct memory *m, uint64_t self, struct python_block *ret)
 	r = memory_read(m, self - below, ret->words, below);
 	if (r == MEMORY_UNMAPPED) {
 		below = self % MEMORY_PAGE_BYTES;
-		memset(ret->words, 0, PYTHON_BLOCK_BELOW * 8);
+		memset(ret->words, 0, PYTHON_BLOCK_BELOW * 8ull);
 		r = memory_read(m, self - below, pthread - below / 8, below);
 	}
 	return r == MEMORY_UNMAPPED ? 0 : python_outcome_of_memory(r);
@@ -103,7 +103,7 @@ static int read_x86(struct memory *m, uint64_t self, struct python_block *ret)
 /* Whether the neighbours in glibc's list of threads lead back. 0, PYTHON_UNREADABLE, -errno. */
 static int check_list(struct memory *m, const uint64_t *pthread, uint64_t self)
 {
-	const uint64_t list = self + ARM64_LIST * 8;
+	const uint64_t list = self + ARM64_LIST * 8ull;
 	uint64_t previous = 0, next = 0;
 	int r = read_word(m, pthread[ARM64_LIST] + 8, &previous);
 
@@ -122,7 +122,7 @@ static int check_vector(struct memory *m, uint64_t pointer, uint64_t vector)
 
 	if (r)
 		return r;
-	return words[0] && words[0] <= MODULES_MAX && words[4] - pointer >= ARM64_HEADER * 8 &&
+	return words[0] && words[0] <= MODULES_MAX && words[4] - pointer >= ARM64_HEADER * 8ull &&
 			       words[4] - pointer <= FIRST_MODULE_MAX
 		       ? 0
 		       : PYTHON_UNREADABLE;
@@ -168,7 +168,7 @@ static int read_arm64(struct memory *m, uint64_t self, struct python_block *ret)
 	ret->variables =
 		(struct python_block_range){PYTHON_BLOCK_BELOW + ARM64_HEADER, PYTHON_BLOCK_WORDS};
 	r = memory_read_some(m, pointer, ret->words + PYTHON_BLOCK_BELOW,
-			     (PYTHON_BLOCK_WORDS - PYTHON_BLOCK_BELOW) * 8, &n);
+			     (PYTHON_BLOCK_WORDS - PYTHON_BLOCK_BELOW) * 8ull, &n);
 	return r == MEMORY_UNMAPPED ? 0 : python_outcome_of_memory(r);
 }
 
