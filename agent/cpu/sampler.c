@@ -124,8 +124,7 @@ static uint64_t address_of(const struct frame_record *frame, bool is_return)
 {
 	if (frame->kind == FRAME_NATIVE)
 		return frame->words[0] - is_return;
-	return frame->kind == FRAME_RUNTIME && frame->words[0] < FRAME_CODE_LIMIT ? frame->words[1]
-										  : 0;
+	return frame_is_code(frame) ? frame->words[1] : 0;
 }
 
 /* A runtime's code that is no function has a name of its own in a perf map or jitdump, if there is
@@ -153,7 +152,7 @@ static int resolve(struct cpu_sampler *s, const struct address_space_who *who,
 		address_space_cache_kernel(s->spaces, frame->words[0], ret);
 		return 0;
 	default:
-		if (address_of(frame, false))
+		if (frame_is_code(frame))
 			return resolve_code(s, who, space, frame, ret);
 		return runtimes_resolve(s->runtimes, who, frame, ret);
 	}

@@ -50,21 +50,16 @@
 _Static_assert(X86_WORDS <= PYTHON_BLOCK_WORDS - PYTHON_BLOCK_BELOW, "struct pthread fits");
 _Static_assert(ARM64_WORDS_MAX <= PYTHON_BLOCK_BELOW, "and arm64's");
 
-static int read_word(struct memory *m, uint64_t addr, uint64_t *ret)
-{
-	return python_outcome_of_memory(memory_read(m, addr, ret, sizeof(*ret)));
-}
-
 /* ---------------------------------------------------------------- x86-64 */
 
 /* Whether the neighbours in musl's ring of threads name @self. 0, PYTHON_UNREADABLE, -errno. */
 static int check_ring(struct memory *m, const uint64_t *pthread, uint64_t self)
 {
 	uint64_t next = 0, previous = 0;
-	int r = read_word(m, pthread[MUSL_PREVIOUS] + MUSL_NEXT * 8ull, &next);
+	int r = python_read_word(m, pthread[MUSL_PREVIOUS] + MUSL_NEXT * 8ull, &next);
 
 	if (!r)
-		r = read_word(m, pthread[MUSL_NEXT] + MUSL_PREVIOUS * 8ull, &previous);
+		r = python_read_word(m, pthread[MUSL_NEXT] + MUSL_PREVIOUS * 8ull, &previous);
 	if (r)
 		return r;
 	return next == self && previous == self ? 0 : PYTHON_UNREADABLE;
@@ -85,7 +80,7 @@ static int read_x86(struct memory *m, uint64_t self, struct python_block *ret)
 	if (pthread[X86_TCB] != self || self % 8)
 		return PYTHON_UNREADABLE;
 	r = check_ring(m, pthread, self);
-	if (r < 0 || r == PYTHON_GONE || r == PYTHON_DENIED || (r && pthread[X86_SELF] != self))
+	if (python_is_end(r) || (r && pthread[X86_SELF] != self))
 		return r;
 	ret->is_musl = !r;
 	/* all of it, or the part in the page of the thread pointer */
@@ -105,10 +100,10 @@ static int check_list(struct memory *m, const uint64_t *pthread, uint64_t self)
 {
 	const uint64_t list = self + ARM64_LIST * 8ull;
 	uint64_t previous = 0, next = 0;
-	int r = read_word(m, pthread[ARM64_LIST] + 8, &previous);
+	int r = python_read_word(m, pthread[ARM64_LIST] + 8, &previous);
 
 	if (!r)
-		r = read_word(m, pthread[ARM64_LIST + 1], &next);
+		r = python_read_word(m, pthread[ARM64_LIST + 1], &next);
 	if (r)
 		return r;
 	return next == list && previous == list ? 0 : PYTHON_UNREADABLE;

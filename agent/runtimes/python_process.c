@@ -21,19 +21,14 @@
 
 /* ---------------------------------------------------------------- frames */
 
-static int read_word(struct memory *m, uint64_t addr, uint64_t *ret)
-{
-	return python_outcome_of_memory(memory_read(m, addr, ret, sizeof(*ret)));
-}
-
 /* The thread's innermost frame; 0: none. */
 static int read_frame(struct memory *m, const struct python_process *p, uint64_t state,
 		      uint64_t *ret)
 {
-	int r = read_word(m, state + p->tstate_frame, ret);
+	int r = python_read_word(m, state + p->tstate_frame, ret);
 
 	if (!r && *ret && p->cframe_frame != PYTHON_NO_OFFSET)
-		r = read_word(m, *ret + p->cframe_frame, ret);
+		r = python_read_word(m, *ret + p->cframe_frame, ret);
 	return r;
 }
 
@@ -44,7 +39,7 @@ int python_type_check(struct memory *m, const struct python_layout *layout, uint
 	char text[TYPE_NAME_BYTES];
 	uint64_t at;
 	size_t n;
-	int r = read_word(m, type + layout->type_name, &at);
+	int r = python_read_word(m, type + layout->type_name, &at);
 
 	if (!r)
 		r = python_outcome_of_memory(memory_read_some(m, at, text, sizeof(text), &n));
@@ -57,7 +52,7 @@ int python_object_check(struct memory *m, const struct python_layout *layout, ui
 			const char *name)
 {
 	uint64_t type;
-	int r = read_word(m, object + layout->object_type, &type);
+	int r = python_read_word(m, object + layout->object_type, &type);
 
 	return r ? r : python_type_check(m, layout, type, name);
 }
@@ -75,13 +70,13 @@ static int check_thread(struct memory *m, const struct python_layout *layout, ui
 		r = python_outcome_of_memory(memory_read(m, frame + p->frame_entry, &owner, 1));
 		if (r || owner < PYTHON_OWNER_LOOP)
 			break;
-		r = read_word(m, frame + p->frame_previous, &frame);
+		r = python_read_word(m, frame + p->frame_previous, &frame);
 	}
 	if (r)
 		return r;
 	if (!frame || owner >= PYTHON_OWNER_LOOP)
 		return PYTHON_NOT_READY;
-	r = read_word(m, frame + p->frame_code, &code);
+	r = python_read_word(m, frame + p->frame_code, &code);
 	if (!r)
 		r = python_object_check(m, layout, p->code_tagged ? code & ~PYTHON_CODE_TAG : code,
 					"code");
@@ -97,7 +92,7 @@ static int check_frames(struct memory *m, const struct python_layout *layout,
 	for (size_t i = 0; i < threads->n && i < PYTHON_PROBED_THREADS; i++) {
 		int r = check_thread(m, layout, threads->items[i].state);
 
-		if (r <= 0 || r == PYTHON_GONE || r == PYTHON_DENIED)
+		if (!r || python_is_end(r))
 			return r;
 		if (r != PYTHON_NOT_READY)
 			last = r;
@@ -196,7 +191,7 @@ int python_process_attach(struct memory *m, const struct python_image *image, ui
 
 	if (image->machine != EM_X86_64 && image->machine != EM_AARCH64)
 		return PYTHON_MACHINE;
-	for (int i = 0; i < PYTHON_ATTEMPTS && r > 0 && r != PYTHON_GONE && r != PYTHON_DENIED; i++)
+	for (int i = 0; i < PYTHON_ATTEMPTS && r && !python_is_end(r); i++)
 		r = attempt(m, image, bias, ret_threads, &way);
 	if (r)
 		return r;

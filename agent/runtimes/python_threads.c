@@ -27,7 +27,12 @@ int python_outcome_of_memory(int r)
 	}
 }
 
-static int read_word(struct memory *m, uint64_t addr, uint64_t *ret)
+bool python_is_end(int outcome)
+{
+	return outcome < 0 || outcome == PYTHON_GONE || outcome == PYTHON_DENIED;
+}
+
+int python_read_word(struct memory *m, uint64_t addr, uint64_t *ret)
 {
 	return python_outcome_of_memory(memory_read(m, addr, ret, sizeof(*ret)));
 }
@@ -46,7 +51,7 @@ static int read_states(struct memory *m, const struct python_layout *layout, uin
 {
 	uint8_t state[PYTHON_STATE_BYTES];
 	uint64_t at;
-	int r = read_word(m, interpreter + layout->interpreter_threads, &at);
+	int r = python_read_word(m, interpreter + layout->interpreter_threads, &at);
 
 	for (; !r && at; at = word_of(state, layout->thread_next)) {
 		if (ret->n == PYTHON_THREADS_MAX) {
@@ -77,11 +82,11 @@ int python_threads_read(struct memory *m, const struct python_layout *layout, ui
 
 	ret->n = 0;
 	ret->is_cut = false;
-	r = read_word(m, runtime + layout->interpreters, &interpreter);
+	r = python_read_word(m, runtime + layout->interpreters, &interpreter);
 	for (; !r && interpreter; interpreter = next) {
 		if (++n > PYTHON_INTERPRETERS_MAX)
 			return PYTHON_ODD;
-		r = read_word(m, interpreter + layout->interpreter_next, &next);
+		r = python_read_word(m, interpreter + layout->interpreter_next, &next);
 		/* the first interpreter is the oldest: the last of the list */
 		ret->interpreter = interpreter;
 		if (!r)

@@ -56,5 +56,9 @@ int python_threads_read(struct memory *m, const struct python_layout *layout, ui
 
 /* enum python_outcome of a memory_*() result. */
 int python_outcome_of_memory(int r);
+/* Whether no further read of the process can succeed: the outcome is its own, or -errno. */
+bool python_is_end(int outcome);
+/* The word at @addr. 0; an outcome of the process; -errno. */
+int python_read_word(struct memory *m, uint64_t addr, uint64_t *ret);
 
 #endif

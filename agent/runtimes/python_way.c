@@ -45,11 +45,6 @@ struct votes {
 	unsigned int n_blocks;
 };
 
-static bool is_end(int r)
-{
-	return r < 0 || r == PYTHON_GONE || r == PYTHON_DENIED;
-}
-
 /* ---------------------------------------------------------------- votes */
 
 /* The arrays that musl's words may lead to. */
@@ -67,7 +62,7 @@ static int vote_arrays(struct memory *m, const struct python_block *b, uint64_t 
 		if (!at || at % 8)
 			continue;
 		r = python_outcome_of_memory(memory_read_some(m, at, array, sizeof(array), &n));
-		if (is_end(r))
+		if (python_is_end(r))
 			return r;
 		for (size_t k = 0; !r && k < n / 8; k++)
 			v->slots[k][i] += array[k] == state;
@@ -81,7 +76,7 @@ static int vote(struct memory *m, uint16_t machine, const struct python_thread *
 	int r = t->sub ? PYTHON_UNREADABLE : python_block_read(m, machine, t->id, &block);
 
 	if (r)
-		return is_end(r) ? r : 0;
+		return python_is_end(r) ? r : 0;
 	v->n_blocks++;
 	v->keys = block.keys;
 	v->variables = block.variables;

@@ -386,7 +386,7 @@ static struct frame_record to_read(const struct frame_record *frame)
 {
 	struct frame_record record = *frame;
 
-	if (frame->kind == FRAME_RUNTIME && frame->words[0] < FRAME_CODE_LIMIT)
+	if (frame_is_code(frame))
 		record.words[1] = 0;
 	return record;
 }

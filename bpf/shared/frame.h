@@ -125,4 +125,10 @@ static inline __attribute__((always_inline)) __u32 frame_decode(const __u64 *at,
 	return ret->n_words;
 }
 
+/* Whether the frame's code belongs to no function: words[1] is its address. */
+static inline __attribute__((always_inline)) int frame_is_code(const struct frame_record *frame)
+{
+	return frame->kind == FRAME_RUNTIME && frame->words[0] < FRAME_CODE_LIMIT;
+}
+
 #endif

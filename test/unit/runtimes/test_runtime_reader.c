@@ -179,6 +179,16 @@ static void on_named(void *ctx, uint64_t pid)
 	(void)pid;
 }
 
+static struct runtime_host host_of(struct fixture *f)
+{
+	return (struct runtime_host){.proc = &f->proc,
+				     .loop = f->loop,
+				     .budget = &f->budget,
+				     .found = on_found,
+				     .named = on_named,
+				     .ctx = f};
+}
+
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
@@ -190,12 +200,7 @@ static int setup(void **state)
 	assert_int_equal(loop_new(&f->loop), 0);
 	assert_int_equal(address_space_cache_new(&f->proc, &f->spaces), 0);
 	assert_int_equal(pid_read(&f->proc, getpid(), &f->self), 0);
-	host = (struct runtime_host){.proc = &f->proc,
-				     .loop = f->loop,
-				     .budget = &f->budget,
-				     .found = on_found,
-				     .named = on_named,
-				     .ctx = f};
+	host = host_of(f);
 	assert_int_equal(runtime_reader_new(&kind, &host, &f->reader), 0);
 	assert_int_equal(runtime_reader_new(&kind, &host, &f->other), 0);
 	*state = f;
@@ -373,16 +378,11 @@ static void test_attempts(void **state)
 {
 	struct runtime_reader_kind late = kind, partial = kind;
 	struct fixture *f = *state;
-	const struct runtime_host host = {.proc = &f->proc,
-					  .loop = f->loop,
-					  .budget = &f->budget,
-					  .expected = on_expected,
-					  .found = on_found,
-					  .named = on_named,
-					  .ctx = f};
+	struct runtime_host host = host_of(f);
 	const struct address_space_who who = who_of(f, 1, 1);
 	void *readers[2];
 
+	host.expected = on_expected;
 	late.find = find_late;
 	late.may_change = always;
 	late.is_expected = is_early;
@@ -607,12 +607,7 @@ static void test_chain(void **state)
 	struct fixture *f = *state;
 	struct runtime_reader_kind of_chains = kind;
 	const struct address_space_who who = who_of(f, 1, 1);
-	const struct runtime_host host = {.proc = &f->proc,
-					  .loop = f->loop,
-					  .budget = &f->budget,
-					  .found = on_found,
-					  .named = on_named,
-					  .ctx = f};
+	const struct runtime_host host = host_of(f);
 	struct runtime_place found;
 	size_t n_read[2];
 	int r[2];
@@ -641,12 +636,7 @@ static void test_place(void **state)
 	struct fixture *f = *state;
 	struct runtime_reader_kind by_place = kind;
 	const struct address_space_who who = who_of(f, 1, 1);
-	const struct runtime_host host = {.proc = &f->proc,
-					  .loop = f->loop,
-					  .budget = &f->budget,
-					  .found = on_found,
-					  .named = on_named,
-					  .ctx = f};
+	const struct runtime_host host = host_of(f);
 	struct runtime_place place;
 	void *reader;
 

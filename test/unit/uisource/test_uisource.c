@@ -72,51 +72,70 @@ static void seen_deinit(struct seen_table *table)
 	*table = (struct seen_table){0};
 }
 
+/* The pages of a node with containers. */
+struct node {
+	struct tree tree;
+	struct root proc;
+	struct discovery *discovery;
+	struct uisource *source;
+};
+
+static void node_init(struct node *n, size_t n_containers)
+{
+	struct discovery_opts opts = {.node_name = "n1", .proc = &n->proc};
+	struct uisource_opts source = {.node = "n1"};
+	char name[128];
+
+	*n = (struct node){.proc = ROOT_INIT};
+	tree_init(&n->tree);
+	for (size_t i = 1; i <= n_containers; i++) {
+		snprintf(name, sizeof(name), "unified/docker/%064zx", i);
+		tree_mkdir(n->tree.fd, name);
+	}
+	assert_int_equal(root_open("/proc", &n->proc), 0);
+	opts.cgroupfs_root = n->tree.path;
+	assert_int_equal(discovery_new(&opts, &n->discovery), 0);
+	source.discovery = n->discovery;
+	assert_int_equal(uisource_new(&source, &n->source), 0);
+}
+
+static void node_deinit(struct node *n)
+{
+	uisource_free(n->source);
+	discovery_free(n->discovery);
+	root_deinit(&n->proc);
+	tree_deinit(&n->tree);
+}
+
 /* Each entity is grouped by its labels and told, some in a step; and one alone. */
 static void test_slices(void **state)
 {
-	struct discovery_opts opts = {.node_name = "n1"};
 	struct seen_table all = {0}, one = {0};
-	struct root proc = ROOT_INIT;
+	const struct ui_source *ui;
 	struct ui_listing *listing;
-	struct discovery *d;
-	struct uisource *u;
-	struct tree tree;
-	char name[128];
+	struct node node;
 	size_t n_steps;
 
 	(void)state;
-	tree_init(&tree);
-	for (size_t i = 1; i <= N; i++) {
-		snprintf(name, sizeof(name), "unified/docker/%064zx", i);
-		tree_mkdir(tree.fd, name);
-	}
-	assert_int_equal(root_open("/proc", &proc), 0);
-	opts.proc = &proc;
-	opts.cgroupfs_root = tree.path;
-	assert_int_equal(discovery_new(&opts, &d), 0);
-	assert_int_equal(uisource_new(&(struct uisource_opts){.discovery = d, .node = "n1"}, &u),
-			 0);
-	assert_int_equal(list(uisource_get(u), NULL, &all, &n_steps), 0);
+	node_init(&node, N);
+	ui = uisource_get(node.source);
+	assert_int_equal(list(ui, NULL, &all, &n_steps), 0);
 	assert_int_equal(all.n, N);
 	assert_int_equal(all.n_again, 0);
 	assert_in_range(n_steps, 2 * N / 100, 2 * N);
-	assert_int_equal(list(uisource_get(u), all.items->id, &one, &n_steps), 0);
+	assert_int_equal(list(ui, all.items->id, &one, &n_steps), 0);
 	assert_int_equal(one.n, 1);
 	assert_string_equal(one.items->id, all.items->id);
 	assert_in_range(n_steps, N / 100, N);
-	assert_int_equal(list(uisource_get(u), "other", &one, &n_steps), UI_GONE);
+	assert_int_equal(list(ui, "other", &one, &n_steps), UI_GONE);
 	assert_int_equal(one.n, 1);
 
-	assert_int_equal(uisource_get(u)->list(u, NULL, &listing), 0);
-	assert_int_equal(uisource_get(u)->list_step(listing, on_entity, &one), UI_MORE);
-	uisource_get(u)->list_free(listing); /* in the middle */
+	assert_int_equal(ui->list(ui->ctx, NULL, &listing), 0);
+	assert_int_equal(ui->list_step(listing, on_entity, &one), UI_MORE);
+	ui->list_free(listing); /* in the middle */
 	seen_deinit(&all);
 	seen_deinit(&one);
-	uisource_free(u);
-	discovery_free(d);
-	root_deinit(&proc);
-	tree_deinit(&tree);
+	node_deinit(&node);
 }
 
 static int copy_page(const struct ui_source *ui, const char *id)
@@ -144,30 +163,14 @@ static int copy_pages(void *ctx)
 /* Each allocation fails once. */
 static void test_out_of_memory(void **state)
 {
-	struct discovery_opts opts = {.node_name = "n1"};
-	struct root proc = ROOT_INIT;
-	struct discovery *d;
-	struct uisource *u;
-	struct tree tree;
-	char name[128];
+	struct node node;
+	void *ui;
 
 	(void)state;
-	tree_init(&tree);
-	for (size_t i = 1; i <= 3; i++) {
-		snprintf(name, sizeof(name), "unified/docker/%064zx", i);
-		tree_mkdir(tree.fd, name);
-	}
-	assert_int_equal(root_open("/proc", &proc), 0);
-	opts.proc = &proc;
-	opts.cgroupfs_root = tree.path;
-	assert_int_equal(discovery_new(&opts, &d), 0);
-	assert_int_equal(uisource_new(&(struct uisource_opts){.discovery = d, .node = "n1"}, &u),
-			 0);
-	assert_in_range(allocfail_each(copy_pages, (void *)(uintptr_t)uisource_get(u)), 10, 200);
-	uisource_free(u);
-	discovery_free(d);
-	root_deinit(&proc);
-	tree_deinit(&tree);
+	node_init(&node, 3);
+	ui = (void *)(uintptr_t)uisource_get(node.source);
+	assert_in_range(allocfail_each(copy_pages, ui), 10, 200);
+	node_deinit(&node);
 }
 
 int main(void)
