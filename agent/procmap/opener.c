@@ -17,6 +17,11 @@
  * block on, so that a container with many file systems does not block a thread after each cooldown
  * of a file system.
  *
+ * The kernel gives the number of an unmounted file system to the next one, and that of an ended
+ * process to another process. So the blocks of one owner are no reason to refuse the files of
+ * other owners, except while a thread is blocked: then the file system still exists. A second owner
+ * that is blocked makes the later cooldowns common to all owners.
+ *
  * Closing a file can block as well (FUSE_FLUSH). So the thread also closes the files of unused
  * images, except those of blocked file systems.
  */
@@ -73,7 +78,9 @@ struct culprit_key {
 /* A file system, a process or an owner that has blocked a thread. */
 struct culprit {
 	struct culprit_key key;
-	uint64_t n;	   /* blocks */
+	uint64_t owner;	   /* whose request was blocked first */
+	bool is_shared;	   /* a request of another owner was blocked too */
+	uint64_t n;	   /* blocks; if shared, from the second owner on */
 	uint64_t until_ns; /* end of the cooldown */
 	uint64_t delay_ns;
 	UT_hash_handle hh;
@@ -337,7 +344,7 @@ static void forget_culprit(struct opener *o, struct culprit *culprit)
 }
 
 /* Without memory there is no cooldown, only the limit of blocked threads. */
-static void blame(struct opener *o, enum culprit_kind kind, uint64_t id)
+static void blame(struct opener *o, enum culprit_kind kind, uint64_t id, uint64_t owner)
 {
 	struct culprit *culprit = find_culprit(o, kind, id);
 	bool hash_oom = false;
@@ -349,11 +356,16 @@ static void blame(struct opener *o, enum culprit_kind kind, uint64_t id)
 		if (!culprit)
 			return;
 		culprit->key = (struct culprit_key){.kind = kind, .id = id};
+		culprit->owner = owner;
 		HASH_ADD(hh, o->culprits, key, sizeof(culprit->key), culprit);
 		if (hash_oom) {
 			free(culprit);
 			return;
 		}
+	}
+	if (owner != culprit->owner && !culprit->is_shared) {
+		culprit->is_shared = true;
+		culprit->n = culprit->delay_ns = 0;
 	}
 	culprit->n++;
 	culprit->delay_ns = culprit->delay_ns ? 2 * culprit->delay_ns : OPENER_COOLDOWN_NS;
@@ -362,8 +374,8 @@ static void blame(struct opener *o, enum culprit_kind kind, uint64_t id)
 	culprit->until_ns = nsec_monotonic() + culprit->delay_ns;
 }
 
-/* Whether a file of this origin must wait. */
-static bool is_refused(struct opener *o, enum culprit_kind kind, uint64_t id,
+/* Whether a file of @owner must wait because of @id. */
+static bool is_refused(struct opener *o, enum culprit_kind kind, uint64_t id, uint64_t owner,
 		       uint64_t *ret_until_ns)
 {
 	struct culprit *culprit = find_culprit(o, kind, id);
@@ -377,7 +389,8 @@ static bool is_refused(struct opener *o, enum culprit_kind kind, uint64_t id,
 	if (n >= OPENER_BLOCKED_EACH_MAX)
 		return true;
 	if (now_ns < culprit->until_ns)
-		return culprit->n > 1 || (kind == CULPRIT_ORIGIN && n);
+		return (culprit->n > 1 && (culprit->is_shared || culprit->owner == owner)) ||
+		       (kind == CULPRIT_ORIGIN && n);
 	if (!n && now_ns - culprit->until_ns > OPENER_COOLDOWN_LONG_NS)
 		forget_culprit(o, culprit);
 	return false;
@@ -388,9 +401,9 @@ enum opener_outcome opener_refuses(struct opener *o, uint64_t owner, uint64_t or
 {
 	enum opener_outcome outcome = OPENER_OK;
 
-	if (is_refused(o, CULPRIT_ORIGIN, origin, ret_until_ns))
+	if (is_refused(o, CULPRIT_ORIGIN, origin, owner, ret_until_ns))
 		outcome = OPENER_ORIGIN;
-	else if (owner && is_refused(o, CULPRIT_OWNER, owner, ret_until_ns))
+	else if (owner && is_refused(o, CULPRIT_OWNER, owner, owner, ret_until_ns))
 		outcome = OPENER_OWNER;
 	if (outcome)
 		o->outcomes[outcome]++;
@@ -490,8 +503,8 @@ static void give_up(struct opener *o, size_t most)
 		return;
 	}
 	/* from here on the thread may free its batch */
-	blame(o, CULPRIT_ORIGIN, o->ids[g.slot][CULPRIT_ORIGIN]);
-	blame(o, CULPRIT_OWNER, o->ids[g.slot][CULPRIT_OWNER]);
+	blame(o, CULPRIT_ORIGIN, o->ids[g.slot][CULPRIT_ORIGIN], o->ids[g.slot][CULPRIT_OWNER]);
+	blame(o, CULPRIT_OWNER, o->ids[g.slot][CULPRIT_OWNER], o->ids[g.slot][CULPRIT_OWNER]);
 	warn_waiting(o, o->ids[g.slot][CULPRIT_ORIGIN]);
 	pass_back(o, g.rest);
 }

@@ -56,8 +56,8 @@ struct opener;
  * owner, `podprof_mapping_list_reads_total{outcome="process"}`. */
 #define OPENER_BLOCKED_EACH_MAX 2
 /* Nanoseconds without another attempt on a file system or process after a block; doubled with each
- * block. The first cooldown ends when the blocked thread returns. An owner's cooldowns begin with
- * the second block. */
+ * block. The first cooldown ends when the blocked thread returns. The others bind the blocked
+ * owner, or all owners once two were blocked. An owner's cooldowns begin with the second block. */
 #define OPENER_COOLDOWN_NS	(30 * 1000000000ull)
 #define OPENER_COOLDOWN_LONG_NS (600 * 1000000000ull)
 /* File systems, processes and owners with a cooldown. Reached: the oldest is forgotten. */
@@ -176,8 +176,9 @@ void opener_free(struct opener *opener);
 bool opener_has_room(const struct opener *opener);
 /* Takes @batch if the result is 0. 0 or WORKER_FULL. */
 int opener_submit(struct opener *opener, struct open_batch *batch);
-/* Whether a file of the file system @origin, or the list of the process @origin, must wait. Returns
- * OPENER_OK, or the reason and in @ret_until_ns the end of the wait (monotonic). Counts a refusal.
+/* Whether a file of @owner on the file system @origin, or the list of the process @origin, must
+ * wait. Returns OPENER_OK, or the reason and in @ret_until_ns the end of the wait (monotonic).
+ * Counts a refusal.
  */
 enum opener_outcome opener_refuses(struct opener *opener, uint64_t owner, uint64_t origin,
 				   uint64_t *ret_until_ns);

@@ -336,6 +336,10 @@ class Agent:
         return (metrics.sum("podprof_images", '"opening"') + metrics.sum("podprof_images", '"slow"') or
                 metrics.sum("podprof_file_threads_blocked"))
 
+    def is_held_up(self):
+        """Also by a close without an answer: the reader of Go heaps closes each program, and images stay open."""
+        return self.has_silent_files() or self.metrics().sum("podprof_go_heap_reads_total", '"processes_unresponsive"')
+
     def has_samples(self):
         """Of half a second of all CPUs: the work on their files has begun."""
         return self.metrics().samples()[0] >= RATE * CPUS / 2
@@ -705,7 +709,7 @@ class Node:
         """A new agent beside the attack, and its end while it works on the attack. Returns the time from SIGTERM on."""
         agent = Agent(self, f"leaver-{len(self.rows)}", store=self.other_store)
         is_silent = any(a.process.args[-1] in SILENT_OPERATIONS for a in attackers)
-        until(agent.has_silent_files if is_silent else agent.has_samples, f"{attack.name}: no work of the attack")
+        until(agent.is_held_up if is_silent else agent.has_samples, f"{attack.name}: no work of the attack")
         seconds = self.end(agent, attack.name)
         # A process with blocked threads stays until the file systems answer.
         self.left.append(agent)

@@ -11,6 +11,10 @@
  * request. A line on standard input, or its end, answers the stalled requests and ends all. The end
  * of this process, in any way, ends the program, the mount and all requests.
  *
+ * The program's time of change is the time of the mount: the kernel gives the number of an
+ * unmounted file system to the next one, and a reader takes files with equal number, inode and time
+ * for one.
+ *
  * Nothing but the page cache's content is cached, and reads are direct where OPERATION is "read":
  * so each of a reader's system calls asks this server.
  */
@@ -27,6 +31,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "support/fusewire.h"
@@ -46,6 +51,7 @@ static unsigned char *content;
 static size_t n_content;
 static uint32_t stalled; /* an opcode; 0: none */
 static bool direct;
+static struct timespec mounted;
 static struct held held[HELD_MAX];
 static size_t n_held;
 
@@ -77,6 +83,8 @@ static struct fuse_attr attr_of(uint64_t node)
 		.mode = is_root ? S_IFDIR | 0755 : S_IFREG | 0755,
 		.nlink = 1,
 		.blksize = 4096,
+		.ctime = (uint64_t)mounted.tv_sec,
+		.ctimensec = (uint32_t)mounted.tv_nsec,
 	};
 }
 
@@ -195,6 +203,7 @@ static void do_mount(const char *directory)
 {
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		die("mount namespace");
+	clock_gettime(CLOCK_REALTIME, &mounted);
 	fuse = fusewire_mount("stallfs", directory);
 	if (fuse < 0)
 		die(directory);

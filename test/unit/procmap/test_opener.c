@@ -714,6 +714,15 @@ static void open_blocking(struct line *l, uint64_t owner, uint64_t device)
 	assert_int_equal(loop_run(l->loop), 0);
 }
 
+/* Lets the @n blocked threads go on. */
+static void return_all(struct line *l, unsigned int n)
+{
+	while (n--)
+		sem_post(&l->gate);
+	while (opener_n_blocked(l->opener))
+		usleep(1000);
+}
+
 static void test_blame(void **state)
 {
 	struct bench *b = *state;
@@ -747,18 +756,26 @@ static void test_blame(void **state)
 	assert_int_equal(opener_n_blocked(l.opener), 2);
 
 	/* a thread that comes back ends the first cooldown of its file system */
-	sem_post(&l.gate);
-	sem_post(&l.gate);
-	while (opener_n_blocked(l.opener))
-		usleep(1000);
+	return_all(&l, 2);
 	assert_int_equal(opener_refuses(l.opener, 2, 100, &until_ns), OPENER_OK);
 	assert_int_equal(opener_refuses(l.opener, 1, 102, &until_ns), OPENER_OWNER);
 	assert_true(until_ns > nsec_monotonic());
-	open_blocking(&l, 2, 100);
-	sem_post(&l.gate);
-	while (opener_n_blocked(l.opener))
-		usleep(1000);
+
+	/* the number may belong to another file system by now, except for a blocked thread */
+	open_blocking(&l, 1, 100);
 	assert_int_equal(opener_refuses(l.opener, 2, 100, &until_ns), OPENER_ORIGIN);
+	return_all(&l, 1);
+	assert_int_equal(opener_refuses(l.opener, 1, 100, &until_ns), OPENER_ORIGIN);
+	assert_int_equal(opener_refuses(l.opener, 2, 100, &until_ns), OPENER_OK);
+
+	/* a second owner is a first failure again, a third one is a file system of many owners */
+	open_blocking(&l, 2, 100);
+	return_all(&l, 1);
+	assert_int_equal(opener_refuses(l.opener, 3, 100, &until_ns), OPENER_OK);
+	open_blocking(&l, 3, 100);
+	return_all(&l, 1);
+	assert_int_equal(opener_refuses(l.opener, 2, 100, &until_ns), OPENER_ORIGIN);
+	assert_int_equal(opener_refuses(l.opener, 4, 100, &until_ns), OPENER_ORIGIN);
 
 	opener_free(l.opener);
 	images_unref(l.images);
