@@ -314,6 +314,12 @@ static int chain_all(const struct podprof_bpf *skel, const struct bpfobj_opts *o
 
 /* ---------------------------------------------------------------- what stays after the load */
 
+/* -1: the map is not made. From 1.4 on, libbpf has a descriptor for such a map too, of no map. */
+static int map_fd(const struct bpf_map *map)
+{
+	return bpf_map__autocreate(map) ? bpf_map__fd(map) : -1;
+}
+
 /* A descriptor of our own; -1 stays -1. -errno. */
 static int keep_fd(int fd, int *ret)
 {
@@ -334,7 +340,7 @@ static int keep_maps(struct bpfobj *obj, const struct podprof_bpf *skel)
 	bpf_object__for_each_map(map, skel->obj)
 	{
 		if (!r)
-			r = keep_fd(bpf_map__fd(map), &obj->maps[obj->n_maps++]);
+			r = keep_fd(map_fd(map), &obj->maps[obj->n_maps++]);
 	}
 	return r;
 }
