@@ -173,8 +173,9 @@ check-bpf: $(BPF_TEST) ## BPF programs in the real kernel (root)
 check-kernel: $(B)/podprof $(GUEST) ## the oldest kernel that can be had, booted in QEMU
 	$(Q)B=$(B) ARCH=$(ARCH) test/kernels/check.sh oldest
 
-check-compiler: $(NEWER)/podprof $(NEWER_GUEST) ## the same with BPF programs by NEWER_CLANG, and in the real kernel (root)
-	$(Q)B=$(NEWER) ARCH=$(ARCH) test/kernels/check.sh oldest
+check-compiler: $(NEWER)/podprof $(NEWER_GUEST) ## the same with BPF programs by NEWER_CLANG and Debian 13's libbpf, and in the real kernel (root)
+	$(Q)B=$(NEWER) ARCH=$(ARCH) SYSROOT="$$(test/kernels/debian.sh tree trixie "$$(dpkg --print-architecture)" libbpf1 libdw1t64):/" \
+		test/kernels/check.sh oldest
 	$(Q)B=$(NEWER) ARCH=$(ARCH) test/kernels/check.sh here
 
 check-fuzz: $(REPLAY) ## every fuzzer on its corpus
