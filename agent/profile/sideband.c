@@ -135,6 +135,65 @@ static void queue_reset(struct queue *q)
 	*q = (struct queue){0};
 }
 
+/* ---------------------------------------------------------------- fetching, with the lock */
+
+struct fetch {
+	struct sideband *sb;
+	struct lane *lane;
+};
+
+/* A fetched record at the end of the lane's queue joins the queue if a receiver wants it. */
+static void judge(struct sideband *sb, struct queue *q, const uint8_t *data, size_t n)
+{
+	struct sideband_record record;
+	int r = sideband_decode(data, n, &record);
+
+	sb->outside += r == SIDEBAND_OUTSIDE;
+	sb->odd += r == SIDEBAND_ODD;
+	if (r == SIDEBAND_ODD || (!r && record.kind == SIDEBAND_LOST))
+		lose(&sb->loss, sb->fetched_ns[1]);
+	if (r)
+		return;
+	sb->kinds[record.kind]++;
+	sb->lost += record.n_lost;
+	if (record.kind == SIDEBAND_LOST)
+		return;
+	if (sb->queued + n > sb->queue_bytes) {
+		sb->n_full++;
+		lose(&sb->loss, record.time_ns);
+		return;
+	}
+	q->len += n;
+	sb->queued += n;
+}
+
+static void take_raw(void *ctx, const void *a, size_t n_a, const void *b, size_t n_b)
+{
+	const struct fetch *fetch = ctx;
+	struct queue *q = &fetch->lane->in;
+	uint8_t *data = queue_room(q, n_a + n_b);
+
+	if (!data) {
+		fetch->sb->n_full++;
+		lose(&fetch->sb->loss, fetch->sb->fetched_ns[1]);
+		return;
+	}
+	memcpy(data, a, n_a);
+	memcpy(data + n_a, b, n_b);
+	judge(fetch->sb, q, data, n_a + n_b);
+}
+
+/* Copies the records of the lane's ring into its queue. */
+static void lane_fetch(struct sideband *sb, struct lane *lane)
+{
+	struct fetch fetch = {.sb = sb, .lane = lane};
+	int r = sideband_ring_read(&lane->ring, take_raw, &fetch);
+
+	sb->odd += r == SIDEBAND_RING_ODD;
+	if (r)
+		lose(&sb->loss, sb->fetched_ns[1]);
+}
+
 /* ---------------------------------------------------------------- events */
 
 static void lane_open(struct sideband *sb, size_t cpu)
@@ -153,6 +212,18 @@ static void lane_open(struct sideband *sb, size_t cpu)
 		sb->error = r;
 }
 
+/* The ring of a CPU that went offline still has its last records. */
+static void lane_close(struct sideband *sb, struct lane *lane)
+{
+	lane_fetch(sb, lane);
+	sideband_ring_close(&lane->ring);
+}
+
+static bool has_event(const struct lane *lane)
+{
+	return lane->ring.fd >= 0;
+}
+
 static void mark_online(void *ctx, unsigned int cpu)
 {
 	struct sideband *sb = ctx;
@@ -166,11 +237,6 @@ static void mark_online(void *ctx, unsigned int cpu)
 	for (; sb->n_lanes < n; sb->n_lanes++)
 		sb->lanes[sb->n_lanes] = (struct lane){.ring = {.fd = -1}};
 	sb->lanes[cpu].online = true;
-}
-
-static bool has_event(const struct lane *lane)
-{
-	return lane->ring.fd >= 0;
 }
 
 /* Of each of @n_cpus rings. */
@@ -198,7 +264,7 @@ static int follow(struct sideband *sb)
 		struct lane *lane = &sb->lanes[cpu];
 
 		if (has_event(lane) && (!lane->online || !sideband_ring_alive(&lane->ring)))
-			sideband_ring_close(&lane->ring);
+			lane_close(sb, lane);
 		if (!has_event(lane) && lane->online) {
 			lane_open(sb, cpu);
 			lose(&sb->loss, 0); /* the CPU may have been online for a second */
@@ -296,53 +362,7 @@ void sideband_free(struct sideband *sb)
 	free(sb);
 }
 
-/* ---------------------------------------------------------------- fetching, with the lock */
-
-struct fetch {
-	struct sideband *sb;
-	struct lane *lane;
-};
-
-/* A fetched record at the end of the lane's queue joins the queue if a receiver wants it. */
-static void judge(struct sideband *sb, struct queue *q, const uint8_t *data, size_t n)
-{
-	struct sideband_record record;
-	int r = sideband_decode(data, n, &record);
-
-	sb->outside += r == SIDEBAND_OUTSIDE;
-	sb->odd += r == SIDEBAND_ODD;
-	if (r == SIDEBAND_ODD || (!r && record.kind == SIDEBAND_LOST))
-		lose(&sb->loss, sb->fetched_ns[1]);
-	if (r)
-		return;
-	sb->kinds[record.kind]++;
-	sb->lost += record.n_lost;
-	if (record.kind == SIDEBAND_LOST)
-		return;
-	if (sb->queued + n > sb->queue_bytes) {
-		sb->n_full++;
-		lose(&sb->loss, record.time_ns);
-		return;
-	}
-	q->len += n;
-	sb->queued += n;
-}
-
-static void take_raw(void *ctx, const void *a, size_t n_a, const void *b, size_t n_b)
-{
-	const struct fetch *fetch = ctx;
-	struct queue *q = &fetch->lane->in;
-	uint8_t *data = queue_room(q, n_a + n_b);
-
-	if (!data) {
-		fetch->sb->n_full++;
-		lose(&fetch->sb->loss, fetch->sb->fetched_ns[1]);
-		return;
-	}
-	memcpy(data, a, n_a);
-	memcpy(data + n_a, b, n_b);
-	judge(fetch->sb, q, data, n_a + n_b);
-}
+/* ---------------------------------------------------------------- all rings, with the lock */
 
 /* Clear the wakeups. The kernel wakes again only when another eighth of a ring
  * (SIDEBAND_RING_WAKE) is full. */
@@ -360,16 +380,9 @@ static void fetch_all(struct sideband *sb)
 	const uint64_t before_ns = sb->fetched_ns[0], now_ns = nsec_boot();
 
 	forget_wakeups(sb);
-	for (size_t i = 0; i < sb->n_lanes; i++) {
-		struct fetch fetch = {.sb = sb, .lane = &sb->lanes[i]};
-		int r = 0;
-
-		if (has_event(fetch.lane))
-			r = sideband_ring_read(&fetch.lane->ring, take_raw, &fetch);
-		sb->odd += r == SIDEBAND_RING_ODD;
-		if (r)
-			lose(&sb->loss, sb->fetched_ns[1]);
-	}
+	for (size_t i = 0; i < sb->n_lanes; i++)
+		if (has_event(&sb->lanes[i]))
+			lane_fetch(sb, &sb->lanes[i]);
 	sb->fetched_ns[1] = before_ns;
 	sb->fetched_ns[0] = now_ns;
 }
