@@ -25,6 +25,19 @@ struct go_runtime {
 	struct go_description is;
 };
 
+/* Ended runtimes that a container remembers. Reached: the oldest is forgotten; if podprof reads it
+ * again, its counters count twice. */
+#define GOALLOC_ENDED_MAX 64
+
+/* A runtime without a reading in a round. Nearly always it has ended, but a read can also fail, or
+ * podprof can leave the container alone for a while. A runtime that returns takes its part of the
+ * sums back. */
+struct go_ended {
+	struct goalloc_who who;
+	uint32_t has; /* 0: an empty entry */
+	uint64_t last[GOALLOC_COUNTERS];
+};
+
 struct go_container {
 	char *key;
 	struct labels labels;
@@ -33,6 +46,8 @@ struct go_container {
 	size_t cap_runtimes;
 	uint32_t ended_has; /* of ended runtimes */
 	uint64_t ended[GOALLOC_COUNTERS];
+	struct go_ended *remembered; /* a ring of GOALLOC_ENDED_MAX; NULL before the first */
+	size_t next_remembered;
 	struct go_description gone; /* of the runtime that ended last */
 	unsigned int rounds_unseen;
 	UT_hash_handle hh;
@@ -60,6 +75,7 @@ static void container_free(struct go_container *c)
 {
 	labels_deinit(&c->labels);
 	free(c->runtimes);
+	free(c->remembered);
 	free(c->key);
 	free(c);
 }
@@ -102,14 +118,52 @@ static int container_add(struct goalloc *g, const char *key, struct go_container
 	return 0;
 }
 
+static bool same_runtime(const struct goalloc_who *a, const struct goalloc_who *b)
+{
+	return a->number == b->number && pid_id_equal(&a->pid, &b->pid);
+}
+
+/* Without memory the runtime counts as ended for good. */
+static void remember(struct go_container *c, const struct go_runtime *p)
+{
+	uint32_t has = p->has & ((1u << GOALLOC_COUNTERS) - 1);
+	struct go_ended *to;
+
+	if (!has)
+		return;
+	if (!c->remembered)
+		c->remembered = calloc(GOALLOC_ENDED_MAX, sizeof(*c->remembered));
+	if (!c->remembered)
+		return;
+	to = &c->remembered[c->next_remembered++ % GOALLOC_ENDED_MAX];
+	*to = (struct go_ended){.who = p->who, .has = has};
+	memcpy(to->last, p->last, sizeof(to->last));
+}
+
+/* Move the part of a runtime that has returned from the sums back to the runtime. */
+static void take_back(struct go_container *c, struct go_runtime *p)
+{
+	for (size_t i = 0; c->remembered && i < GOALLOC_ENDED_MAX; i++) {
+		struct go_ended *from = &c->remembered[i];
+
+		if (!from->has || !same_runtime(&from->who, &p->who))
+			continue;
+		for (size_t k = 0; k < GOALLOC_COUNTERS; k++)
+			c->ended[k] -= from->last[k];
+		memcpy(p->last, from->last, sizeof(from->last));
+		p->has = from->has;
+		from->has = 0;
+		return;
+	}
+}
+
 static int container_runtime(struct go_container *c, const struct goalloc_who *who,
 			     struct go_runtime **ret)
 {
 	int r;
 
 	for (size_t i = 0; i < c->n_runtimes; i++)
-		if (c->runtimes[i].who.number == who->number &&
-		    pid_id_equal(&c->runtimes[i].who.pid, &who->pid)) {
+		if (same_runtime(&c->runtimes[i].who, who)) {
 			*ret = &c->runtimes[i];
 			return 0;
 		}
@@ -119,6 +173,7 @@ static int container_runtime(struct go_container *c, const struct goalloc_who *w
 		return r < 0 ? r : GOALLOC_FULL;
 	c->runtimes[c->n_runtimes] = (struct go_runtime){.who = *who};
 	*ret = &c->runtimes[c->n_runtimes++];
+	take_back(c, *ret);
 	return 0;
 }
 
@@ -144,6 +199,7 @@ static void runtime_end(struct go_container *c, struct go_runtime *p)
 	c->ended_has |= p->has & ((1u << GOALLOC_COUNTERS) - 1);
 	for (size_t i = 0; i < GOALLOC_COUNTERS; i++)
 		c->ended[i] += p->last[i];
+	remember(c, p);
 	c->gone = p->is;
 	c->gone.state = "gone";
 }

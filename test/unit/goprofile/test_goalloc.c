@@ -99,6 +99,65 @@ static void test_counters(void **state)
 	goalloc_free(g);
 }
 
+/* A runtime without a reading for some rounds is no new one. */
+static void test_return(void **state)
+{
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	update(g, "a", 1, 1000);
+	update(g, "a", 2, 500);
+	goalloc_end_round(g, 2);
+	for (int i = 0; i < 2; i++) {
+		update(g, "a", 1, 1000);
+		goalloc_end_round(g, 2);
+	}
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1500);
+	assert_int_equal(collect(g, "container_go_inuse_bytes").value, 500);
+	update(g, "a", 1, 1000);
+	update(g, "a", 2, 600);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1600);
+	assert_int_equal(collect(g, "container_go_alloc_objects").value, 160);
+	assert_int_equal(collect(g, "container_go_inuse_bytes").value, 800);
+
+	/* the same a second time, and the part stays once the process has ended */
+	update(g, "a", 1, 1000);
+	goalloc_end_round(g, 2);
+	update(g, "a", 1, 1000);
+	update(g, "a", 2, 700);
+	goalloc_end_round(g, 2);
+	update(g, "a", 1, 1000);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1700);
+	/* without a counter in the new reading the earlier one stays */
+	update(g, "a", 1, 1000);
+	update(g, "a", 2, 0);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1700);
+	goalloc_free(g);
+}
+
+/* More ended processes than a container remembers: the last ones are known again. */
+static void test_many_returns(void **state)
+{
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	for (uint64_t pid = 1; pid <= 200; pid++) {
+		update(g, "a", pid, 10);
+		goalloc_end_round(g, 2);
+	}
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 2000);
+	update(g, "a", 200, 15);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 2005);
+	goalloc_free(g);
+}
+
 static void test_state_without_values(void **state)
 {
 	struct goalloc *g;
@@ -262,9 +321,10 @@ static void test_labels(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counters), cmocka_unit_test(test_state_without_values),
-		cmocka_unit_test(test_restart),	 cmocka_unit_test(test_runtimes_of_a_process),
-		cmocka_unit_test(test_states),	 cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_counters),     cmocka_unit_test(test_return),
+		cmocka_unit_test(test_many_returns), cmocka_unit_test(test_state_without_values),
+		cmocka_unit_test(test_restart),	     cmocka_unit_test(test_runtimes_of_a_process),
+		cmocka_unit_test(test_states),	     cmocka_unit_test(test_ceiling),
 		cmocka_unit_test(test_labels),
 	};
 
