@@ -333,13 +333,27 @@ static bool call_set_stream(CURL *easy, const struct http_request *request)
 	       set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
 }
 
+/* libcurl looks for an authority in the system's folder too. Without the folder, libcurl 7.87 and
+ * later would keep the file's authorities for a day, also those of a file that has changed. */
+static bool call_set_ca(CURL *easy, const char *ca_file)
+{
+	if (!ca_file)
+		return true;
+#if LIBCURL_VERSION_NUM >= 0x075700
+	if (!set_long(easy, CURLOPT_CA_CACHE_TIMEOUT, 0))
+		return false;
+#endif
+	return set_str(easy, CURLOPT_CAINFO, ca_file) &&
+	       curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK;
+}
+
 static bool call_set(struct http_call *call, const struct http_request *request)
 {
 	/* TCP keepalive detects a silent peer during a reply of minutes (a watch): the first probe
 	 * after 30 s of silence, nine more, and the connection breaks after two minutes. */
 	return set_str(call->easy, CURLOPT_URL, request->url) &&
 	       set_str(call->easy, CURLOPT_USERAGENT, "podprof/" PODPROF_VERSION) &&
-	       set_str(call->easy, CURLOPT_CAINFO, request->ca_file) &&
+	       call_set_ca(call->easy, request->ca_file) &&
 	       set_str(call->easy, CURLOPT_SSLCERT, request->cert_file) &&
 	       set_str(call->easy, CURLOPT_SSLKEY, request->key_file) &&
 	       set_long(call->easy, CURLOPT_SSL_VERIFYPEER,

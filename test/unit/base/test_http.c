@@ -3,10 +3,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -660,9 +663,9 @@ static void make_certificate(char *folder)
 	snprintf(command, sizeof(command),
 		 "cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
 		 "-nodes "
-		 "-subj /CN=sink -addext subjectAltName=IP:127.0.0.1 -days 2 -keyout key.pem "
+		 "-subj /CN=%s -addext subjectAltName=IP:127.0.0.1 -days 2 -keyout key.pem "
 		 "-out cert.pem 2>/dev/null",
-		 folder);
+		 folder, strrchr(folder, '/') + 1);
 	assert_int_equal(system(command), 0);
 }
 
@@ -702,6 +705,55 @@ static void test_tls(void **state)
 	}
 
 	remove_folder(folder);
+}
+
+/* A mount namespace of this thread: @folder's certificate is in the system's folder of authorities,
+ * and the system's file has the one of @other. Returns the namespace of before. */
+static int trust_as_system(const char *folder, const char *other)
+{
+	const int before = open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	char command[512];
+
+	assert_true(before >= 0);
+	assert_int_equal(unshare(CLONE_NEWNS), 0);
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount("certs", "/etc/ssl/certs", "tmpfs", 0, NULL), 0);
+	snprintf(command, sizeof(command),
+		 "cd /etc/ssl/certs && cp %s/cert.pem ca-certificates.crt && "
+		 "cp %s/cert.pem $(openssl x509 -hash -noout -in %s/cert.pem).0",
+		 other, folder, folder);
+	assert_int_equal(system(command), 0);
+	return before;
+}
+
+/* A file of authorities takes the place of the system's authorities, those in the folder too, and
+ * is read for each connection. */
+static void test_tls_authorities(void **state)
+{
+	static const struct sink_answer ok = {.status = 200};
+	char folder[] = "/tmp/podprof-http-XXXXXX", other[] = "/tmp/podprof-http-XXXXXX";
+	char ca[64], command[256];
+	struct fixture *f = *state;
+	int before;
+
+	if (geteuid() != 0)
+		skip();
+	make_certificate(folder);
+	make_certificate(other);
+	f->sink = sink_new(&ok, 1, folder);
+	before = trust_as_system(folder, other);
+
+	assert_int_equal(call(f, &(struct http_request){0}).status, 200);
+	snprintf(ca, sizeof(ca), "%s/cert.pem", other);
+	assert_int_equal(call(f, &(struct http_request){.ca_file = ca}).status, 0);
+	snprintf(command, sizeof(command), "cp %s/cert.pem %s", folder, ca);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(call(f, &(struct http_request){.ca_file = ca}).status, 200);
+
+	assert_int_equal(setns(before, CLONE_NEWNS), 0);
+	close(before);
+	remove_folder(folder);
+	remove_folder(other);
 }
 
 /* Starts OpenSSL's server on a free port, for one connection, with more options. It agrees to
@@ -876,6 +928,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stream_turns, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_scheme, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_tls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_tls_authorities, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stream_version, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_client_certificate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
