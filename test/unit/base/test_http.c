@@ -377,7 +377,8 @@ static const struct raw_row raw_rows[] = {
 	{"trailers without end", CHUNKED "0\r\n", "X-Trailer: value\r\n", 0, 0, false, false},
 	{"HTTP in place of TLS", "HTTP/1.1 200 OK\r\n\r\n", NULL, 0, 0, false, true},
 	{"garbage in place of TLS, without end", "", "\026\003\003\002", 0, 0, false, true},
-	{"a TLS handshake that drips", "\026\003\003\100", "\002", 10000, 0, true, true},
+	/* of 16,130 bytes: later versions of OpenSSL refuse longer ones at once */
+	{"a TLS handshake that drips", "\026\003\003\077", "\002", 10000, 0, true, true},
 };
 
 struct raw_server {
