@@ -29,7 +29,8 @@
 #include "shared/offcpu.h"
 #include "shared/sample.h"
 
-#define VERIFIED_INSNS_MAX 200000
+/* As in test_oncpu.c. Seen: 294,211 by clang 19 (offcpu_walk_hotspot), below 200,000 by 14. */
+#define VERIFIED_INSNS_MAX 340000
 
 /* Between the child's reads of the two clocks, twice. */
 #define CLOCKS_NS 20000

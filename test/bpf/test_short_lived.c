@@ -334,7 +334,8 @@ static void test_deep_waits(void **state)
 	print_message("%llu waits, %llu whole\n", (unsigned long long)b->n,
 		      (unsigned long long)b->whole);
 	assert_false(b->learns);
-	assert_true(b->whole * 100 >= b->n * 95);
+	/* 97 to 100 % of 60 to 80 on quiet and busy machines, 3 % with dumps of one part */
+	assert_true(b->whole * 100 >= b->n * 85);
 }
 
 /* As in a container: a separate root on overlayfs, where the mapping and fstat() show different
