@@ -123,10 +123,9 @@ static bool same_runtime(const struct goalloc_who *a, const struct goalloc_who *
 	return a->number == b->number && pid_id_equal(&a->pid, &b->pid);
 }
 
-/* Without memory the runtime counts as ended for good. */
-static void remember(struct go_container *c, const struct go_runtime *p)
+/* @has: its counters. Without memory the runtime counts as ended for good. */
+static void remember(struct go_container *c, const struct go_runtime *p, uint32_t has)
 {
-	uint32_t has = p->has & ((1u << GOALLOC_COUNTERS) - 1);
 	struct go_ended *to;
 
 	if (!has)
@@ -196,10 +195,12 @@ static int container_label(struct go_container *c, const struct labels *labels)
 /* The values of an ended runtime stay in the sums. */
 static void runtime_end(struct go_container *c, struct go_runtime *p)
 {
-	c->ended_has |= p->has & ((1u << GOALLOC_COUNTERS) - 1);
+	const uint32_t has = p->has & ((1u << GOALLOC_COUNTERS) - 1);
+
+	c->ended_has |= has;
 	for (size_t i = 0; i < GOALLOC_COUNTERS; i++)
 		c->ended[i] += p->last[i];
-	remember(c, p);
+	remember(c, p, has);
 	c->gone = p->is;
 	c->gone.state = "gone";
 }

@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <poll.h>
@@ -24,6 +23,7 @@
 #include "procmap/maps.h"
 #include "profile/sideband.h"
 #include "support/metrics.h"
+#include "support/tree.h"
 
 /* ---------------------------------------------------------------- one record */
 
@@ -526,33 +526,21 @@ static void test_follow(void **state)
 	close_sideband(&f);
 }
 
-/* The kernel's list of CPUs says @cpu alone. */
-static void set_online(const struct root *sys, const char *cpu)
-{
-	const int fd =
-		openat(sys->fd, "devices/system/cpu/online", O_CREAT | O_TRUNC | O_WRONLY, 0600);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, cpu, strlen(cpu)), (ssize_t)strlen(cpu));
-	close(fd);
-}
-
 /* The records of a CPU that goes offline are in its ring, and are delivered. */
 static void test_offline(void **state)
 {
-	char dir[] = "/tmp/sideband.XXXXXX";
+	static const char online[] = "devices/system/cpu/online";
 	struct sideband_opts opts = {0};
 	struct story s = {.in_order = true, .own_in_order = true};
 	struct fixture f;
+	struct tree sys;
 	cpu_set_t before, set;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	assert_int_equal(root_open(dir, &f.sys), 0);
-	assert_int_equal(mkdirat(f.sys.fd, "devices", 0700), 0);
-	assert_int_equal(mkdirat(f.sys.fd, "devices/system", 0700), 0);
-	assert_int_equal(mkdirat(f.sys.fd, "devices/system/cpu", 0700), 0);
-	set_online(&f.sys, "0\n");
+	tree_init(&sys);
+	tree_mkdir(sys.fd, "devices/system/cpu");
+	tree_write(sys.fd, online, "0\n");
+	assert_int_equal(root_open(sys.path, &f.sys), 0);
 	opts.sys = &f.sys;
 	assert_int_equal(sideband_new(&opts, &f.sb), 0);
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
@@ -561,18 +549,14 @@ static void test_offline(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
 	s.pid = (uint32_t)run("/bin/true");
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
-	set_online(&f.sys, "1\n"); /* opens where there is a second CPU */
+	tree_write(sys.fd, online, "1\n"); /* opens where there is a second CPU */
 	assert_int_equal(sideband_follow(f.sb), 0);
 	sideband_drain(f.sb, UINT64_MAX, SIZE_MAX, listen_to, &s);
 	assert_true(s.n >= 3 || sideband_n_lost(f.sb) > 0);
 	assert_int_equal(s.kinds[0], 'F');
 	assert_int_equal(s.kinds[s.n - 1], 'E');
-	assert_int_equal(unlinkat(f.sys.fd, "devices/system/cpu/online", 0), 0);
-	assert_int_equal(unlinkat(f.sys.fd, "devices/system/cpu", AT_REMOVEDIR), 0);
-	assert_int_equal(unlinkat(f.sys.fd, "devices/system", AT_REMOVEDIR), 0);
-	assert_int_equal(unlinkat(f.sys.fd, "devices", AT_REMOVEDIR), 0);
-	assert_int_equal(rmdir(dir), 0);
 	close_sideband(&f);
+	tree_deinit(&sys);
 }
 
 /* A user of its own, without the right to lock any memory: the kernel's allowance, by default for
