@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -153,6 +154,36 @@ enum image_change image_change(struct image *image)
 		return IMAGE_TOUCHED;
 	image_set_checked(image, at_ns);
 	return IMAGE_SAME;
+}
+
+static bool has_segments_of(const struct elffile *a, const struct elffile *b)
+{
+	size_t n_a, n_b;
+	const struct elffile_segment *in_a = elffile_segments(a, &n_a);
+	const struct elffile_segment *in_b = elffile_segments(b, &n_b);
+
+	return n_a == n_b && memcmp(in_a, in_b, n_a * sizeof(*in_a)) == 0;
+}
+
+bool image_has_content(struct image *image)
+{
+	_cleanup_(elffile_freep) struct elffile *now = NULL;
+	char build_id[ELFFILE_BUILD_ID_TEXT];
+	int fd;
+
+	if (image->kind != IMAGE_FILE || !image->file || image_change(image) == IMAGE_SAME)
+		return true;
+	fd = fcntl(elffile_fd(image->file), F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	if (elffile_open(fd, &now)) {
+		close(fd);
+		return false;
+	}
+	elffile_build_id_text(now, build_id);
+	if (build_id[0] || image->build_id[0])
+		return strcmp(build_id, image->build_id) == 0;
+	return elffile_size(now) == elffile_size(image->file) && has_segments_of(now, image->file);
 }
 
 int image_new(enum image_kind kind, const char *path, struct image **ret)

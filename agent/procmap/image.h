@@ -190,6 +190,10 @@ enum image_change {
 	IMAGE_WRITTEN, /* or not readable any more */
 };
 enum image_change image_change(struct image *image);
+/* Whether the opened file has the content of the image: unchanged, or with the same build id.
+ * Without a build id, a file with the same segments and size counts as the same. Reads a changed
+ * file. */
+bool image_has_content(struct image *image);
 /* At @at_ns (boot clock) the file was the one of the image. */
 void image_set_checked(struct image *image, uint64_t at_ns);
 /* Whether the file was last seen unchanged at @since_ns (boot clock) or later. */

@@ -245,6 +245,10 @@ bool space_was_left(const struct address_space_cache *c, const struct address_sp
  * and without a known parent, the agent itself. */
 void space_find_ancestors(const struct address_space_cache *c, const struct history_record *record,
 			  struct images_way *way);
+/* The mappings of events after the newest one in @s. @ret must be empty. 0; 1: the program is not
+ * known; -ENOMEM. */
+int space_get_news(const struct address_space *s, const struct history_record *record,
+		   struct maps *ret);
 /* Adds the mappings made after the last read, for a process that is unreadable or was read a moment
  * ago. 0 or -ENOMEM. */
 int space_add_since(struct address_space_cache *c, struct address_space *s,
@@ -274,9 +278,11 @@ int space_new(struct address_space_cache *c, const struct address_space_key *key
 void space_use(struct address_space *s);
 /* Frees @s, and the owner if @s was the last of the owner. */
 void space_drop(struct address_space_cache *c, struct address_space *s);
-/* Replaces the mappings by @maps; space_queue_ahead() is the caller's next step. 0 or -ENOMEM. */
+/* Replaces the mappings by @maps; space_queue_ahead() is the caller's next step. @news: mappings of
+ * events since the last call; NULL: none. 0 or -ENOMEM. */
 int space_set_mappings(struct address_space_cache *c, struct address_space *s,
-		       const struct images_way *way, const struct maps *maps);
+		       const struct images_way *way, const struct maps *maps,
+		       const struct maps *news);
 /* Adds @maps over the present mappings; the rest is as above. */
 int space_add_mappings(struct address_space_cache *c, struct address_space *s,
 		       const struct images_way *way, const struct maps *maps);

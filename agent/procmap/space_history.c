@@ -186,7 +186,7 @@ static int try_program(struct address_space_cache *c, struct address_space *s, u
 	s->program = program;
 	s->epoch_ns = c->lost_ns;
 	s->events_ns = history_record_changed_ns(record);
-	r = space_set_mappings(c, s, &way, &maps);
+	r = space_set_mappings(c, s, &way, &maps, NULL);
 	if (!r)
 		space_queue_ahead(c, s);
 	return r;
@@ -204,20 +204,26 @@ static int try_programs(struct address_space_cache *c, struct address_space *s, 
 	}
 }
 
+int space_get_news(const struct address_space *s, const struct history_record *record,
+		   struct maps *ret)
+{
+	const uint64_t since_ns = s->events_ns > s->read_boot_ns ? s->events_ns : s->read_boot_ns;
+	uint32_t program;
+
+	if (!space_program(record, s, &program))
+		return 1;
+	return history_record_add_maps(record, program, since_ns, UINT64_MAX, ret);
+}
+
 int space_add_since(struct address_space_cache *c, struct address_space *s,
 		    const struct history_record *record)
 {
-	const uint64_t since = s->events_ns > s->read_boot_ns ? s->events_ns : s->read_boot_ns;
 	_cleanup_(maps_deinit) struct maps maps = {0};
 	struct images_way way = {0};
-	uint32_t program;
-	int r;
+	int r = space_get_news(s, record, &maps);
 
-	if (!space_program(record, s, &program))
-		return 0;
-	r = history_record_add_maps(record, program, since, UINT64_MAX, &maps);
-	if (r < 0)
-		return r;
+	if (r)
+		return r < 0 ? r : 0;
 	s->events_ns = history_record_changed_ns(record);
 	if (!maps.n)
 		return 0;

@@ -3,7 +3,9 @@
  * The mappings of address spaces, and their images.
  *
  * A mapping with the same range, offset and inode as before keeps its image without opening the
- * file. The image holds its file open, so the inode cannot belong to another file.
+ * file. The image holds its file open, so the inode cannot belong to another file. An event about
+ * this range says that it was mapped again, perhaps after a write into the file: then the image
+ * stays only if its file was seen unchanged after the event.
  *
  * The ceilings of processes, mappings and unopened files are shared among the owners (share.h).
  */
@@ -283,15 +285,22 @@ const struct address_space_mapping *space_find(const struct address_space *s, ui
 	return NULL;
 }
 
-/* The image of an unchanged entry from the last read. */
-static struct image *kept_image(const struct address_space *s, const struct maps_entry *e)
+/* The image of an unchanged entry from the last read. @news: as in space_set_mappings(). */
+static struct image *kept_image(const struct address_space *s, const struct maps *news,
+				const struct maps_entry *e)
 {
 	const struct address_space_mapping *m = space_find(s, e->start);
 
 	if (!e->inode || !m || m->start != e->start || m->limit != e->limit ||
 	    m->offset != e->offset || m->device != e->device || m->inode != e->inode)
 		return NULL;
-	return m->image->file || m->image->opening ? image_ref(m->image) : NULL;
+	if (m->image->opening)
+		return image_ref(m->image);
+	if (!m->image->file ||
+	    (news && maps_find(news, e->start) &&
+	     !image_checked_since(m->image, s->events_ns ? s->events_ns : s->read_boot_ns)))
+		return NULL;
+	return image_ref(m->image);
 }
 
 /* The image of a mapping of @s that the kernel reported, if its file was seen unchanged after the
@@ -369,7 +378,7 @@ static int find_image(struct address_space_cache *c, const struct address_space 
 /* @items has room for all of @maps; *@n are filled, on a failure too. */
 static int fill_items(struct address_space_cache *c, const struct address_space *s,
 		      const struct images_way *way, const struct maps *maps,
-		      struct address_space_mapping *items, size_t *n)
+		      const struct maps *news, struct address_space_mapping *items, size_t *n)
 {
 	size_t bytes = 0;
 
@@ -383,7 +392,7 @@ static int fill_items(struct address_space_cache *c, const struct address_space 
 						    .offset = e->offset,
 						    .device = e->device,
 						    .inode = e->inode,
-						    .image = kept_image(s, e)};
+						    .image = kept_image(s, news, e)};
 		if (m->image) {
 			bytes += unopened_bytes(m->image);
 			continue;
@@ -465,7 +474,8 @@ static void set_way(struct address_space *s, const struct images_way *way)
 }
 
 int space_set_mappings(struct address_space_cache *c, struct address_space *s,
-		       const struct images_way *way, const struct maps *maps)
+		       const struct images_way *way, const struct maps *maps,
+		       const struct maps *news)
 {
 	size_t room = maps->n < ADDRESS_SPACE_TARGET_MAPS_MAX ? maps->n
 							      : ADDRESS_SPACE_TARGET_MAPS_MAX,
@@ -476,7 +486,7 @@ int space_set_mappings(struct address_space_cache *c, struct address_space *s,
 	if (!items)
 		return -ENOMEM;
 	set_way(s, way);
-	r = fill_items(c, s, way, maps, items, &n);
+	r = fill_items(c, s, way, maps, news, items, &n);
 	if (r)
 		free_items(items, n);
 	else
@@ -512,7 +522,7 @@ int space_add_mappings(struct address_space_cache *c, struct address_space *s,
 	int r;
 
 	set_way(s, way);
-	r = fresh && all ? fill_items(c, s, way, maps, fresh, &n_fresh) : -ENOMEM;
+	r = fresh && all ? fill_items(c, s, way, maps, maps, fresh, &n_fresh) : -ENOMEM;
 
 	if (r) {
 		free_items(fresh, n_fresh);

@@ -187,12 +187,12 @@ bool space_is_due(const struct address_space_cache *c, struct address_space *s)
 }
 
 static int set_list(struct address_space_cache *c, struct address_space *s,
-		    const struct images_way *way, const struct maps *maps)
+		    const struct images_way *way, const struct maps *maps, const struct maps *news)
 {
 	int r;
 
 	plan_next_list(s, maps);
-	r = space_set_mappings(c, s, way, maps);
+	r = space_set_mappings(c, s, way, maps, news);
 	if (!r) {
 		space_queue_ahead(c, s);
 		note_listed(s, maps);
@@ -214,7 +214,7 @@ static void take_unsure_list(struct address_space_cache *c, struct address_space
 		note_listed(s, maps);
 	} else if (!record || !is_other_program(c, s, record)) {
 		way.likely[ADDRESS_SPACE_ANCESTORS + 1] = s->key.pid.pid;
-		(void)set_list(c, s, &way, maps); /* without memory, with the next sample */
+		(void)set_list(c, s, &way, maps, NULL); /* without memory, with the next sample */
 	}
 }
 
@@ -252,7 +252,7 @@ static bool is_proven(struct address_space_cache *c, struct address_space *s)
 static int read_list(struct address_space_cache *c, struct address_space *s, uint64_t now,
 		     uint64_t pc)
 {
-	_cleanup_(maps_deinit) struct maps maps = {0};
+	_cleanup_(maps_deinit) struct maps maps = {0}, news = {0};
 	struct images_way way = {0};
 	const struct history_record *record;
 	struct file_id exe;
@@ -289,6 +289,10 @@ static int read_list(struct address_space_cache *c, struct address_space *s, uin
 	if (r)
 		return 0;
 	record = space_record(c, s);
+	if (record && s->n && history_record_changed_ns(record) > s->events_ns)
+		r = space_get_news(s, record, &news);
+	if (r < 0)
+		return r;
 	s->program = record ? history_record_program(record) : 0;
 	s->epoch_ns = c->lost_ns;
 	/* events during the read may or may not be included */
@@ -302,7 +306,7 @@ static int read_list(struct address_space_cache *c, struct address_space *s, uin
 	way.via_pid = maps.via_pid;
 	way.inode = maps.inode;
 	rest(s, maps.cpu_ns);
-	return set_list(c, s, &way, &maps);
+	return set_list(c, s, &way, &maps, &news);
 }
 
 /* Reads the mappings. On a failure, and until the list is there, the known mappings stay. @now:

@@ -651,11 +651,24 @@ static void settle(struct file_names *names)
 			names->items[i].source->settle(names->items[i].data);
 }
 
+/* Answers from another content of the file would be wrong names. */
+static void drop_answers(struct lookup *l)
+{
+	close_sources(l->names);
+	for (size_t i = 0; i < l->n; i++)
+		l->answers[i] = (struct symbol_lines){0};
+	l->is_overwritten = true;
+}
+
 static void find_all(struct lookup *l)
 {
 	struct file_names *names = l->names;
 	struct asked asked = {.n = l->n};
 
+	if (!image_has_content(names->image)) {
+		drop_answers(l);
+		return;
+	}
 	l->result = sort_places(l, &asked.places);
 	if (!l->result)
 		l->result = arena_array(&l->memory, l->n, sizeof(*asked.vaddrs), &asked.vaddrs);
@@ -674,7 +687,10 @@ static void find_all(struct lookup *l)
 			break;
 	settle(names);
 	drop_nameless(l);
-	if (!names->work.end && !l->result)
+	/* the file may have been written to during the reads */
+	if (!image_has_content(names->image))
+		drop_answers(l);
+	else if (!names->work.end && !l->result)
 		l->result = keep_answers(l);
 	if (names->work.end && names->work.end != WORK_STOPPED)
 		l->spent = l->is_over = true;
@@ -697,6 +713,8 @@ static bool is_stripped(const struct file_names *names)
 
 static enum symbol_missing why_missing(const struct lookup *l)
 {
+	if (l->is_overwritten)
+		return SYMBOL_OVERWRITTEN;
 	if (l->spent || l->names->work.end)
 		return SYMBOL_OVER_BUDGET;
 	if (!l->names->file)

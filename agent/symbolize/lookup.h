@@ -127,6 +127,7 @@ struct lookup_group;
  * @has_run: the answers are there
  * @spent:   the file is over the work budget: no further read for a while
  * @is_over: so are its addresses
+ * @is_overwritten: the file has another content than the image: no answers
  * @missing: why addresses without an answer have none
  * @cpu_ns:  CPU time
  * @result:  0 or -ENOMEM
@@ -142,6 +143,7 @@ struct lookup {
 	bool has_run;
 	bool spent;
 	bool is_over;
+	bool is_overwritten;
 	enum symbol_missing missing;
 	uint64_t cpu_ns;
 	int result;

@@ -75,6 +75,7 @@ const char *const symbol_missing_names[SYMBOL_MISSING_MAX] = {
 	[SYMBOL_UNREADABLE_ELF] = "unreadable_elf",
 	[SYMBOL_DENIED] = "denied",
 	[SYMBOL_NOT_OPENED] = "not_opened",
+	[SYMBOL_OVERWRITTEN] = "overwritten",
 	[SYMBOL_SLOW_FILE] = "slow_file",
 	[SYMBOL_OVER_BUDGET] = "over_budget",
 	[SYMBOL_NO_PERF_MAP] = "no_perf_map",

@@ -39,6 +39,7 @@ enum symbol_missing {
 	SYMBOL_UNREADABLE_ELF,	  /* no ELF file, or no 64-bit one */
 	SYMBOL_DENIED,		  /* the agent may not open the file */
 	SYMBOL_NOT_OPENED,	  /* gone, or not opened yet */
+	SYMBOL_OVERWRITTEN,	  /* another content was written into the file */
 	SYMBOL_SLOW_FILE,	  /* the file blocked a reader */
 	SYMBOL_OVER_BUDGET,	  /* the file, or the whole report, takes too much work */
 	SYMBOL_NO_PERF_MAP,	  /* compiled code of a process without a perf map or jitdump */

@@ -376,6 +376,7 @@
 		unreadable_elf: "no readable ELF file",
 		denied: "podprof may not open the file; see podprof doctor",
 		not_opened: "the file could not be opened",
+		overwritten: "another content was written into the file",
 		slow_file: "its file system does not answer",
 		over_budget: "the file takes too much work",
 		no_perf_map: "compiled code; let the runtime write a perf map, as node --perf-basic-prof does",

@@ -1023,6 +1023,55 @@ static void test_checked(void **state)
 		image_unref(images[i]);
 }
 
+/* Maps the file again at @at, and sends the event. */
+static void map_again(struct fixture *f, const char *path, void *at)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(munmap(at, 4096), 0);
+	assert_ptr_equal(mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 4096),
+			 at);
+	close(fd);
+	send_maps(f, &f->self);
+}
+
+/* A library with another content in the same file, loaded at the address of the one before. The
+ * events are newer than a list by less than 100 ms, or a list comes next. */
+static void test_mapped_again(void **state)
+{
+	static const useconds_t delays_us[] = {0, 150000};
+	const char *copy = "/tmp/podprof-test-again";
+	char path[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	struct image *image;
+	struct frame frame;
+	char *at;
+
+	copy_file(fixture_path("plain-fixed", path), copy);
+	at = map_file(copy, 4096);
+	send_maps(f, &f->self);
+	image = resolve(f, &f->self, at).image;
+	for (size_t i = 0; i < array_size(delays_us); i++) {
+		usleep(delays_us[i]);
+		map_again(f, copy, at);
+		frame = resolve(f, &f->self, at);
+		assert_ptr_equal(frame.image, image);
+		image_unref(frame.image);
+
+		overwrite(copy, image);
+		usleep(delays_us[i]);
+		map_again(f, copy, at);
+		frame = resolve(f, &f->self, at);
+		assert_string_equal(frame.image->path, copy);
+		assert_string_not_equal(frame.image->build_id, image->build_id);
+		image_unref(image);
+		image = frame.image;
+	}
+	image_unref(image);
+	munmap(at, 4096);
+	unlink(copy);
+}
+
 /* An unlink changes the time of the last status change, and leaves the content. */
 static void test_unlinked(void **state)
 {
@@ -1149,6 +1198,7 @@ int main(void)
 		TEST(test_late_samples),
 		TEST(test_touched),
 		TEST(test_checked),
+		TEST(test_mapped_again),
 		TEST(test_unlinked),
 		TEST(test_sweep),
 		TEST(test_sweep_ended),

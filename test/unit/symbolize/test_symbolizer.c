@@ -980,6 +980,121 @@ static void test_kept(void **state)
 	}
 }
 
+static const char library_path[] = "/tmp/podprof-test-overwritten";
+
+/* Without a new inode, as cp and a shell's redirection do it. */
+static void write_library(const char *from)
+{
+	const int in = open(from, O_RDONLY | O_CLOEXEC);
+	const int out = open(library_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
+	struct stat st;
+
+	assert_true(in >= 0 && out >= 0 && fstat(in, &st) == 0);
+	assert_int_equal(sendfile(out, in, NULL, (size_t)st.st_size), st.st_size);
+	close(in);
+	close(out);
+}
+
+static void set_time_of_library(void)
+{
+	assert_int_equal(utimensat(AT_FDCWD, library_path, NULL, 0), 0);
+}
+
+static void write_other_library(void)
+{
+	char path[FIXTURE_PATH_MAX];
+
+	write_library(fixture_path("plain-fixed", path));
+}
+
+static void write_same_library(void)
+{
+	char path[FIXTURE_PATH_MAX];
+
+	write_library(fixture_path("plain-pie", path));
+}
+
+static void truncate_library(void)
+{
+	assert_int_equal(truncate(library_path, 10), 0);
+}
+
+static const struct overwritten_row {
+	const char *name;
+	void (*change)(void);
+	bool found;
+} overwritten_rows[] = {
+	{"another time", set_time_of_library, true},
+	{"the same content", write_same_library, true},
+	{"another content", write_other_library, false},
+	{"no ELF file any more", truncate_library, false},
+};
+
+/* A file that is overwritten in place names no address of the content before. Names that were read
+ * before stay. */
+static void test_overwritten(void **state)
+{
+	for (size_t i = 0; i < array_size(overwritten_rows); i++) {
+		const struct overwritten_row *row = &overwritten_rows[i];
+		struct fixture *f = *state;
+		struct image *image;
+		struct symbol sym;
+		uint64_t known, later;
+
+		row_begin(row->name);
+		write_same_library();
+		image = fixture_image_at(library_path);
+		known = ask_nm(library_path, "global_function");
+		later = ask_nm(library_path, "main");
+		sym = find(f, image, known);
+		check_name(&sym, true, "global_function");
+		row->change();
+		sym = find(f, image, later);
+		assert_int_equal(sym.found, row->found);
+		if (!row->found)
+			assert_int_equal(sym.missing, SYMBOL_OVERWRITTEN);
+		sym = find(f, image, known);
+		check_name(&sym, true, "global_function");
+		image_unref(image);
+		symbolizer_release(f->s);
+		unlink(library_path);
+	}
+}
+
+static int find_in_new_content(void *data, uint64_t vaddr, struct symbol_lines *lines)
+{
+	write_other_library();
+	return counted_find(data, vaddr, lines);
+}
+
+/* A write during the reads counts, too. */
+static void test_overwritten_meanwhile(void **state)
+{
+	static const struct symbol_source late = {.name = "late",
+						  .open = silent_open,
+						  .find = find_in_new_content,
+						  .bytes = silent_bytes,
+						  .free = silent_free};
+	static const struct symbol_source *const sources[] = {&late};
+	const struct fixture *f = *state;
+	const struct symbolizer_opts opts = {
+		.proc = &f->proc, .cache_bytes = CACHE_BYTES, .sources = sources, .n_sources = 1};
+	struct symbolizer *s;
+	struct image *image;
+	struct symbol sym;
+
+	silent = (struct silent){0};
+	write_same_library();
+	image = fixture_image_at(library_path);
+	assert_int_equal(symbolizer_new(&opts, &s), 0);
+	sym = find_with(s, image, 2);
+	check_name(&sym, false, "podprof-test-overwritten+0x2");
+	assert_int_equal(sym.missing, SYMBOL_OVERWRITTEN);
+	symbolizer_free(s);
+	image_unref(image);
+	unlink(library_path);
+}
+
 static int is_even(void *ctx, size_t i, const struct symbol *symbol)
 {
 	const uint64_t *vaddrs = ctx;
@@ -1300,15 +1415,34 @@ static void test_report_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_programs),	  TEST(test_without_names), TEST(test_perf_map),
-		TEST(test_vdso),	  TEST(test_kernel),	    TEST(test_go),
-		TEST(test_small_cache),	  TEST(test_many_strings),  TEST(test_go_circle),
-		TEST(test_out_of_memory), TEST(test_blocked),	    TEST(test_blocked_later),
-		TEST(test_later),	  TEST(test_batches),	    TEST(test_too_much_work),
-		TEST(test_stop),	  TEST(test_report_time),   TEST(test_jitdump),
-		TEST(test_kept),	  TEST(test_without_size),  TEST(test_kernel_clones),
-		TEST(test_kept_in_batch), TEST(test_kept_strings),  TEST(test_learn),
-		TEST(test_learn_blocked), TEST(test_on_demand),
+		TEST(test_programs),
+		TEST(test_without_names),
+		TEST(test_perf_map),
+		TEST(test_vdso),
+		TEST(test_kernel),
+		TEST(test_go),
+		TEST(test_small_cache),
+		TEST(test_many_strings),
+		TEST(test_go_circle),
+		TEST(test_out_of_memory),
+		TEST(test_blocked),
+		TEST(test_blocked_later),
+		TEST(test_later),
+		TEST(test_batches),
+		TEST(test_too_much_work),
+		TEST(test_stop),
+		TEST(test_report_time),
+		TEST(test_jitdump),
+		TEST(test_kept),
+		TEST(test_without_size),
+		TEST(test_kernel_clones),
+		TEST(test_overwritten),
+		TEST(test_overwritten_meanwhile),
+		TEST(test_kept_in_batch),
+		TEST(test_kept_strings),
+		TEST(test_learn),
+		TEST(test_learn_blocked),
+		TEST(test_on_demand),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
