@@ -16,8 +16,10 @@
  *
  * The parser reads the path once from the front, and deeper components replace earlier findings. So
  * with containers in containers the innermost is the result, and directories below a scope belong
- * to the scope. An id must be exactly 64 hexadecimal digits in a known form, because the
- * names of mount units, layers and tasks contain longer and shorter runs of digits.
+ * to the scope, whatever their names. The container chooses these names, and must neither hide in a
+ * directory with a monitor's name nor pass for a service of the node. An id must be exactly 64
+ * hexadecimal digits in a known form, because the names of mount units, layers and tasks contain
+ * longer and shorter runs of digits.
  *
  * A path without a scope may still lead into a pod. The processes of gVisor, a single kernel for
  * all of a pod's containers, are in the pod's own directory. So are threads of Kata's virtual
@@ -461,7 +463,7 @@ struct walk {
 	struct strview scope_service; /* up to the scope */
 	struct strview uid;
 	size_t uid_at;
-	size_t kubepods_at;
+	bool kubepods;
 	bool qos_may_follow;
 	enum cgroup_qos qos;
 	bool mount;
@@ -475,7 +477,7 @@ static void walk_kubelet(struct walk *w, struct strview component)
 
 	if (words.kubepods) {
 		/* of two kubepods, the inner one has the pod's class */
-		w->kubepods_at = w->at;
+		w->kubepods = true;
 		w->qos = CGROUP_QOS_UNKNOWN;
 	}
 	if (words.qos)
@@ -496,19 +498,40 @@ static bool same_id(const struct cgroup_scope *a, const struct cgroup_scope *b)
 	       memcmp(a->id.p, b->id.p, strview_len(&a->id)) == 0;
 }
 
+static bool in_container(const struct walk *w)
+{
+	return w->scope_at && w->scope.kind;
+}
+
+/* True for a monitor beside the payload of the container whose directory @w has just passed: LXC's
+ * in /lxc/NAME, but not below /lxc.payload.NAME, and nspawn's. */
+static bool is_own_monitor(const struct walk *w, struct strview component)
+{
+	if (w->at != w->scope_at + 1)
+		return false;
+	if (w->scope.runtime == CGROUP_RUNTIME_LXC)
+		return strview_starts(&component, "lxc.monitor") && w->scope.id.p == w->parent.p;
+	return w->scope.runtime == CGROUP_RUNTIME_NSPAWN && strview_is(&component, "supervisor");
+}
+
 static void walk_component(struct walk *w, struct strview component)
 {
 	struct strview user;
 	struct cgroup_scope scope;
+	bool found;
 
 	w->at++;
 	if (!w->scope_at && unit_is_manager(component, &user))
 		w->outer_id = component;
 	else if (strview_suffix(&(struct strview){component.p, component.end}, ".service"))
 		w->service = component;
-	w->mount |= strview_suffix(&(struct strview){component.p, component.end}, ".mount");
+	w->mount |= !in_container(w) &&
+		    strview_suffix(&(struct strview){component.p, component.end}, ".mount");
 	walk_kubelet(w, component);
-	if (cgroup_scope_parse(component, w->parent, &scope)) {
+	found = cgroup_scope_parse(component, w->parent, &scope);
+	if (found && !scope.kind && in_container(w))
+		found = is_own_monitor(w, component);
+	if (found) {
 		/* with lxc.cgroup.dir = lxc/NAME, LXC makes /lxc/NAME/lxc.payload.NAME */
 		if (w->scope_at && w->scope.kind && !same_id(&w->scope, &scope)) {
 			w->outer_id = w->scope.id;
@@ -565,18 +588,15 @@ static void copy_uid(char ret[CGROUP_UID_MAX], struct strview uid)
 
 static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 {
-	/* An id above a pod or the kubelet's root is the id of the node around them. */
-	bool outer = w->uid_at > w->scope_at || w->kubepods_at > w->scope_at;
-
 	*ret = (struct cgroup_id){.qos = w->qos};
 	if (w->uid_at) {
 		copy_uid(ret->pod_uid, w->uid);
-		if (!w->qos && w->kubepods_at)
+		if (!w->qos && w->kubepods)
 			ret->qos = CGROUP_QOS_GUARANTEED;
 	}
 	if (w->mount)
 		return;
-	if (w->scope_at && w->scope.kind && !outer) {
+	if (in_container(w) && w->uid_at <= w->scope_at) {
 		ret->runtime = w->scope.runtime;
 		ret->kind = w->scope.kind;
 		copy_id(ret->container_id, w->scope.id, w->scope.escaped);
@@ -589,9 +609,8 @@ static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 	} else if (w->uid_at > w->scope_at) {
 		ret->runtime = CGROUP_RUNTIME_UNKNOWN;
 		ret->kind = CGROUP_KIND_POD;
-		/* For a pod outside any scope: a scope above is the id of the node around the pod.
-		 */
-		if (w->scope_at && w->scope.kind)
+		/* An id above a pod is the id of the node around the pod. */
+		if (in_container(w))
 			copy_id(ret->outer_id, w->scope.id, w->scope.escaped);
 		else
 			copy_id(ret->outer_id, w->outer_id, w->outer_escaped);
