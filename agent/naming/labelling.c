@@ -77,23 +77,22 @@ static int add_origin(struct labels *origins, const struct labels *of, const cha
 	return 0;
 }
 
-/* Collects in @set all labels for the rules. */
+/* Collects in @set all labels for the rules, and in @own those of the entity itself. */
 static int gather(const struct labelling *l, const struct names *names, const struct entity *entity,
-		  struct labels *set, struct labels *origins)
+		  struct labels *set, struct labels *own, struct labels *origins)
 {
-	_cleanup_(labels_deinit) struct labels own = {0};
-	int r = names_labels(names, entity, &own);
+	int r = names_labels(names, entity, own);
 
 	if (!r)
 		r = add_all(set, &l->labels);
 	if (!r)
-		r = add_all(set, &own);
+		r = add_all(set, own);
 	if (!r && l->relabel)
 		r = meta_labels_add(names, entity, set);
 	if (!r && origins)
 		r = add_origin(origins, &l->labels, "--label");
 	if (!r && origins)
-		r = names_origins(names, entity, &own, origins);
+		r = names_origins(names, entity, own, origins);
 	return r;
 }
 
@@ -128,32 +127,36 @@ static void say_dropped(const struct labelling *l, int outcome, const struct rel
 		 outcome == RELABEL_GAVE_UP ? " took too long" : "");
 }
 
-/* Copies the labels of a series from @set. Labels beyond the ceiling are left out. */
-static int keep_labels(const struct labels *set, struct labelled *ret)
+/* Copies the labels of a series from @set. Labels beyond the ceiling are left out, but never a
+ * label with the name of one of @own: without its pod a series could be several pods'. */
+static int keep_labels(const struct labels *set, const struct labels *own, struct labelled *ret)
 {
-	for (size_t i = 0; i < set->n; i++) {
-		const struct label *label = &set->items[i];
-		int r = strncmp(label->name, "__", 2) == 0
-				? 0
-				: labels_set(&ret->labels, label->name, label->value);
+	for (int is_own = 1; is_own >= 0; is_own--)
+		for (size_t i = 0; i < set->n; i++) {
+			const struct label *label = &set->items[i];
+			int r;
 
-		if (r < 0)
-			return r;
-		ret->n_left_out += r > 0;
-	}
+			if (strncmp(label->name, "__", 2) == 0 ||
+			    (labels_get(own, label->name) != NULL) != (bool)is_own)
+				continue;
+			r = labels_set(&ret->labels, label->name, label->value);
+			if (r < 0)
+				return r;
+			ret->n_left_out += r > 0;
+		}
 	return 0;
 }
 
 int labelling_apply(const struct labelling *l, const struct names *names,
 		    const struct entity *entity, bool decide, bool origins, struct labelled *ret)
 {
-	_cleanup_(labels_deinit) struct labels set = {.max = LABELS_META_MAX};
+	_cleanup_(labels_deinit) struct labels set = {.max = LABELS_META_MAX}, own = {0};
 	struct labels *from = origins ? &ret->origins : NULL;
 	struct relabel_result result = {0};
 	int r;
 
 	ret->origins.max = LABELS_META_MAX;
-	r = gather(l, names, entity, &set, from);
+	r = gather(l, names, entity, &set, &own, from);
 	if (!r)
 		r = names_settings(names, &ret->settings);
 	if (r)
@@ -167,5 +170,5 @@ int labelling_apply(const struct labelling *l, const struct names *names,
 	ret->gave_up = ret->gave_up || r == RELABEL_GAVE_UP;
 	if (r > 0 && decide && !ret->why[0])
 		say_dropped(l, r, &result, ret);
-	return keep_labels(&set, ret);
+	return keep_labels(&set, &own, ret);
 }

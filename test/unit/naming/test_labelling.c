@@ -503,7 +503,8 @@ static void too_slow(void **state)
 	assert_non_null(strstr(is.why, "took too long"));
 }
 
-/* More labels than the limit of a series: the first ones stay, and the others are counted. */
+/* More labels than the limit of a series: the entity's own and the first others stay, and the rest
+ * is counted. */
 static void too_many(void **state)
 {
 	static const struct label_row row = {
@@ -514,12 +515,20 @@ static void too_many(void **state)
 			 "{\"action\":\"labelmap\",\"regex\":\"__(meta_.*)\",\"replacement\":\"a_$"
 			 "1\"}]",
 	};
+	static const char *const own[][2] = {{"namespace", "shop"},
+					     {"pod", "web-5d4f8-x"},
+					     {"container", "web"},
+					     {"node", "n1"},
+					     {"service_name", "web"}};
 	_cleanup_(labelled_deinit) struct labelled is = {0};
 	struct fixture *f = *state;
 
 	label_one(f, &row, true, &is);
 	assert_int_equal(is.labels.n, LABELS_MAX);
 	assert_int_equal(is.n_left_out, 2 * 21 + 5 - LABELS_MAX);
+	for (size_t i = 0; i < array_size(own); i++)
+		assert_string_equal(labels_get(&is.labels, own[i][0]), own[i][1]);
+	assert_string_equal(is.labels.items[0].name, "a_meta_container_id");
 }
 
 /* A container in a container: named by the outer container in the pod, for any id of the inner
