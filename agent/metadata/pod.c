@@ -215,7 +215,9 @@ static bool is_own(const char *key)
 {
 	return strncmp(key, "podprof.io/", 11) == 0 ||
 	       strncmp(key, "resource.opentelemetry.io/", 26) == 0 ||
-	       strncmp(key, "app.kubernetes.io/", 18) == 0 || strcmp(key, "pod-template-hash") == 0;
+	       strncmp(key, "app.kubernetes.io/", 18) == 0 ||
+	       strcmp(key, "pod-template-hash") == 0 ||
+	       strcmp(key, "rollouts-pod-template-hash") == 0;
 }
 
 static int add_pair(struct pod_pairs *p, const char *key, const json_t *value, size_t *n_left_out)

@@ -5,13 +5,14 @@
  * belong to a Job, BACKUP-29384720 for a CronJob BACKUP that was due 29,384,720 minutes after 1970.
  * Requests for these objects would need another right, for the whole cluster; their names suffice.
  *
- * A ReplicaSet of a user or a Rollout may also end in a dash and some letters. But only a
- * Deployment (and a Rollout, which is as good) puts exactly these letters on the pod as the label
- * pod-template-hash.
+ * A user's ReplicaSet may also end in a dash and some letters. But only a Deployment puts exactly
+ * these letters on the pod as the label pod-template-hash, and Argo's Rollout, which has
+ * ReplicaSets of the same form, as a label of its own.
  *
  * Sources: the Kubernetes project's pkg/controller/deployment (getReplicaSetName),
  * pkg/controller/cronjob (getJobName), 1.21 and later; pkg/kubelet/config/common.go
- * (generatePodName).
+ * (generatePodName); the Argo Rollouts project's pkg/apis/rollouts/v1alpha1/types.go
+ * (DefaultRolloutUniqueLabelKey).
  */
 #include "metadata/workload.h"
 
@@ -32,6 +33,17 @@ static void set(struct workload *ret, const char *kind, const char *name, size_t
 	snprintf(ret->name, sizeof(ret->name), "%.*s",
 		 (int)(n < WORKLOAD_NAME_MAX ? n : WORKLOAD_NAME_MAX), name);
 }
+
+/* The owners of ReplicaSets, and the label with the end of a ReplicaSet's name. */
+static const struct {
+	const char *kind;
+	const char *label;
+} hashes[] = {
+	{"Deployment", "pod-template-hash"},
+	{"Rollout", "rollouts-pod-template-hash"},
+};
+
+#define N_HASHES (sizeof(hashes) / sizeof(hashes[0]))
 
 /* Length of @name before "-@suffix"; 0 without this suffix. */
 static size_t stem(const char *name, const char *suffix)
@@ -81,10 +93,10 @@ void workload_of_pod(const struct pod *pod, struct workload *ret)
 		set(ret, "", pod->name, strlen(pod->name));
 		return;
 	}
-	if (strcmp(pod->owner_kind, "ReplicaSet") == 0) {
-		n = stem(name, pod_label(pod, "pod-template-hash"));
+	for (size_t i = 0; i < N_HASHES && strcmp(pod->owner_kind, "ReplicaSet") == 0; i++) {
+		n = stem(name, pod_label(pod, hashes[i].label));
 		if (n) {
-			set(ret, "Deployment", name, n);
+			set(ret, hashes[i].kind, name, n);
 			return;
 		}
 	}
