@@ -14,12 +14,13 @@
  * Any part may be missing: if the agent has its own cgroup namespace, the kernel cuts the front of
  * a path and writes "/../.." instead.
  *
- * The parser reads the path once from the front, and deeper components replace earlier findings. So
- * with containers in containers the innermost is the result, and directories below a scope belong
- * to the scope, whatever their names. The container chooses these names, and must neither hide in a
- * directory with a monitor's name nor pass for a service of the node. An id must be exactly 64
- * hexadecimal digits in a known form, because the names of mount units, layers and tasks contain
- * longer and shorter runs of digits.
+ * The parser reads the path once from the front, and deeper components replace earlier findings.
+ * So with containers in containers the innermost is the result, and directories below a scope
+ * belong to the scope, whatever their names. The container chooses these names, and must neither
+ * hide in a directory with a monitor's name nor pass for a service of the node. It also chooses
+ * every id inside of its own, so the container around a nested one is the outermost, or the user.
+ * An id must be exactly 64 hexadecimal digits in a known form, because the names of mount units,
+ * layers and tasks contain longer and shorter runs of digits.
  *
  * A path without a scope may still lead into a pod. The processes of gVisor, a single kernel for
  * all of a pod's containers, are in the pod's own directory. So are threads of Kata's virtual
@@ -533,7 +534,7 @@ static void walk_component(struct walk *w, struct strview component)
 		found = is_own_monitor(w, component);
 	if (found) {
 		/* with lxc.cgroup.dir = lxc/NAME, LXC makes /lxc/NAME/lxc.payload.NAME */
-		if (w->scope_at && w->scope.kind && !same_id(&w->scope, &scope)) {
+		if (in_container(w) && strview_empty(&w->outer_id) && !same_id(&w->scope, &scope)) {
 			w->outer_id = w->scope.id;
 			w->outer_escaped = w->scope.escaped;
 		}
@@ -610,7 +611,7 @@ static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 		ret->runtime = CGROUP_RUNTIME_UNKNOWN;
 		ret->kind = CGROUP_KIND_POD;
 		/* An id above a pod is the id of the node around the pod. */
-		if (in_container(w))
+		if (in_container(w) && strview_empty(&w->outer_id))
 			copy_id(ret->outer_id, w->scope.id, w->scope.escaped);
 		else
 			copy_id(ret->outer_id, w->outer_id, w->outer_escaped);

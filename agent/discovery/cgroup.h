@@ -58,9 +58,10 @@ static inline bool cgroup_in_container(enum cgroup_kind kind)
 /**
  * struct cgroup_id - the parts of a cgroup path
  * @container_id: "" if the path names no container
- * @outer_id:     the container around this container (docker in docker, the node of kind), or the
- *                systemd instance of a user (rootless podman); "" for neither. Processes inside an
- *                outer container choose their own paths and may claim any name.
+ * @outer_id:     the outermost container around this container (docker in docker, the node of
+ * kind), or the systemd instance of a user around all of them (rootless podman); "" for neither.
+ * Processes inside an outer container choose their own paths and may claim any name, also for the
+ * containers between.
  * @service:      the systemd service of the container, "web.service" (Podman's split mode,
  *                Quadlet); "" for none
  * @pod_uid:      with dashes, or 32 digits for a static pod; "" if the path names no pod

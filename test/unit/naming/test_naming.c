@@ -32,6 +32,8 @@
 
 #define ID3	       "c7a5d41cd9e7a034e48fe7a6f0dfddf3d8c8ec82070528898881a94904b14681"
 #define ID4	       "1b3319ed9c1d4cca681f9c102da9b015555785b6240c4e4619f11b535cabdc07"
+#define ID5	       "0d9c1a6e5f1d4a7c2b3847566a9b8c7d6e5f40312233445566778899aabbccdd"
+#define ID6	       "4f2d6b8e1a3c5d7f90817263544536271809fafbecddcebfa0918273645546ff"
 #define RUNS(name, id) "{\"name\":\"" name "\",\"containerID\":\"containerd://" id "\"}"
 #define STATUS	       "\"containerStatuses\":[" RUNS("web", ID1) "]"
 #define STATUS_LATER   "\"containerStatuses\":[" RUNS("web", ID1) "," RUNS("late", ID3) "]"
@@ -309,6 +311,29 @@ static void id_of_another(void **state)
 	assert_string_equal(label(f, ID3, "outer_container"), ID4);
 	assert_string_equal(label(f, ID3, "pod"), "");
 	assert_true(entity_of(f, ID3)->pending); /* the outer one may get a name */
+}
+
+/* The process chooses the id of another pod's container for the container around its own, and has
+ * its own in a container of a pod or of a user. */
+static void id_of_another_between(void **state)
+{
+	static const struct sink_answer script = {.status = 200,
+						  .body = LIST(POD("", STATUS_LATER))};
+	struct fixture *f = *state;
+
+	f->kubelet = sink_new(&script, 1, NULL);
+	tree_mkdir(f->cgroups.fd, "docker/" ID4 "/docker/" ID3);
+	add_cgroup(f, "docker/" ID4 "/docker/" ID3 "/docker/" ID6);
+	tree_mkdir(f->cgroups.fd, "user.slice/user@1000.service/docker/" ID3);
+	add_cgroup(f, "user.slice/user@1000.service/docker/" ID3 "/docker/" ID5);
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	wait_label(f, ID1, "container", "web");
+	assert_string_equal(label(f, ID6, "pod"), "");
+	assert_string_equal(label(f, ID6, "container"), ID6);
+	assert_string_equal(label(f, ID6, "outer_container"), ID4);
+	assert_string_equal(label(f, ID5, "pod"), "");
+	assert_string_equal(label(f, ID5, "container"), ID5);
+	assert_string_equal(label(f, ID5, "user"), "1000");
 }
 
 /* ID3 is a container of a pod; @outer, a file of a runtime, has @outer_json. */
@@ -949,6 +974,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(named_by_the_kubelet),
 		TEST(id_of_another),
+		TEST(id_of_another_between),
 		TEST(id_of_another_inside),
 		TEST(id_in_capitals),
 		TEST(named_by_the_api_server),
