@@ -64,6 +64,17 @@ const struct lookup *lookups_find(const struct lookups *lookups, const char *id)
 	return lookup;
 }
 
+/* @fresh is of the same container as @old, with its pod: @old leaves the table. */
+static void succeed(struct lookups *lookups, struct lookup *old, struct lookup *fresh)
+{
+	fresh->state = take_ptr(old->state);
+	fresh->outcome = old->outcome;
+	fresh->first_ns = old->first_ns;
+	fresh->round = old->round;
+	HASH_DELETE(hh, lookups->by_id, old);
+	lookup_free(old);
+}
+
 int lookups_ask(struct lookups *lookups, const char *id, const char *pod_uid, uint64_t now_ns,
 		struct lookup **ret)
 {
@@ -71,26 +82,29 @@ int lookups_ask(struct lookups *lookups, const char *id, const char *pod_uid, ui
 	const char *key = *id ? id : pod_uid;
 	_cleanup_(lookup_freep) struct lookup *fresh = NULL;
 	struct lookup *lookup;
-	bool hash_oom = false;
+	bool hash_oom = false, is_new;
 	int r;
 
 	HASH_FIND(hh, lookups->by_id, key, strlen(key), lookup);
-	if (lookup) {
+	is_new = !lookup;
+	if (lookup && (*lookup->pod_uid || !*pod_uid)) {
 		lookup->asked_ns = now_ns;
 		*ret = lookup;
 		return 0;
 	}
-	if (HASH_COUNT(lookups->by_id) >= LOOKUPS_MAX)
+	if (is_new && HASH_COUNT(lookups->by_id) >= LOOKUPS_MAX)
 		return LOOKUP_FULL;
 	r = lookup_new(id, pod_uid, now_ns, &fresh);
 	if (r)
 		return r;
+	if (!is_new)
+		succeed(lookups, lookup, fresh);
 	key = *id ? fresh->id : fresh->pod_uid;
 	HASH_ADD_KEYPTR(hh, lookups->by_id, key, strlen(key), fresh);
 	if (hash_oom)
 		return -ENOMEM;
 	*ret = take_ptr(fresh);
-	return LOOKUP_NEW;
+	return is_new ? LOOKUP_NEW : 0;
 }
 
 static uint64_t doubled(uint64_t wait_ns, uint64_t longest_ns)

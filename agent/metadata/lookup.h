@@ -65,8 +65,9 @@ enum lookup_outcome {
 
 void lookups_deinit(struct lookups *lookups);
 
-/* Records a request. 0, LOOKUP_NEW, LOOKUP_FULL, -ENOMEM. On 0 and LOOKUP_NEW, *@ret borrows from
- * the table. */
+/* Records a request. The first request with a pod's UID begins the attempts anew, and later ones
+ * without one have it, too. 0, LOOKUP_NEW, LOOKUP_FULL, -ENOMEM. On 0 and LOOKUP_NEW, *@ret borrows
+ * from the table. */
 int lookups_ask(struct lookups *lookups, const char *id, const char *pod_uid, uint64_t now_ns,
 		struct lookup **ret);
 /* NULL: no request for this container. Borrowed. */
