@@ -504,11 +504,11 @@ static bool in_container(const struct walk *w)
 	return w->scope_at && w->scope.kind;
 }
 
-/* True for a monitor beside the payload of the container whose directory @w has just passed: LXC's
- * in /lxc/NAME, but not below /lxc.payload.NAME, and nspawn's. */
+/* True for a monitor beside the payload of the node's container whose directory @w has just passed:
+ * LXC's in /lxc/NAME, but not below /lxc.payload.NAME, and nspawn's. */
 static bool is_own_monitor(const struct walk *w, struct strview component)
 {
-	if (w->at != w->scope_at + 1)
+	if (w->at != w->scope_at + 1 || !strview_empty(&w->outer_id))
 		return false;
 	if (w->scope.runtime == CGROUP_RUNTIME_LXC)
 		return strview_starts(&component, "lxc.monitor") && w->scope.id.p == w->parent.p;

@@ -249,6 +249,72 @@ static void test_paths(void **state)
 	}
 }
 
+/* Directories that a container may make below its own, in any order. */
+static const char *const inside[] = {
+	"a",
+	"conmon",
+	"crio-conmon-" ID2 ".scope",
+	"lxc.monitor.web1",
+	"lxc.monitor",
+	"lxc",
+	"lxc.payload.x",
+	"supervisor",
+	"systemd-nspawn@x.service",
+	"machine.slice",
+	"machine-a.scope",
+	"x.mount",
+	"ssh.service",
+	"user@0.service",
+	"kubepods",
+	"besteffort",
+	"kubepods-pod" POD ".slice",
+	"pod" POD,
+	"libpod_parent",
+	"docker",
+	ID2,
+	"docker-" ID2 ".scope",
+	"crio-" ID2,
+	"kata_" ID2,
+	"kata_overhead",
+	"a:docker:" ID2,
+	"2c48913cb29f11e79350020968147796-123",
+	"2c48913c-b29f-11e7-9350",
+	"nomad",
+	POD ".task.scope",
+	"..",
+};
+
+static void assert_inside(const char *container, const char *a, const char *b, const char *c)
+{
+	struct cgroup_id outer, id;
+	char path[1024];
+
+	cgroup_parse_path(strview_of(container), &outer);
+	snprintf(path, sizeof(path), "%s/%s/%s/%s", container, a, b, c);
+	cgroup_parse_path(strview_of(path), &id);
+	if (id.outer_id[0])
+		assert_string_equal(id.outer_id, outer.container_id);
+	else if (strcmp(id.container_id, outer.container_id) != 0 || !id.kind)
+		fail_msg("%s is not in %s", path, container);
+}
+
+/* No name of a directory leads out of the container, or into another one. */
+static void test_no_way_out(void **state)
+{
+	static const char *const containers[] = {
+		"/kubepods/burstable/pod" POD "/" ID1,
+		"/system.slice/docker-" ID1 ".scope",
+		"/lxc.payload.web1",
+	};
+	const size_t n = array_size(inside);
+
+	(void)state;
+	for (size_t i = 0; i < array_size(containers); i++)
+		for (size_t k = 0; k < n * n * n; k++)
+			assert_inside(containers[i], inside[k / n / n], inside[k / n % n],
+				      inside[k % n]);
+}
+
 /* Names up to the ceiling are whole; longer ones are refused, not truncated. */
 static void test_name_length(void **state)
 {
@@ -307,11 +373,9 @@ static void test_inner_in_some_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),
-		cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_name_length),
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_inner_in_some_lines),
+		cmocka_unit_test(test_vectors),	   cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_no_way_out), cmocka_unit_test(test_name_length),
+		cmocka_unit_test(test_lines),	   cmocka_unit_test(test_inner_in_some_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
