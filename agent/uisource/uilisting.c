@@ -114,15 +114,17 @@ static void on_slow(void *ctx, const struct address_space_slow *slow)
 		.n_lists = slow->list,
 		.list_pid = slow->pid,
 	};
+	char *copy;
 
 	if (!s && t->n < UILISTING_SLOW_MAX)
 		s = &t->items[t->n++];
 	if (!s)
 		return;
 	s->cgroup = slow->owner;
-	if (slow->path) {
+	copy = slow->path ? strdup(slow->path) : NULL; /* without memory the last path stays */
+	if (copy) {
 		free(s->path);
-		one.path = s->path = strdup(slow->path);
+		one.path = s->path = copy;
 	}
 	add_slow(&s->ui, &one);
 }
