@@ -75,7 +75,8 @@ static void on_reply(void *ctx, const struct http_reply *reply)
 		(void)listener_read(reply->body, &trial->listener);
 }
 
-/* A listener on all addresses also listens on loopback. */
+/* A listener on all addresses also listens on IPv4's loopback ("[::]" as well, and a pod may have
+ * no loopback of IPv6). */
 static void make_url(const struct listen_address *address, bool is_tls, char *ret, size_t n)
 {
 	const char *scheme = is_tls ? "https" : "http";
@@ -83,10 +84,10 @@ static void make_url(const struct listen_address *address, bool is_tls, char *re
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address->addr;
 	char host[INET6_ADDRSTRLEN] = "";
 
-	if (address->addr.ss_family == AF_INET6) {
-		const bool any = IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
-
-		inet_ntop(AF_INET6, any ? &in6addr_loopback : &in6->sin6_addr, host, sizeof(host));
+	if (address->addr.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr)) {
+		snprintf(ret, n, "%s://127.0.0.1:%u/-/ready", scheme, ntohs(in6->sin6_port));
+	} else if (address->addr.ss_family == AF_INET6) {
+		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
 		snprintf(ret, n, "%s://[%s]:%u/-/ready", scheme, host, ntohs(in6->sin6_port));
 	} else {
 		const struct in_addr loopback = {.s_addr = htonl(INADDR_LOOPBACK)};

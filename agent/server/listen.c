@@ -103,13 +103,24 @@ int listen_plan(const char *listen, const char *ui_listen, struct listen_plan *r
 	return 0;
 }
 
-int listen_open(const struct listen_address *a, int *ret_fd)
+/* "[::]" */
+static bool is_everywhere(const struct listen_address *a)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&a->addr;
+
+	return a->addr.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
+}
+
+static int open_at(const struct listen_address *a, int *ret_fd)
 {
 	_cleanup_(close_fdp) int fd =
 		socket(a->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int one = 1;
+	int zero = 0, one = 1;
 
 	if (fd < 0)
+		return -errno;
+	/* the default is net.ipv6.bindv6only */
+	if (is_everywhere(a) && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero)) < 0)
 		return -errno;
 	/* a lingering connection of the last run must not prevent the start */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
@@ -120,6 +131,21 @@ int listen_open(const struct listen_address *a, int *ret_fd)
 		return -errno;
 	*ret_fd = take_fd(fd);
 	return 0;
+}
+
+int listen_open(const struct listen_address *a, int *ret_fd)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&a->addr;
+	struct listen_address v4 = {.len = sizeof(struct sockaddr_in)};
+	struct sockaddr_in *in = (struct sockaddr_in *)&v4.addr;
+	int r = open_at(a, ret_fd);
+
+	/* a kernel without IPv6, or with "ipv6.disable=1" */
+	if (r != -EAFNOSUPPORT || !is_everywhere(a))
+		return r;
+	in->sin_family = AF_INET;
+	in->sin_port = in6->sin6_port;
+	return open_at(&v4, ret_fd);
 }
 
 bool listen_same_host(const struct sockaddr *a, const struct sockaddr *b)

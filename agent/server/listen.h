@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* "127.0.0.1:7070" or "[::1]:7070". Names are not resolved, so the flag itself shows the address.
- * Port 0 lets the kernel choose. */
+/* "127.0.0.1:7070" or "[::1]:7070". "[::]:7070" is all addresses, IPv4's too. Names are not
+ * resolved, so the flag itself shows the address. Port 0 lets the kernel choose. */
 
 struct listen_address {
 	struct sockaddr_storage addr;
@@ -41,7 +41,7 @@ enum listen_outcome {
 /* Without @ui_listen (NULL) the page stays on loopback: at @listen if that is on loopback, else on
  * 127.0.0.1 at the next port. 0 or a listen_outcome. */
 int listen_plan(const char *listen, const char *ui_listen, struct listen_plan *ret);
-/* A listening socket, non-blocking. -errno. */
+/* A listening socket, non-blocking. "[::]" without IPv6 in the kernel is "0.0.0.0". -errno. */
 int listen_open(const struct listen_address *a, int *ret_fd);
 /* Whether two addresses are equal, whatever their ports. */
 bool listen_same_host(const struct sockaddr *a, const struct sockaddr *b);

@@ -323,8 +323,11 @@ static void listeners(void **state)
 	assert_true(is.agent && !is.ready);
 	assert_string_equal(is.conditions[0].why, "no rights");
 	assert_string_equal(rawserver_request(server, 0), "GET /-/ready HTTP/1.1");
-	/* as the chart listens */
 	snprintf(everywhere, sizeof(everywhere), "0.0.0.0%s", strrchr(rawserver_url(server), ':'));
+	listen_to(f, everywhere, NULL, &is);
+	assert_true(is.agent);
+	/* as the chart listens */
+	snprintf(everywhere, sizeof(everywhere), "[::]%s", strrchr(rawserver_url(server), ':'));
 	listen_to(f, everywhere, NULL, &is);
 	assert_true(is.agent);
 	rawserver_free(server);

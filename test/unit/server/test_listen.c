@@ -2,7 +2,17 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <net/if.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "server/listen.h"
 
@@ -75,6 +85,96 @@ static void test_open(void **state)
 	assert_string_equal(text, "");
 }
 
+/* A network of its own, in which "[::]" is IPv6 alone by default. */
+static bool enter_network(void)
+{
+	const char setting[] = "/proc/sys/net/ipv6/bindv6only";
+	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	_cleanup_(close_fdp) int sysctl = -1;
+	_cleanup_(close_fdp) int fd = -1;
+
+	if (unshare(CLONE_NEWNET) < 0)
+		return false;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0)
+		return false;
+	sysctl = open(setting, O_WRONLY | O_CLOEXEC);
+	return sysctl >= 0 ? write(sysctl, "1", 1) == 1 : errno == ENOENT;
+}
+
+/* As with "ipv6.disable=1". */
+static bool refuse_ipv6(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {.len = array_size(filter), .filter = filter};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* Whether a client of 127.0.0.1 reaches @fd. */
+static bool has_ipv4(int fd)
+{
+	_cleanup_(close_fdp) int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char text[LISTEN_TEXT_MAX], loopback[LISTEN_TEXT_MAX];
+	struct listen_address to;
+
+	listen_text(fd, text);
+	snprintf(loopback, sizeof(loopback), "127.0.0.1%s", strrchr(text, ':'));
+	return listen_parse(loopback, &to) &&
+	       connect(client, (struct sockaddr *)&to.addr, to.len) == 0;
+}
+
+/* 0, or the step that failed. */
+static int listen_everywhere(const char *text, bool is_without)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	struct listen_address a;
+
+	if (!enter_network() || (is_without && !refuse_ipv6()))
+		return 1;
+	if (!listen_parse(text, &a))
+		return 2;
+	if (listen_open(&a, &fd))
+		return 3;
+	return has_ipv4(fd) ? 0 : 4;
+}
+
+/* "[::]" is all addresses, also without IPv6 in the kernel. */
+static void test_everywhere(void **state)
+{
+	static const struct {
+		const char *text;
+		bool is_without; /* the kernel has no IPv6 */
+		int step;
+	} rows[] = {
+		{"[::]:0", false, 0},	{"[::]:0", true, 0},  {"0.0.0.0:0", false, 0},
+		{"0.0.0.0:0", true, 0}, {"[::1]:0", true, 3},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		pid_t child;
+		int status;
+
+		row_begin(rows[i].text);
+		child = fork();
+		if (child == 0)
+			_exit(listen_everywhere(rows[i].text, rows[i].is_without));
+		assert_true(child > 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), rows[i].step);
+	}
+}
+
 /* Where the page is, given both settings. */
 static void test_plan(void **state)
 {
@@ -121,6 +221,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parse),
 		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_everywhere),
 		cmocka_unit_test(test_plan),
 	};
 

@@ -564,6 +564,22 @@ static void test_two_addresses(void **state)
 	}
 }
 
+/* The chart's address, and a client of IPv4. */
+static void test_everywhere(void **state)
+{
+	struct listen_plan addresses;
+	_cleanup_(fixture_freep) struct fixture *f = NULL;
+	_cleanup_(reply_deinit) struct reply reply;
+	char at[LISTEN_TEXT_MAX];
+
+	(void)state;
+	assert_int_equal(listen_plan("[::]:0", NULL, &addresses), 0);
+	f = fixture_new(&addresses);
+	snprintf(at, sizeof(at), "127.0.0.1%s", strrchr(server_metrics_address(f->server), ':'));
+	get_at(at, "/metrics", NULL, &reply);
+	assert_int_equal(reply.status, 200);
+}
+
 /* The error says which address is taken. */
 static void test_taken_address(void **state)
 {
@@ -641,6 +657,7 @@ int main(void)
 		cmocka_unit_test(test_many),	    cmocka_unit_test(test_nothing_yet),
 		cmocka_unit_test(test_scrapes),	    cmocka_unit_test(test_two_addresses),
 		cmocka_unit_test(test_crowd),	    cmocka_unit_test(test_taken_address),
+		cmocka_unit_test(test_everywhere),
 	};
 	int failed;
 
