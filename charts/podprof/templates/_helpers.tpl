@@ -53,7 +53,7 @@ httpGet: { path: {{ .path }}, port: http }
 
 {{- define "podprof.config" -}}
 {{- $own := dict
-    "listen" (printf "0.0.0.0:%d" (int .Values.port))
+    "listen" (printf "[::]:%d" (int .Values.port))
     "cgroupfs-root" "/host/sys/fs/cgroup"
     "metadata" .Values.metadata.source
     "kubelet-verify" .Values.metadata.kubeletVerify }}
