@@ -30,9 +30,38 @@ check_web() {
 		[ "$(grep -c 'port: http, scheme: HTTPS' build/test/web.yaml)" = 2 ] &&
 		grep -q '"web-config": "/etc/podprof-web/web.yml"' build/test/web.yaml &&
 		grep -q 'name: web, mountPath: /etc/podprof-web, readOnly: true' build/test/web.yaml &&
-		grep -q 'secretName: podprof-web' build/test/web.yaml &&
+		grep -q 'secretName: "podprof-web"' build/test/web.yaml &&
 		[ "$("$charttool" template -version "$kube" -f charts/podprof/ci/full-values.yaml charts/podprof |
 			grep -c 'tcpSocket: { port: http }')" = 2 ]
+}
+
+# The name of a Secret may have dots, that of a volume may not.
+check_secrets() {
+	"$charttool" template -version "$kube" -f charts/podprof/ci/full-values.yaml charts/podprof >build/test/secrets.yaml &&
+		grep -q 'name: secret-1, mountPath: "/etc/podprof-secrets/registry.key", readOnly: true' build/test/secrets.yaml &&
+		grep -A 2 -e '- name: secret-1$' build/test/secrets.yaml | grep -q 'secretName: "registry.key"' &&
+		! grep -q 'name: secret-.*\.' <(sed 's/, mountPath.*//' build/test/secrets.yaml)
+}
+
+# Values at the limits of what the agent takes, and beyond.
+check_values() {
+	local value
+	for value in config.cpu-rate=10000 config.off-cpu=0.01 config.window=1s config.store-bytes=1MiB config.label=_a=b \
+		config.ui-listen=10.1.2.3:80 'config.ui-listen=[::]:7071' config.doc-url=https://wiki port=65534 'relabelConfigs[0].modulus=1'; do
+		"$charttool" template -version "$kube" -set "$value" charts/podprof >/dev/null || {
+			echo "the value $value was refused"
+			return 1
+		}
+	done
+	for value in hostPIDx=true 'relabelConfigs[0].regx=a' config.cpu_rate=97 config.window=10 config.unwind=slow \
+		config.cpu-rate=10001 config.off-cpu=1.5 config.window=0s config.store-bytes=0 config.label=__a=b config.label=a= \
+		config.ui-listen=localhost:7071 config.ui-listen=:7071 config.doc-url=wiki port=65535 'relabelConfigs[0].modulus=0' \
+		'secrets={a,a}'; do
+		if "$charttool" template -version "$kube" -set "$value" charts/podprof >/dev/null 2>&1; then
+			echo "the wrong value $value was accepted"
+			return 1
+		fi
+	done
 }
 
 check() {
@@ -41,15 +70,14 @@ check() {
 		"$charttool" lint -version "$kube" -f "$values" charts/podprof
 		"$charttool" template -version "$kube" -f "$values" charts/podprof >/dev/null
 	done
-	for value in hostPIDx=true 'relabelConfigs[0].regx=a' config.cpu_rate=97 config.window=10 config.unwind=slow; do
-		if "$charttool" template -version "$kube" -set "$value" charts/podprof >/dev/null 2>&1; then
-			echo "the wrong value $value was accepted"
-			return 1
-		fi
-	done
+	check_values || return
 	"$charttool" template -version "$kube" -f charts/podprof/ci/relabel-values.yaml charts/podprof | check_rules
 	check_web || {
 		echo "the values of web do not render as wanted"
+		return 1
+	}
+	check_secrets || {
+		echo "the values of secrets do not render as wanted"
 		return 1
 	}
 	render | diff -u deploy/podprof.yaml - || {
