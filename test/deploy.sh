@@ -56,7 +56,7 @@ check_values() {
 	for value in hostPIDx=true 'relabelConfigs[0].regx=a' config.cpu_rate=97 config.window=10 config.unwind=slow \
 		config.cpu-rate=10001 config.off-cpu=1.5 config.window=0s config.store-bytes=0 config.label=__a=b config.label=a= \
 		config.ui-listen=localhost:7071 config.ui-listen=:7071 config.doc-url=wiki port=65535 'relabelConfigs[0].modulus=0' \
-		'secrets={a,a}'; do
+		'secrets={a,a}' nodeSelector.a=true podAnnotations.a=1; do
 		if "$charttool" template -version "$kube" -set "$value" charts/podprof >/dev/null 2>&1; then
 			echo "the wrong value $value was accepted"
 			return 1
