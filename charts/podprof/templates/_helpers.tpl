@@ -52,6 +52,10 @@ httpGet: { path: {{ .path }}, port: http }
 {{- end }}
 
 {{- define "podprof.config" -}}
+{{- /* The agent's default store is on the read-only root file system, where the agent does not start. */}}
+{{- if not (or .Values.store.enabled .Values.destinations .Values.extraVolumeMounts) }}
+{{- fail "store.enabled is false and there is no destination, so no profile would be kept: set destinations, or leave the store on" }}
+{{- end }}
 {{- $own := dict
     "listen" (printf "[::]:%d" (int .Values.port))
     "cgroupfs-root" "/host/sys/fs/cgroup"
