@@ -49,7 +49,9 @@ check_values() {
 	for value in config.cpu-rate=10000 config.off-cpu=0.01 config.window=1s config.store-bytes=1MiB config.label=_a=b \
 		config.ui-listen=10.1.2.3:80 'config.ui-listen=[::]:7071' config.doc-url=https://wiki port=65534 'relabelConfigs[0].modulus=1' \
 		'store.enabled=false,destinations={file=/out}' \
-		'store.enabled=false,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/var/lib/podprof'; do
+		'store.enabled=false,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/var/lib/podprof' \
+		'config.store-bytes=1GiB,store.sizeLimit=1100Mi' config.store-bytes=335544319 config.spool-bytes=1GiB \
+		'spool.enabled=true,spool.hostPath=/s,config.spool-bytes=1GiB' 'store.enabled=false,config.store-bytes=1GiB,destinations={file=/out}'; do
 		"$charttool" template -version "$kube" -set "$value" charts/podprof >/dev/null || {
 			echo "the value $value was refused"
 			return 1
@@ -58,7 +60,9 @@ check_values() {
 	for value in hostPIDx=true 'relabelConfigs[0].regx=a' config.cpu_rate=97 config.window=10 config.unwind=slow \
 		config.cpu-rate=10001 config.off-cpu=1.5 config.window=0s config.store-bytes=0 config.label=__a=b config.label=a= \
 		config.ui-listen=localhost:7071 config.ui-listen=:7071 config.doc-url=wiki port=65535 'relabelConfigs[0].modulus=0' \
-		'secrets={a,a}' nodeSelector.a=true podAnnotations.a=1 store.enabled=false; do
+		'secrets={a,a}' nodeSelector.a=true podAnnotations.a=1 store.enabled=false \
+		config.store-bytes=1GiB config.store-bytes=335544320 store.sizeLimit=256Mi \
+		'spool.enabled=true,config.spool-bytes=400MiB' 'debuginfod.servers={http://d},debuginfod.sizeLimit=1Gi'; do
 		if "$charttool" template -version "$kube" -set "$value" charts/podprof >/dev/null 2>&1; then
 			echo "the wrong value $value was accepted"
 			return 1

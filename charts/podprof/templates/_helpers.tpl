@@ -51,7 +51,37 @@ httpGet: { path: {{ .path }}, port: http }
 {{- end }}
 {{- end }}
 
+{{- /* A size in bytes: a number, or a text with or without a unit. */ -}}
+{{- define "podprof.bytes" -}}
+{{- if not (kindIs "string" .) }}{{ int64 . }}
+{{- else }}
+{{- $n := regexFind "^[0-9]+" . | int64 }}
+{{- if contains "Ki" . }}{{ mul $n 1024 }}
+{{- else if contains "Mi" . }}{{ mul $n 1048576 }}
+{{- else if contains "Gi" . }}{{ mul $n 1073741824 }}
+{{- else }}{{ $n }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The kubelet evicts a pod whose emptyDir outgrows its sizeLimit. */ -}}
+{{- define "podprof.checkRoom" -}}
+{{- $bytes := get .config .setting | default .default }}
+{{- if ge (include "podprof.bytes" $bytes | int64) (include "podprof.bytes" .sizeLimit | int64) }}
+{{- fail (printf "%s.sizeLimit (%s) has to be above config.%s (%v), or the kubelet evicts the pod" .part .sizeLimit .setting (kindIs "string" $bytes | ternary $bytes (include "podprof.bytes" $bytes))) }}
+{{- end }}
+{{- end }}
+
 {{- define "podprof.config" -}}
+{{- if .Values.store.enabled }}
+{{- include "podprof.checkRoom" (dict "part" "store" "setting" "store-bytes" "default" "256MiB" "config" .Values.config "sizeLimit" .Values.store.sizeLimit) }}
+{{- end }}
+{{- if and .Values.spool.enabled (not .Values.spool.hostPath) }}
+{{- include "podprof.checkRoom" (dict "part" "spool" "setting" "spool-bytes" "default" "256MiB" "config" .Values.config "sizeLimit" .Values.spool.sizeLimit) }}
+{{- end }}
+{{- if .Values.debuginfod.servers }}
+{{- include "podprof.checkRoom" (dict "part" "debuginfod" "setting" "debuginfod-bytes" "default" "2GiB" "config" .Values.config "sizeLimit" .Values.debuginfod.sizeLimit) }}
+{{- end }}
 {{- /* The agent's default store is on the read-only root file system, where the agent does not start. */}}
 {{- if not (or .Values.store.enabled .Values.destinations .Values.extraVolumeMounts) }}
 {{- fail "store.enabled is false and there is no destination, so no profile would be kept: set destinations, or leave the store on" }}
