@@ -580,12 +580,12 @@ WALK_INLINE __u32 walk_plan(const struct walk_ctx *c)
 
 /* From the kernel's signal frame to the interrupted place. The frame's own stored pc is the return
  * address of the handler; but no call precedes this address, and the name belongs to the pc itself.
- */
+ * Not so the innermost frame's, behind the instruction of its system call. */
 WALK_INLINE __u32 walk_out_of_signal(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
 
-	c->frames[walk_slot(w, w->n - 1)] += w->back;
+	c->frames[walk_slot(w, w->n - 1)] += w->back & (w->regs_known != 2);
 	if ((w->sp & 7) || !w->sp_known)
 		return SAMPLE_END_SP_ODD;
 	if (window_fill(c->space, c->win, &w->place, w->sp + REGS_SIGNAL_OFF) ||
