@@ -277,7 +277,8 @@ struct group {
 	uint64_t begin; /* its first unit */
 	uint8_t slots[PAGE_SLOTS][2];
 	size_t n;
-	bool full; /* of this block or of all: nothing more goes in before the next */
+	/* of this block or of all: the last slot is a gap, and no other goes in before the next */
+	bool full;
 	uint32_t block;
 };
 
@@ -297,7 +298,7 @@ static void group_add(struct group *g, const struct step *slot, uint32_t id, uin
 	uint8_t low = (uint8_t)slot->unit;
 
 	if (block != g->block)
-		g->full = g->n >= PAGE_SLOTS - 3;
+		g->full = g->full && g->n >= PAGE_SLOTS - 3;
 	g->block = block;
 	/* for a slot or two and, if need be, for the gap after it */
 	has_room = g->n + n < PAGE_SLOTS - 1 && g->head.n[block] + n < 255;

@@ -144,13 +144,13 @@ static void test_made_up(void **state)
 }
 
 /* Truncated rows are gaps, and the next rows are right again. */
-static void test_cut_is_gap(void **state)
+static void check_cut(const struct shape *shape)
 {
-	const struct shape dense = {"", 40000, 200, 1, 1, 0, true};
-	_cleanup_(rows_freep) struct rows *rows = rows_of(&dense);
+	_cleanup_(rows_freep) struct rows *rows = rows_of(shape);
 	_cleanup_(table_freep) struct table *table = NULL;
 	size_t right = 0, gaps = 0;
 
+	row_begin(shape->name);
 	assert_int_equal(table_pack(rows, &table), 0);
 	for (size_t i = 0; i < rows_count(rows); i++) {
 		struct row row = rows_at(rows, i);
@@ -165,6 +165,19 @@ static void test_cut_is_gap(void **state)
 	assert_int_equal(right + gaps, rows_count(rows));
 	assert_true(right > rows_count(rows) / 5);
 	assert_true(table->n_cut >= gaps);
+}
+
+/* With each number of slots in the page where a block ends. */
+static void test_cut_is_gap(void **state)
+{
+	struct shape shape = {"a row for each byte", 40000, 200, 1, 1, 0, true};
+
+	check_cut(&shape);
+	shape.name = "the page full at the end of a block";
+	shape.far = 2;
+	shape.n = 6000;
+	for (shape.rules = 100; shape.rules < 200; shape.rules++)
+		check_cut(&shape);
 }
 
 /* ---------------------------------------------------------------- real tables */
