@@ -4,8 +4,9 @@
  *
  * A program describes a table with a line for each address and a column for each register, as
  * changes from line to line. The walker follows three columns (the CFA, the frame pointer and the
- * return address), so the others are parsed and ignored. The current line is a struct cfi_state,
- * and each advance of the address makes a row of it.
+ * return address), so the others are parsed and ignored. One more matters: the caller's stack
+ * pointer is the CFA, except in code that has a rule for it (setcontext()). The current line is a
+ * struct cfi_state, and each advance of the address makes a row of it.
  *
  * Known traps: "restore" returns to the rule of the CIE's program, not to no rule. "restore_state"
  * restores the CFA too (the standard is ambiguous, compilers are not). "def_cfa_register" after an
@@ -104,6 +105,7 @@ struct run {
 	uint64_t vaddr;	   /* the line's */
 	struct rows *rows; /* NULL in a CIE's program */
 	uint64_t fp_reg;
+	uint64_t sp_reg;
 	struct cfi_state state;
 	struct cfi_state remembered[CFI_REMEMBER_MAX];
 	unsigned int n_remembered;
@@ -112,6 +114,11 @@ struct run {
 static uint64_t fp_register(enum cfi_machine machine)
 {
 	return machine == CFI_ARM64 ? UNWIND_ARM64_FP : UNWIND_X86_FP;
+}
+
+static uint64_t sp_register(enum cfi_machine machine)
+{
+	return machine == CFI_ARM64 ? UNWIND_ARM64_SP : UNWIND_X86_SP;
 }
 
 /* ---------------------------------------------------------------- rules */
@@ -239,6 +246,21 @@ static int ra_of(const struct cfi_common *common, const struct cfi_register *ra,
 	}
 }
 
+/* Of the caller's stack pointer; no part of the walker's rules. */
+static int sp_of(const struct cfi_register *sp)
+{
+	switch (sp->how) {
+	case CFI_UNSPECIFIED:
+	case CFI_UNDEFINED:
+	case CFI_SAME:
+		return 0;
+	case CFI_VALUE:
+		return sp->off ? UNSUPPORTED_SP : 0;
+	default:
+		return UNSUPPORTED_SP;
+	}
+}
+
 static bool is_kernel_signal_frame(const struct cfi_common *common, const struct cfi_state *state)
 {
 	const struct expr *cfa = &state->cfa_expr;
@@ -270,6 +292,8 @@ cfi_rule(const struct cfi_common *common, const struct cfi_state *state, struct 
 		why = fp_of(common, &state->fp, ret);
 	if (!why)
 		why = ra_of(common, &state->ra, ret);
+	if (!why)
+		why = sp_of(&state->sp);
 	if (why)
 		*ret = (struct unwind_rule){.cfa = UNWIND_CFA_UNSUPPORTED, .cfa_off = why};
 }
@@ -411,10 +435,14 @@ static int advance_fixed(struct run *run, uint8_t op)
 /* The state's register for a change; NULL for a register that the walker does not follow. */
 static inline struct cfi_register *change(struct run *run, uint64_t reg)
 {
-	if (reg != run->fp_reg && reg != run->common->ra_reg)
+	struct cfi_state *state = &run->state;
+
+	if (reg != run->fp_reg && reg != run->common->ra_reg && reg != run->sp_reg)
 		return NULL;
-	run->state.known = CFI_NOTHING_KNOWN;
-	return reg == run->fp_reg ? &run->state.fp : &run->state.ra;
+	state->known = CFI_NOTHING_KNOWN;
+	if (reg == run->fp_reg)
+		return &state->fp;
+	return reg == run->common->ra_reg ? &state->ra : &state->sp;
 }
 
 static void set(struct run *run, uint64_t reg, enum cfi_how how, int64_t off)
@@ -525,7 +553,9 @@ static int restore(struct run *run, uint64_t reg)
 	struct cfi_register *to = change(run, reg);
 
 	if (to)
-		*to = reg == run->fp_reg ? initial->fp : initial->ra;
+		*to = reg == run->fp_reg	   ? initial->fp
+		      : reg == run->common->ra_reg ? initial->ra
+						   : initial->sp;
 	return 0;
 }
 
@@ -661,7 +691,7 @@ static int step_extended(struct run *run, uint8_t op)
 	case CFA_EXPRESSION:
 		return by_expression(run, CFI_EXPRESSION);
 	case CFA_VAL_EXPRESSION:
-		return by_expression(run, CFI_VALUE);
+		return by_expression(run, CFI_COMPUTED);
 	case CFA_GNU_ARGS_SIZE:
 		return cursor_uleb(&run->c, &operand) ? 0 : CFI_TRUNCATED;
 	default:
@@ -695,7 +725,10 @@ static int run_program(struct run *run)
 
 int cfi_run_initial(struct cfi_common *common, struct cursor program)
 {
-	struct run run = {.common = common, .c = program, .fp_reg = fp_register(common->machine)};
+	struct run run = {.common = common,
+			  .c = program,
+			  .fp_reg = fp_register(common->machine),
+			  .sp_reg = sp_register(common->machine)};
 	int r;
 
 	memset(&common->initial, 0, sizeof(common->initial));
@@ -716,6 +749,7 @@ int cfi_run(const struct cfi_common *common, struct cursor program, uint64_t pro
 	run.vaddr = start;
 	run.rows = rows;
 	run.fp_reg = fp_register(common->machine);
+	run.sp_reg = sp_register(common->machine);
 	run.state = common->initial;
 	run.n_remembered = 0;
 	return run_program(&run);

@@ -40,7 +40,8 @@ enum cfi_how {
 	CFI_UNDEFINED,
 	CFI_SAME,
 	CFI_AT_CFA, /* saved at CFA + off */
-	CFI_VALUE,  /* is CFA + off, or a computed value */
+	CFI_VALUE,  /* is CFA + off */
+	CFI_COMPUTED,
 	CFI_IN_REGISTER,
 	CFI_EXPRESSION, /* saved where expr says */
 };
@@ -48,7 +49,7 @@ enum cfi_how {
 struct cfi_register {
 	enum cfi_how how;
 	union {
-		int64_t off;	  /* AT_CFA */
+		int64_t off;	  /* AT_CFA, VALUE */
 		uint64_t reg;	  /* IN_REGISTER */
 		struct expr expr; /* EXPRESSION */
 	};
@@ -68,6 +69,7 @@ struct cfi_state {
 	struct expr cfa_expr;
 	struct cfi_register fp;
 	struct cfi_register ra;
+	struct cfi_register sp; /* the caller's: nearly always without a rule, and the CFA */
 	/* The walker's rule for this state, once computed; kept by the interpreter. */
 	struct unwind_rule rule;
 	uint32_t rule_id;

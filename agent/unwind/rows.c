@@ -792,6 +792,7 @@ const char *rows_unsupported_name(int32_t why)
 		[UNSUPPORTED_RA_VALUE] = "ra_value",
 		[UNSUPPORTED_RA_OFFSET] = "ra_offset",
 		[UNSUPPORTED_RA_NONE] = "ra_none",
+		[UNSUPPORTED_SP] = "sp",
 		[UNSUPPORTED_SIGNAL] = "signal",
 		[UNSUPPORTED_TOO_MANY_RULES] = "too_many_rules",
 	};

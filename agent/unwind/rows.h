@@ -76,6 +76,7 @@ enum rows_unsupported {
 	UNSUPPORTED_RA_VALUE,
 	UNSUPPORTED_RA_OFFSET,
 	UNSUPPORTED_RA_NONE,
+	UNSUPPORTED_SP,	    /* the caller's is not the CFA */
 	UNSUPPORTED_SIGNAL, /* a signal frame of another form than the kernel's */
 	UNSUPPORTED_TOO_MANY_RULES,
 	UNSUPPORTED_MAX,

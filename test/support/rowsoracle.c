@@ -93,7 +93,7 @@ struct oracle {
 	struct cie_at *cies;
 	bool is_eh;
 	bool needs_raw;
-	int fp_column, ra_column, n_columns; /* of the next lines; -1 without */
+	int fp_column, ra_column, sp_column, n_columns; /* of the next lines; -1 without */
 
 	rowsoracle_told *told;
 	void *ctx;
@@ -252,16 +252,31 @@ static int split(char *line, char *words[N_COLUMNS])
 static void parse_heading(struct oracle *o, char *line)
 {
 	const char *fp = o->machine == CFI_ARM64 ? "x29" : "rbp";
+	const char *sp = o->machine == CFI_ARM64 ? "sp" : "rsp";
 	char *words[N_COLUMNS];
 
 	o->n_columns = split(line, words);
-	o->fp_column = o->ra_column = -1;
+	o->fp_column = o->ra_column = o->sp_column = -1;
 	for (int i = 2; i < o->n_columns; i++) {
 		if (strcmp(words[i], fp) == 0)
 			o->fp_column = i;
 		if (strcmp(words[i], "ra") == 0)
 			o->ra_column = i;
+		if (strcmp(words[i], sp) == 0)
+			o->sp_column = i;
 	}
+}
+
+/* The return address's word; "sp" if the caller's stack pointer is not the CFA. */
+static const char *ra_of(const struct oracle *o, char *const *words)
+{
+	const char *ra = o->ra_column < 0 ? "-" : words[o->ra_column];
+	const char *sp = o->sp_column < 0 ? "u" : words[o->sp_column];
+
+	if (strcmp(ra, "u") == 0 || strcmp(sp, "u") == 0 || strcmp(sp, "s") == 0 ||
+	    strcmp(sp, "v+0") == 0)
+		return ra;
+	return "sp";
 }
 
 static int parse_line(struct oracle *o, char *line)
@@ -274,8 +289,8 @@ static int parse_line(struct oracle *o, char *line)
 	if (n != o->n_columns || n < 2)
 		return -EINVAL;
 	l.vaddr = strtoull(words[0], NULL, 16);
-	r = find_want(o, words[1], o->fp_column < 0 ? "u" : words[o->fp_column],
-		      o->ra_column < 0 ? "-" : words[o->ra_column], e->signal, &l.want);
+	r = find_want(o, words[1], o->fp_column < 0 ? "u" : words[o->fp_column], ra_of(o, words),
+		      e->signal, &l.want);
 	if (!r && vec_grow(&o->lines, &o->lines_cap, o->n_lines + 1, sizeof(*o->lines), EVERYTHING))
 		r = -ENOMEM;
 	if (r)
@@ -480,6 +495,9 @@ static bool ra_text(const struct oracle *o, const struct want *w, char text[ROWT
 		snprintf(text, ROWTEXT_MAX, "ra=x30");
 		return o->machine == CFI_ARM64;
 	}
+	*why = UNSUPPORTED_SP;
+	if (strcmp(w->ra, "sp") == 0)
+		return false;
 	*why = w->ra[0] == 'v' ? UNSUPPORTED_RA_VALUE : UNSUPPORTED_RA_EXPRESSION;
 	if (w->ra[0] == 'v' || strcmp(w->ra, "exp") == 0)
 		return false;
