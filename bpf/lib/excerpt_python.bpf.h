@@ -278,12 +278,15 @@ static __always_inline int excerpt_wanted(const struct stack_dump_record *c, str
 static __always_inline int excerpt_begin(struct stack_dump_record *c, struct python_exe *exe,
 					 struct stack *s, const struct walk_ctx *walk)
 {
+	const __u64 hash = s->walk.aside.before.hash;
+
 	s->python = exe->process;
 	s->walk.go =
 		c->head.n_bytes > EXCERPT_BEHIND_BYTES ? c->head.n_bytes - EXCERPT_BEHIND_BYTES : 0;
 	s->walk.cause = 0;
 	s->walk.fp_at = 0;
 	__builtin_memset(&s->walk.aside, 0, sizeof(s->walk.aside));
+	s->walk.aside.before.hash = hash; /* for excerpt_end_names() */
 	/* frames on this part of the stack are read without the window */
 	s->walk.aside.sp = regs_sp(&s->regs);
 	s->walk.aside.cfa = c->head.at + c->n_whole;
@@ -349,13 +352,17 @@ static __always_inline int excerpt_names_out(struct stack_dump_record *c, struct
 	return stat == STACK_DUMP_NAMED && s->walk.cause && s->names < EXCERPT_NAMES;
 }
 
-/* Prepare the walk again. */
+/* Prepare the walk again. The native frame is stored already: the hash in front of it is still the
+ * one of the first time. */
 static __always_inline void excerpt_end_names(struct stack *s)
 {
+	const __u64 hash = s->walk.aside.before.hash;
+
 	s->names = 0;
 	s->walk.program = 0;
 	s->walk.place.bytes = 0;
 	stack_begin_runtime(s, FRAME_RUNTIME_PYTHON);
+	s->walk.aside.before.hash = hash;
 }
 
 /* stack_dump_out() of the record with its excerpt. Further names follow in excerpts without a

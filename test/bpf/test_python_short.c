@@ -234,9 +234,113 @@ static void test_first(void **state)
 	pythons_deinit(&pythons);
 }
 
+/* ---------------------------------------------------------------- entries of the stack maps */
+
+#define ENTRY_WORDS 64
+#define ENTRIES	    512
+#define ENTRIES_FOR 300 /* samples */
+
+/* Stacks of one process without a kernel half, since the last drain. */
+struct entries {
+	struct sampling on;
+	pid_t child;
+	uint64_t words[ENTRIES][ENTRY_WORDS];
+	size_t n_words[ENTRIES];
+	size_t n;
+	uint64_t n_samples;
+	uint64_t n_repeated; /* entries with the stack of another one */
+};
+
+static void next_interval(void *ctx, bool off_cpu, uint64_t until_ns)
+{
+	struct entries *e = ctx;
+
+	(void)off_cpu;
+	(void)until_ns;
+	e->n = 0;
+}
+
+static void take_entry(void *ctx, const struct sample *sample)
+{
+	const size_t bytes = sample->n_user * sizeof(sample->user[0]);
+	struct entries *e = ctx;
+
+	/* dumps are no entries */
+	if (sample->pid.pid != (uint32_t)e->child || sample->n_kernel || !sample->n_runtime ||
+	    sample->n_user > ENTRY_WORDS || e->n == ENTRIES ||
+	    (sample->flags & (SAMPLE_FLAG_NO_PROCESS | SAMPLE_FLAG_AWAITS)))
+		return;
+	for (size_t i = 0; i < e->n; i++)
+		e->n_repeated += e->n_words[i] == sample->n_user &&
+				 memcmp(e->words[i], sample->user, bytes) == 0;
+	memcpy(e->words[e->n], sample->user, bytes);
+	e->n_words[e->n++] = sample->n_user;
+	e->n_samples += sample->count;
+}
+
+static bool entries_walked(void *ctx)
+{
+	struct entries *e = ctx;
+
+	return !sampling_forgot(&e->on, FRAME_RUNTIME_PYTHON, e->child);
+}
+
+static bool entries_enough(void *ctx)
+{
+	const struct entries *e = ctx;
+
+	return e->n_samples >= ENTRIES_FOR;
+}
+
+static void entries_run(struct entries *e, const char *path, bool (*until)(void *ctx))
+{
+	e->child = fork();
+	if (e->child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl(path, "python", "-c", "while True: pass", NULL);
+		_exit(127);
+	}
+	sampling_want(&e->on, e->child);
+	loop_until(e->on.loop, entries_walked, e);
+	loop_until(e->on.loop, until, e);
+	kill(e->child, SIGKILL);
+	waitpid(e->child, NULL, 0);
+}
+
+/* The samples of a young process have excerpts beside their walks, and equal stacks are one entry
+ * all the same, wherever in the loop's code they were interrupted. */
+static void test_entries(void **state)
+{
+	static struct entries e;
+	struct pythons pythons;
+
+	(void)state;
+	pythons_find(&pythons);
+	assert_true(pythons.n > 0);
+	assert_int_equal(sampling_open(&e.on), 0);
+	sampling_start(&e.on, (struct cpu_sampler_opts){
+				      .rate_hz = RATE,
+				      .scope = SETTINGS_SCOPE_PROCESSES,
+				      .interval_ns = NSEC_PER_SEC,
+				      .fn = take_entry,
+				      .drained = next_interval,
+				      .ctx = &e,
+			      });
+	/* the agent learns the program from the first process */
+	entries_run(&e, pythons.paths[0], entries_walked);
+	e.n = e.n_samples = e.n_repeated = 0;
+	entries_run(&e, pythons.paths[0], entries_enough);
+	sampling_close(&e.on);
+	print_message("%ju samples, %ju entries repeated\n", (uintmax_t)e.n_samples,
+		      (uintmax_t)e.n_repeated);
+	assert_int_equal(e.n_repeated, 0);
+	pythons_deinit(&pythons);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_entries),
 		cmocka_unit_test(test_first),
 		cmocka_unit_test(test_short),
 	};
