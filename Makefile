@@ -648,11 +648,13 @@ arm64: ## cross-build for arm64: build/arm64/podprof
 		CXX="aarch64-linux-gnu-g++ --sysroot=$(SYSROOT)" all build/arm64/test/kernels/guest \
 		build/arm64/test/kernels/runtimes
 
-# CPython of that Debian release.
+# CPython and Node of that Debian release.
 PYTHON_SUITE ?= bookworm
-check-arm64: arm64 ## the arm64 programs in ARM64_KERNELS, booted in QEMU, with PYTHON_SUITE's CPython
+NODE_SUITE ?= bookworm
+check-arm64: arm64 ## the arm64 programs in ARM64_KERNELS, booted in QEMU, with the CPython of PYTHON_SUITE and the Node of NODE_SUITE
 	$(Q)B=build/arm64 ARCH=arm64 SYSROOT=$(SYSROOT) \
 		PYTHON=$$(test/kernels/debian.sh tree $(PYTHON_SUITE) arm64 python3.11-minimal python3.13-minimal) \
+		NODE=$$(test/kernels/debian.sh tree $(NODE_SUITE) arm64 nodejs) \
 		test/kernels/check.sh $(ARM64_KERNELS)
 
 # One of each minor release that podprof reads; "go" in PATH fetches those it is not (1.21 or newer).

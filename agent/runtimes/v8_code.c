@@ -385,7 +385,7 @@ static int find_position(const struct made_of *m, const struct v8_code *code, ui
 		return 0;
 	}
 	r = read_bytes(m->heap, code, &bytes);
-	if (r || !bytes || !v8_ways_find(bytes, code->n_bytes, from, off, &ways))
+	if (r || !bytes || !v8_ways_find(m->heap->machine, bytes, code->n_bytes, from, off, &ways))
 		return r;
 	if (!ways.is_call)
 		return agree(&p, &ways, position, ret);

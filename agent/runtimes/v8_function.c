@@ -255,7 +255,7 @@ int v8_function_read(struct memory *m, const struct v8_target *target, const uin
 		     struct v8_function *ret)
 {
 	struct reading r = {
-		.heap = {m, target->image.constants},
+		.heap = {m, target->image.constants, target->image.machine},
 		.image = &target->image,
 		.bias = target->bias,
 		.object = (words[0] & ~V8_FLAGS) + 1,

@@ -283,23 +283,17 @@ static const char *const functions[] = {
 	"_ZN2v88internal7Isolate27CurrentEmbeddedBlobCodeSizeEv",
 };
 
-/* The variable that the function at @vaddr returns: mov x(%rip), %rax or %eax, perhaps behind the
- * beginning of a frame. */
-static int variable_of(const struct elffile *ef, uint64_t vaddr, uint64_t *ret)
+/* Bytes of code that are searched for the load. */
+#define LOAD_BYTES 32
+
+/* mov x(%rip), %rax or %eax, perhaps behind the beginning of a frame. */
+static int variable_of_x86(const uint8_t *code, uint64_t vaddr, uint64_t *ret)
 {
 	static const uint8_t begin[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
 	static const uint8_t frame[] = {0x55, 0x48, 0x89, 0xe5}; /* push %rbp; mov %rsp, %rbp */
-	uint8_t code[16];
 	size_t at = 0;
-	uint64_t off;
 	int32_t distance;
-	int r;
 
-	if (!elffile_off_of_vaddr(ef, vaddr, &off))
-		return V8_MALFORMED;
-	r = elffile_read(ef, off, code, sizeof(code));
-	if (r)
-		return r < 0 ? r : V8_MALFORMED;
 	if (memcmp(code, begin, sizeof(begin)) == 0)
 		at = sizeof(begin);
 	if (memcmp(code + at, frame, sizeof(frame)) == 0)
@@ -310,6 +304,50 @@ static int variable_of(const struct elffile *ef, uint64_t vaddr, uint64_t *ret)
 	memcpy(&distance, code + at + 2, sizeof(distance));
 	*ret = vaddr + at + 6 + (uint64_t)(int64_t)distance;
 	return 0;
+}
+
+/* adrp, add to the same register, and ldr of it without an offset; or ldr with an offset instead of
+ * the last two. Perhaps behind paciasp, bti or the beginning of a frame. */
+static int variable_of_arm64(const uint8_t *code, uint64_t vaddr, uint64_t *ret)
+{
+	uint32_t base = UINT32_MAX;
+	uint64_t address = 0;
+
+	for (size_t at = 0; at < LOAD_BYTES; at += 4) {
+		uint32_t w;
+
+		memcpy(&w, code + at, sizeof(w));
+		if ((w & 0x9f000000) == 0x90000000) { /* adrp */
+			const int32_t pages = (int32_t)(w << 8) >> 13 << 2;
+
+			base = w & 31;
+			address = ((vaddr + at) & ~0xfffull) +
+				  ((uint64_t)(int64_t)(pages | (int32_t)(w >> 29 & 3)) << 12);
+		} else if ((w & 0xffc00000) == 0x91000000 && (w & 31) == base &&
+			   (w >> 5 & 31) == base) { /* add */
+			address += w >> 10 & 0xfff;
+		} else if ((w & 0xbfc00000) == 0xb9400000 && (w >> 5 & 31) == base) { /* ldr */
+			*ret = address + ((uint64_t)(w >> 10 & 0xfff) << (w >> 30));
+			return 0;
+		}
+	}
+	return V8_BUILTINS_UNKNOWN;
+}
+
+/* The variable that the function at @vaddr returns. */
+static int variable_of(const struct elffile *ef, uint64_t vaddr, uint64_t *ret)
+{
+	uint8_t code[LOAD_BYTES];
+	uint64_t off;
+	int r;
+
+	if (!elffile_off_of_vaddr(ef, vaddr, &off))
+		return V8_MALFORMED;
+	r = elffile_read(ef, off, code, sizeof(code));
+	if (r)
+		return r < 0 ? r : V8_MALFORMED;
+	return elffile_machine(ef) == EM_X86_64 ? variable_of_x86(code, vaddr, ret)
+						: variable_of_arm64(code, vaddr, ret);
 }
 
 static int find_builtins(const struct elffile *ef, enum elfsym_table table, uint64_t *ret)
@@ -466,7 +504,8 @@ int v8_image_probe(const struct elffile *ef, struct v8_image *ret)
 
 	if (r)
 		return r;
-	if (elffile_machine(ef) != EM_X86_64)
+	image.machine = elffile_machine(ef);
+	if (image.machine != EM_X86_64 && image.machine != EM_AARCH64)
 		return V8_MACHINE;
 	r = read_version(ef, ELFSYM_DYNSYM, image.version);
 	if (r == V8_ABSENT)

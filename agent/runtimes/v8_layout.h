@@ -122,6 +122,7 @@ enum v8_other_code {
 /**
  * struct v8_image - V8 in a file
  * @version:     major, minor, build: 11, 3, 244; zeros if not known
+ * @machine:     EM_X86_64 or EM_AARCH64
  * @builtins:    vaddrs of two variables: pointer to the builtins, and their bytes (int)
  * @constants:   values
  * @sizes:       vaddr of the sizes of @n_sizes bytecodes, three times; 0: not known
@@ -130,6 +131,7 @@ enum v8_other_code {
  */
 struct v8_image {
 	uint32_t version[3];
+	uint16_t machine;
 	uint64_t builtins[2];
 	int32_t constants[V8_CONSTANT_MAX];
 	uint64_t sizes;

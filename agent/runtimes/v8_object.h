@@ -12,10 +12,11 @@
 
 struct memory;
 
-/* @constants of the image. */
+/* @constants and @machine of the image. */
 struct v8_heap {
 	struct memory *memory;
 	const int32_t *constants;
+	uint16_t machine;
 };
 
 static inline bool v8_is_object(uint64_t word)

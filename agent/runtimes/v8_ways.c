@@ -6,21 +6,43 @@
  */
 #include "runtimes/v8_ways.h"
 
+#include <elf.h>
+#include <string.h>
+
 #include "codescan/insn.h"
 
 struct walk {
+	uint16_t machine;
 	const uint8_t *code;
 	size_t n;
 	size_t off;
 	struct insn insn;
 };
 
+/* arm64's instruction at @off. */
+static uint32_t word_at(const struct walk *w, size_t off)
+{
+	uint32_t word;
+
+	memcpy(&word, w->code + off, sizeof(word));
+	return word;
+}
+
+/* Whether constants follow: ldr xzr, with their number. They are not decoded: no instruction behind
+ * is known. */
+static bool is_pool(const struct walk *w)
+{
+	return w->machine == EM_AARCH64 && (word_at(w, w->off) & 0xff00001f) == 0x5800001f;
+}
+
 static bool next(struct walk *w)
 {
+	insn_decode_fn *decode = w->machine == EM_X86_64 ? insn_decode_x86 : insn_decode_arm64;
+
 	w->off += w->insn.length;
 	/* addresses are distances */
-	return w->off < w->n &&
-	       insn_decode_x86(w->code + w->off, w->n - w->off, w->off, &w->insn) && w->insn.length;
+	return w->off < w->n && decode(w->code + w->off, w->n - w->off, w->off, &w->insn) &&
+	       w->insn.length && !is_pool(w);
 }
 
 static bool goes_on(const struct insn *insn)
@@ -35,6 +57,9 @@ static bool is_by_table(const struct walk *w)
 {
 	const uint8_t *at = w->code + w->off, *end = at + w->insn.length;
 
+	/* behind add x, x, w, uxtw #2 */
+	if (w->machine == EM_AARCH64)
+		return w->off >= 4 && (word_at(w, w->off - 4) & 0xffe0fc00) == 0x8b204800;
 	/* notrack, REX */
 	while (at < end && (*at == 0x3e || *at >> 4 == 4))
 		at++;
@@ -57,9 +82,10 @@ static bool find_block(struct walk *w, uint32_t at, size_t *ret)
 	return false;
 }
 
-bool v8_ways_find(const uint8_t *code, size_t n, uint32_t mark, uint32_t at, struct v8_ways *ret)
+bool v8_ways_find(uint16_t machine, const uint8_t *code, size_t n, uint32_t mark, uint32_t at,
+		  struct v8_ways *ret)
 {
-	struct walk w = {.code = code, .n = n};
+	struct walk w = {.machine = machine, .code = code, .n = n};
 	size_t block, first, last;
 
 	*ret = (struct v8_ways){.from_mark = false};
@@ -69,7 +95,7 @@ bool v8_ways_find(const uint8_t *code, size_t n, uint32_t mark, uint32_t at, str
 	ret->is_call = w.insn.flow == INSN_CALL && at != last;
 	ret->from_mark = block <= mark;
 	first = ret->from_mark ? mark + 1 : block;
-	w = (struct walk){.code = code, .n = n};
+	w = (struct walk){.machine = machine, .code = code, .n = n};
 	while (next(&w)) {
 		const struct insn *insn = &w.insn;
 		const bool jumps = insn->flow == INSN_JUMP || insn->flow == INSN_BRANCH;

@@ -2,7 +2,7 @@
 #ifndef PODPROF_RUNTIMES_V8_WAYS_H
 #define PODPROF_RUNTIMES_V8_WAYS_H
 
-/* The ways to an instruction of compiled code: x86-64. */
+/* The ways to an instruction of compiled code. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,12 +28,14 @@ struct v8_ways {
 
 /**
  * v8_ways_find() - the ways to the instruction at @at, from a mark before it
- * @code: all instructions of a piece of code; @mark and @at are distances in it
+ * @machine: EM_X86_64 or EM_AARCH64
+ * @code:    all instructions of a piece of code; @mark and @at are distances in it
  *
  * A jump by a table may lead to any instruction.
  *
  * Return: false if the instruction is not known.
  */
-bool v8_ways_find(const uint8_t *code, size_t n, uint32_t mark, uint32_t at, struct v8_ways *ret);
+bool v8_ways_find(uint16_t machine, const uint8_t *code, size_t n, uint32_t mark, uint32_t at,
+		  struct v8_ways *ret);
 
 #endif

@@ -3,7 +3,7 @@
 #define PODPROF_BPF_LIB_RUNTIME_V8_BPF_H
 
 /*
- * The step of V8 (x86-64). JavaScript is on the machine stack: interpreted, or compiled by one of
+ * The step of V8. JavaScript is on the machine stack: interpreted, or compiled by one of
  * three compilers. All code of V8 keeps frame pointers: code made at run time, in anonymous memory,
  * and the builtins, which are in the image without unwind tables. Below the frame pointer a frame
  * has a marker: a small integer, the type of a frame without a function, or the context of a
@@ -15,11 +15,12 @@
  * then. Elsewhere the function replaces the native frame.
  *
  * Only a place of interruption can be without a whole frame, at the beginning and the end of
- * functions. The bytes of the code tell. The function is in rdi at the beginning, and its frame is
- * still below the stack pointer at the end.
+ * functions. The bytes of the code tell (runtime_v8_arch.bpf.h). The function is in a register at
+ * the beginning, and its frame is still below the stack pointer at the end.
  */
 
 #include "lib/runtime_plan.bpf.h"
+#include "lib/runtime_v8_arch.bpf.h"
 #include "shared/v8.h"
 
 /* Accessor: the process, NULL: no frames of V8 are known. */
@@ -37,17 +38,9 @@ enum {
 	V8_BUILTIN, /* 1: the code is a builtin */
 };
 
-/* Number of a register in unwind tables. */
-#define V8_RDI 5
-
-/* Bytes of a frame at the beginning of a function: push %rbp; mov %rsp,%rbp; push %rsi; push %rdi.
- */
-#define V8_PUSH_RBP 0x55ull
-#define V8_PUSH_RSI 0x56ull
-#define V8_POP_RBP  0x5dull
-#define V8_PUSH_RDI 0x57ull
-/* ... of code that is no function: push $marker in place of the last two. */
-#define V8_PUSH_IMM 0x6aull
+/* Markers of frames of the entry: a call from native code, of a function and of a constructor. */
+#define V8_ENTRY     2
+#define V8_NEW_ENTRY 4
 
 /* ---------------------------------------------------------------- values */
 
@@ -118,7 +111,7 @@ WALK_INLINE void v8_entered(const struct walk_ctx *c, const struct v8_process *p
 {
 	__u64 *mine = c->w->aside.of_runtime;
 
-	mine[V8_FUNCTION] = regs_numbered(c->regs, V8_RDI);
+	mine[V8_FUNCTION] = regs_numbered(c->regs, V8_CLOSURE);
 	mine[V8_ARRAY] = 0;
 	mine[V8_OFFSET] = 0;
 	if (v8_is_object(mine[V8_FUNCTION]))
@@ -150,6 +143,9 @@ WALK_INLINE int v8_at(const struct walk_ctx *c, const struct v8_process *p, __u6
 	    window_word(c->space, c->win, &w->place, fp + p->frame_marker, &marker))
 		return -1;
 	mine[V8_FUNCTION] *= marker & 1;
+	/* the frame of the entry from native code: registers may be above the frame record */
+	if (!REGS_RECORD_ENDS_FRAME)
+		w->by_fp = plan_zero(marker ^ V8_ENTRY) | plan_zero(marker ^ V8_NEW_ENTRY);
 	v8_other(c, p, marker);
 	WALK_FENCE();
 	if (v8_is_object(mine[V8_FUNCTION]))
@@ -158,64 +154,6 @@ WALK_INLINE int v8_at(const struct walk_ctx *c, const struct v8_process *p, __u6
 }
 
 /* ---------------------------------------------------------------- beginning and end */
-
-/* At the places before the frame pointer is set, or the function is in its slot. */
-enum v8_edge {
-	V8_WHOLE,
-	V8_PUSHES,  /* the frame pointer is pushed next */
-	V8_PUSHED,  /* ... is pushed, and set next */
-	V8_PENDING, /* ... is set; the function is not pushed */
-	V8_POPPED,  /* nothing but the return address is left */
-	V8_EDGES = 7,
-	/* with one of the first three: */
-	V8_OF_JS = 8,	  /* of a function */
-	V8_OF_OTHER = 16, /* of other code; with the marker in bits 15..8 */
-};
-
-/* Whose frame the instructions @code make, behind the pushed frame pointer: flags of an edge. */
-WALK_INLINE __u64 v8_makes(__u64 code)
-{
-	return V8_OF_JS * plan_zero((code & 0xffff) ^ (V8_PUSH_RSI | V8_PUSH_RDI << 8)) |
-	       (V8_OF_OTHER | (code & 0xff00)) * plan_zero((code & 0xff) ^ V8_PUSH_IMM);
-}
-
-/* Where in a function the place of interruption is: enum v8_edge. */
-WALK_INLINE __u64 v8_edge(const struct walk_ctx *c)
-{
-	const __u64 *words = plan_words(c);
-	__u64 code, next, before, push, mov, moved;
-	struct walk *w = c->w;
-
-	/* from the byte before on */
-	if (window_read(c->space, plan_words(c), 16, w->pc - 1))
-		return V8_WHOLE;
-	WALK_FENCE();
-	before = words[0] & 0xff;
-	code = words[0] >> 8 | words[1] << 56;
-	next = code >> 8;
-	push = plan_zero((code & 0xff) ^ V8_PUSH_RBP);
-	/* two encodings of the same instruction */
-	mov = plan_zero((code & 0xffffff) ^ 0xe58948) | plan_zero((code & 0xffffff) ^ 0xec8b48);
-	moved = plan_zero((next & 0xffffff) ^ 0xe58948) | plan_zero((next & 0xffffff) ^ 0xec8b48);
-	if (push & moved)
-		return V8_PUSHES | v8_makes(code >> 32);
-	if (mov & plan_zero(before ^ V8_PUSH_RBP))
-		return V8_PUSHED | v8_makes(code >> 24);
-	/* the frame is left, and its words are still there */
-	if (plan_zero((code & 0xff) ^ V8_POP_RBP))
-		return V8_WHOLE;
-	/* the slots are beyond the stack pointer */
-	if (w->fp - w->sp < 16)
-		return V8_PENDING | v8_makes(code) |
-		       V8_OF_JS * (plan_zero((code & 0xff) ^ V8_PUSH_RDI) &
-				   plan_zero(before ^ V8_PUSH_RSI));
-	/* ret; ret $n; and before it in functions with arguments: cmp $n,%rcx; jg */
-	if (plan_zero((code & 0xff) ^ 0xc3) | plan_zero((code & 0xff) ^ 0xc2) |
-	    plan_zero((code & 0xff00ff) ^ 0xc2007f) |
-	    plan_zero((code & 0x00ff00ff00ffffffull) ^ 0x00c2007f00f98348ull))
-		return V8_POPPED;
-	return V8_WHOLE;
-}
 
 /* The frame of code that is no function, if it ends with the marker. */
 WALK_INLINE void v8_marked(const struct walk_ctx *c, const struct v8_process *p)
@@ -244,7 +182,7 @@ WALK_INLINE __u32 v8_interruption(const struct walk_ctx *c, const struct v8_proc
 	WALK_FENCE();
 	edge &= V8_EDGES;
 	if (edge == V8_PUSHES)
-		return plan_by_sp(w, 8, 0);
+		return v8_frameless(c);
 	if (edge == V8_PUSHED)
 		return plan_by_sp(w, 16, w->sp);
 	if (edge == V8_PENDING) {
@@ -254,10 +192,12 @@ WALK_INLINE __u32 v8_interruption(const struct walk_ctx *c, const struct v8_proc
 	if (edge == V8_POPPED) {
 		/* a builtin may have had no frame, and then there is another's, of the past */
 		if (!mine[V8_BUILTIN])
-			(void)v8_at(c, p, w->sp - 8);
+			(void)v8_at(c, p, w->sp - V8_LEFT_BYTES);
 		WALK_FENCE();
-		return plan_by_sp(w, 8, 0);
+		return v8_frameless(c);
 	}
+	if (edge == V8_DROPPED)
+		return v8_frameless(c);
 	return v8_at(c, p, w->fp) ? WALK_NATIVE : plan_by_fp(w);
 }
 

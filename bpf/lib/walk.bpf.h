@@ -643,11 +643,11 @@ WALK_INLINE __u32 walk_by_plan(const struct walk_ctx *c, const struct walk_runti
 		return WALK_NATIVE;
 	w->rule = (struct unwind_rule){0};
 	w->believed = 0;
+	w->by_fp = 0; /* unless the plan says so */
 	end = runtime->plan(c);
 	WALK_FENCE();
 	if (end != WALK_ON)
 		return end;
-	w->by_fp = 0;
 	end = walk_go(c);
 	w->cause = end;
 	return end;

@@ -2,6 +2,7 @@
 /* Frames of language runtimes: agent/runtimes. */
 #include "support/test.h"
 
+#include <elf.h>
 #include <string.h>
 
 #include "complexity/count.h"
@@ -133,7 +134,8 @@ static uint64_t javascript_ways(size_t n)
 	for (size_t i = 0; i < n; i++)
 		memcpy(code + 2 * i, "\x74\x80", 2);
 	before = count_now();
-	assert_true(v8_ways_find(code, 2 * n, (uint32_t)(2 * n - 2), (uint32_t)(2 * n - 2), &ways));
+	assert_true(v8_ways_find(EM_X86_64, code, 2 * n, (uint32_t)(2 * n - 2),
+				 (uint32_t)(2 * n - 2), &ways));
 	before = count_now() - before;
 	free(code);
 	return before;

@@ -7,13 +7,14 @@
 #   check.sh RELEASE...            these (5.10, 6.1, ...); "here" is the running kernel (root)
 #
 # B is the folder of the build, ARCH its architecture (x86 or arm64), SYSROOT the folder of its libraries, PYTHON one with
-# CPython (debian.sh; without it the guest has none), SMP the CPUs as QEMU takes them (2; "2,maxcpus=64": possible ones).
+# CPython and NODE one with Node (debian.sh; without it the guest has none), SMP the CPUs as QEMU takes them (2; "2,maxcpus=64": possible ones).
 set -u
 here=$(dirname "$0")
 build=${B:-build}
 arch=${ARCH:-x86}
 sysroot=${SYSROOT:-/}
 python=${PYTHON:-}
+node=${NODE:-}
 work=$build/test/kernels
 arguments=$*
 results=build/test/results/kernels-${build//\//-}-${arguments// /-}
@@ -108,6 +109,11 @@ if [ -n "$python" ]; then
 	sysroot=$python:$sysroot
 	files+=("/usr/bin/python3=$python/usr/bin/$release" "/usr/lib/$release=$python/usr/lib/$release")
 	files+=("/burn.py=$here/../data/python/burn.py")
+fi
+if [ -n "$node" ]; then
+	sysroot=$node:$sysroot
+	files+=("/usr/bin/node=$node/usr/bin/node" "/usr/share/nodejs=$node/usr/share/nodejs")
+	files+=("/burn.js=$here/../data/v8/burn.js")
 fi
 "$here/initramfs.py" "$sysroot" "$work/initramfs" "${files[@]}" || exit 1
 if [ "${1:-}" = oldest ]; then

@@ -49,6 +49,7 @@
 
 /* High enough for some hundred samples of a short run, low enough for an emulated CPU. */
 #define PYTHON	    "/usr/bin/python3"
+#define NODE	    "/usr/bin/node"
 #define RATE	    199
 #define BURN_CPU_NS (NSEC_PER_SEC / 2)
 /* Of an emulated or shared CPU's time. */
@@ -523,16 +524,24 @@ static void check_runtimes(struct guest *g)
 		say(g, " runtime=%.*s", (int)said.len - 1, (const char *)said.data);
 }
 
-/* CPython, where there is one for the guest. */
-static void check_python(struct guest *g)
+/* CPython and Node, where the guest has them. */
+static void check_languages(struct guest *g)
 {
-	struct recorded r = {
-		.program = PYTHON, .script = "/burn.py", .inner = "inner", .outer = "outer"};
+	static const struct {
+		const char *name, *program, *script;
+	} rows[] = {{"python", PYTHON, "/burn.py"}, {"node", NODE, "/burn.js"}};
 
-	if (access(PYTHON, X_OK) || access(r.script, R_OK))
-		return;
-	puts("podprof record of Python");
-	check_callers(g, "python", &r);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct recorded r = {.program = rows[i].program,
+				     .script = rows[i].script,
+				     .inner = "inner",
+				     .outer = "outer"};
+
+		if (access(r.program, X_OK) || access(r.script, R_OK))
+			continue;
+		printf("podprof record of %s\n", rows[i].name);
+		check_callers(g, rows[i].name, &r);
+	}
 }
 
 /* ---------------------------------------------------------------- doctor */
@@ -723,7 +732,7 @@ int main(int argc, char **argv)
 		check_off_cpu(&g);
 		check_record(&g);
 		check_runtimes(&g);
-		check_python(&g);
+		check_languages(&g);
 		check_doctor(&g, name.release);
 		check_targets(&g);
 		check_all_entities(&g, first);

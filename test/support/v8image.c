@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/v8image.h"
 
+#include <elf.h>
 #include <string.h>
 
 #include "support/flatmemory.h"
@@ -46,6 +47,7 @@ const struct v8_image v8image_of_11 = {
 	.sizes = V8IMAGE_SIZES,
 	.n_sizes = 5,
 	.has_code = true,
+	.machine = EM_X86_64,
 };
 
 enum map { SHARED, SCOPE, SCRIPT, ARRAY, STRING, BYTECODE, CONS, THIN, CODE, STREAM, MAPS };

@@ -47,12 +47,13 @@ WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
  * struct walk_start - the thread's registers and the walk's settings
  * @step:  of a runtime; NULL: native frames alone
  * @first: slot of the first frame, behind the kernel half
- * @rax, @rbx, @rdi, @r13: of x86-64
+ * @rax, @rbx, @rdi, @r13: of x86-64; @x1, @lr: of arm64
  * @objects, @identity: as in struct walk_ctx
  */
 struct walk_start {
 	uint64_t pc, sp, fp;
 	uint64_t rax, rbx, rdi, r13;
+	uint64_t x1, lr;
 	const struct walk_runtime *step;
 	enum settings_unwind mode;
 	uint32_t first;
@@ -79,11 +80,12 @@ static inline void walk_from(const struct walk_start *from, struct walked *ret)
 				   .identity = from->identity,
 				   .mode = from->mode};
 
-#ifdef __x86_64__
+#ifdef __TARGET_ARCH_x86
 	regs.ip = from->pc, regs.sp = from->sp, regs.bp = from->fp, regs.orig_ax = (__u64)-1;
 	regs.ax = from->rax, regs.bx = from->rbx, regs.di = from->rdi, regs.r13 = from->r13;
 #else
 	regs.pc = from->pc, regs.sp = from->sp, regs.x[29] = from->fp;
+	regs.x[1] = from->x1, regs.x[30] = from->lr;
 #endif
 	*ret = (struct walked){.walk.first = from->first};
 	memset(ret->frames, 0xff, sizeof(ret->frames));

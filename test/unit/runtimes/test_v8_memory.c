@@ -3,6 +3,7 @@
  * (support/v8image.h). */
 #include "support/test.h"
 
+#include <elf.h>
 #include <string.h>
 
 #include "procmap/memory_cache.h"
@@ -387,11 +388,17 @@ static void strangers(void **state)
 
 /* ---------------------------------------------------------------- ways */
 
-#define NOP  "\x0f\x1f\x00" /* 3 bytes */
-#define RET  "\xc3"
-#define CALL "\xe8\x00\x00\x00\x00"
-#define JE   "\x74" /* and a distance from the next instruction */
-#define JMP  "\xeb"
+#define NOP	  "\x0f\x1f\x00" /* 3 bytes */
+#define RET	  "\xc3"
+#define CALL	  "\xe8\x00\x00\x00\x00"
+#define JE	  "\x74" /* and a distance from the next instruction */
+#define JMP	  "\xeb"
+#define A64_NOP	  "\x1f\x20\x03\xd5"
+#define A64_BL	  "\x00\x00\x00\x94"
+#define A64_CBZ_2 "\x40\x00\x00\xb4" /* over the next one */
+#define A64_INDEX "\x10\x4a\x22\x8b" /* add x16, x16, w2, uxtw #2 */
+#define A64_BR	  "\x00\x02\x1f\xd6" /* x16 */
+#define A64_POOL  "\x3f\x00\x00\x58" /* of one word */
 
 static void ways(void **state)
 {
@@ -399,41 +406,60 @@ static void ways(void **state)
 		const char *name, *code;
 		size_t n;
 		uint32_t mark, at;
+		uint16_t machine;
 		bool is_known, is_call, from_mark;
 		size_t n_jumps;
 		uint32_t jumps[2];
 	} way_rows[] = {
 #define CODE(text) (text), sizeof(text) - 1
-		{"the mark", CODE(NOP NOP), 3, 3, true, .from_mark = true},
-		{"behind the mark", CODE(NOP NOP), 0, 3, true, .from_mark = true},
-		{"before the mark", CODE(NOP NOP), 3, 0, .is_known = false},
-		{"inside an instruction", CODE(NOP NOP), 0, 4, .is_known = false},
-		{"behind the code", CODE(NOP NOP), 0, 6, .is_known = false},
-		{"a caller", CODE(NOP CALL NOP), 0, 7, true, true, .from_mark = true},
-		{"at a call", CODE(NOP CALL NOP), 0, 3, true, .from_mark = true},
-		{"an invalid instruction", CODE("\x06" NOP), 0, 1, .is_known = false},
-		{"a jump to the instruction", CODE(JE "\3" NOP NOP), 2, 5, true, .from_mark = true,
-		 .n_jumps = 1, .jumps = {0}},
-		{"a jump to the mark", CODE(JE "\3" NOP NOP), 5, 5, true, .from_mark = true},
-		{"a jump behind the instruction", CODE(JE "\3" NOP NOP), 0, 2, true,
+		{"the mark", CODE(NOP NOP), 3, 3, EM_X86_64, .is_known = true, .from_mark = true},
+		{"behind the mark", CODE(NOP NOP), 0, 3, EM_X86_64, .is_known = true,
 		 .from_mark = true},
-		{"a jump between", CODE(JE "\3" NOP NOP NOP), 2, 8, true, .from_mark = true,
-		 .n_jumps = 1},
-		{"a jump back", CODE(NOP NOP JMP "\xfb"), 0, 3, true, .from_mark = true,
-		 .n_jumps = 1, .jumps = {6}},
-		{"a return between", CODE(JE "\4" NOP RET NOP NOP), 2, 9, true, .n_jumps = 1},
-		{"a jump to before the return", CODE(JE "\0" NOP RET NOP NOP), 2, 9, true,
-		 .n_jumps = 0},
-		{"a jump by a table", CODE(NOP NOP "\x43\xff\x24\xc8"), 0, 3, true,
+		{"before the mark", CODE(NOP NOP), 3, 0, EM_X86_64, .is_known = false},
+		{"inside an instruction", CODE(NOP NOP), 0, 4, EM_X86_64, .is_known = false},
+		{"behind the code", CODE(NOP NOP), 0, 6, EM_X86_64, .is_known = false},
+		{"a caller", CODE(NOP CALL NOP), 0, 7, EM_X86_64, .is_known = true, .is_call = true,
+		 .from_mark = true},
+		{"at a call", CODE(NOP CALL NOP), 0, 3, EM_X86_64, .is_known = true,
+		 .from_mark = true},
+		{"an invalid instruction", CODE("\x06" NOP), 0, 1, EM_X86_64, .is_known = false},
+		{"a jump to the instruction", CODE(JE "\3" NOP NOP), 2, 5, EM_X86_64,
+		 .is_known = true, .from_mark = true, .n_jumps = 1, .jumps = {0}},
+		{"a jump to the mark", CODE(JE "\3" NOP NOP), 5, 5, EM_X86_64, .is_known = true,
+		 .from_mark = true},
+		{"a jump behind the instruction", CODE(JE "\3" NOP NOP), 0, 2, EM_X86_64,
+		 .is_known = true, .from_mark = true},
+		{"a jump between", CODE(JE "\3" NOP NOP NOP), 2, 8, EM_X86_64, .is_known = true,
+		 .from_mark = true, .n_jumps = 1},
+		{"a jump back", CODE(NOP NOP JMP "\xfb"), 0, 3, EM_X86_64, .is_known = true,
 		 .from_mark = true, .n_jumps = 1, .jumps = {6}},
-		{"a jump to a register", CODE(NOP NOP "\xff\xe0"), 0, 3, true, .from_mark = true},
-		{"a jump to a variable", CODE(NOP NOP "\x41\xff\x65\x08"), 0, 3, true,
-		 .from_mark = true},
+		{"a return between", CODE(JE "\4" NOP RET NOP NOP), 2, 9, EM_X86_64,
+		 .is_known = true, .n_jumps = 1},
+		{"a jump to before the return", CODE(JE "\0" NOP RET NOP NOP), 2, 9, EM_X86_64,
+		 .is_known = true, .n_jumps = 0},
+		{"a jump by a table", CODE(NOP NOP "\x43\xff\x24\xc8"), 0, 3, EM_X86_64,
+		 .is_known = true, .from_mark = true, .n_jumps = 1, .jumps = {6}},
+		{"a jump to a register", CODE(NOP NOP "\xff\xe0"), 0, 3, EM_X86_64,
+		 .is_known = true, .from_mark = true},
+		{"a jump to a variable", CODE(NOP NOP "\x41\xff\x65\x08"), 0, 3, EM_X86_64,
+		 .is_known = true, .from_mark = true},
 		{"too many jumps",
 		 CODE(JE "\x20" JE "\x1e" JE "\x1c" JE "\x1a" JE "\x18" JE "\x16" JE "\x14" JE
 			 "\x12" JE "\x10" JE "\x0e" JE "\x0c" JE "\x0a" JE "\x08" JE "\x06" JE
 			 "\x04" JE "\x02" JE "\x00" NOP),
-		 0, 34, .is_known = false},
+		 0, 34, EM_X86_64, .is_known = false},
+		{"arm64", CODE(A64_NOP A64_NOP), 0, 4, EM_AARCH64, .is_known = true,
+		 .from_mark = true},
+		{"arm64, a caller", CODE(A64_NOP A64_BL A64_NOP), 0, 7, EM_AARCH64,
+		 .is_known = true, .is_call = true, .from_mark = true},
+		{"arm64, a jump", CODE(A64_CBZ_2 A64_NOP A64_NOP), 4, 8, EM_AARCH64,
+		 .is_known = true, .from_mark = true, .n_jumps = 1, .jumps = {0}},
+		{"arm64, a jump by a table", CODE(A64_NOP A64_NOP A64_INDEX A64_BR), 0, 4,
+		 EM_AARCH64, .is_known = true, .from_mark = true, .n_jumps = 1, .jumps = {12}},
+		{"arm64, a jump to a register", CODE(A64_NOP A64_NOP A64_BR), 0, 4, EM_AARCH64,
+		 .is_known = true, .from_mark = true},
+		{"arm64, behind constants", CODE(A64_POOL A64_NOP A64_NOP), 0, 8, EM_AARCH64,
+		 .is_known = false},
 #undef CODE
 	};
 
@@ -442,7 +468,8 @@ static void ways(void **state)
 		struct v8_ways got;
 
 		row_begin(way_rows[i].name);
-		assert_int_equal(v8_ways_find((const uint8_t *)way_rows[i].code, way_rows[i].n,
+		assert_int_equal(v8_ways_find(way_rows[i].machine,
+					      (const uint8_t *)way_rows[i].code, way_rows[i].n,
 					      way_rows[i].mark, way_rows[i].at, &got),
 				 way_rows[i].is_known);
 		if (!way_rows[i].is_known)
