@@ -55,7 +55,8 @@ as_root() {
 	export DEBIAN_FRONTEND=noninteractive
 }
 
-# The suite is named because a machine may list several, and the newest would win.
+# The suite is named because a machine may list several, and the newest would win. Its updates count as the suite: a
+# library with a security fix needs the headers of the same version.
 install_from() {
 	from=$1
 	shift
@@ -71,7 +72,7 @@ if [ -n "$missing" ]; then
 	as_root "$missing"
 	apt-get update -q >/dev/null
 	# shellcheck disable=SC2086
-	install_from "$suite" $missing
+	install_from "/^$suite(-security|-updates)?\$/" $missing
 fi
 
 # The suite's backports, listed for one call and then removed from the machine.
