@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
@@ -198,12 +199,16 @@ static bool is_forgotten(void *ctx)
 	return sampling_forgot(&b->on, FRAME_RUNTIME_PYTHON, (pid_t)b->process.id.pid);
 }
 
-/* The minor version: of Debian 12, or in pyenv's path. */
+/* The minor version: python3 is a link to the file with the version in its name. */
 static unsigned int minor_of(const char *path)
 {
-	const char *at = strstr(path, "/versions/3.");
+	_cleanup_(freep) char *file = realpath(path, NULL);
+	const char *at = file ? strrchr(file, '/') : NULL;
+	unsigned int minor = 0;
 
-	return at ? (unsigned int)strtoul(at + strlen("/versions/3."), NULL, 10) : 11;
+	assert_non_null(at);
+	assert_int_equal(sscanf(at, "/python3.%u", &minor), 1); // NOLINT(cert-err34-c)
+	return minor;
 }
 
 static void run(struct bench *b, const char *path)
