@@ -160,7 +160,7 @@ static int get(struct runtime_files *files, int path_fd, struct work_budget *job
 
 /* ---------------------------------------------------------------- the files of a process */
 
-/* The files that were met, by the first mapping of each. */
+/* The files that were met, by the mapping of each that is the nearest to the file's beginning. */
 struct search {
 	struct runtime_files *files;
 	const struct root *proc;
@@ -176,14 +176,20 @@ static bool same_file(const struct maps_entry *a, const struct maps_entry *b)
 	return a->inode == b->inode && a->device == b->device;
 }
 
-/* Whether the file of @e is new. */
-static bool meet(struct search *s, const struct maps_entry *e)
+/* A process may map a part of a file once more: V8 does so with its builtins, often below the
+ * loader's mapping. The loader's one begins with the segment, so it comes first in the file, and
+ * the bias is its. */
+static void meet(struct search *s, const struct maps_entry *e)
 {
-	for (size_t i = s->n_met; i-- > 0;)
-		if (same_file(s->met[i], e))
-			return false;
-	s->met[s->n_met++] = e;
-	return true;
+	for (size_t i = s->n_met; i-- > 0;) {
+		if (!same_file(s->met[i], e))
+			continue;
+		if (e->offset < s->met[i]->offset)
+			s->met[i] = e;
+		return;
+	}
+	if (s->n_met < RUNTIME_FILES_TRIED)
+		s->met[s->n_met++] = e;
 }
 
 /* The bias of the file @path_fd at its mapping. */
@@ -224,14 +230,15 @@ static int look_at_all(struct search *s, const struct maps *maps)
 {
 	int found = RUNTIME_FILES_ABSENT;
 
-	for (size_t i = 0; i < maps->n && s->n_met < RUNTIME_FILES_TRIED; i++) {
+	for (size_t i = 0; i < maps->n; i++)
+		if (maps->items[i].kind == MAPS_FILE)
+			meet(s, &maps->items[i]);
+	for (size_t i = 0; i < s->n_met; i++) {
 		int r;
 
-		if (maps->items[i].kind != MAPS_FILE || !meet(s, &maps->items[i]))
-			continue;
 		if (s->work.end)
 			return found == RUNTIME_FILES_ABSENT ? s->files->probe->malformed : found;
-		r = look_at(s, maps->via_pid, &maps->items[i]);
+		r = look_at(s, maps->via_pid, s->met[i]);
 		if (r == RUNTIME_FILES_ABSENT)
 			continue;
 		found = r;
