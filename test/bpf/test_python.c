@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/cleanup.h"
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
@@ -199,18 +198,6 @@ static bool is_forgotten(void *ctx)
 	return sampling_forgot(&b->on, FRAME_RUNTIME_PYTHON, (pid_t)b->process.id.pid);
 }
 
-/* The minor version: python3 is a link to the file with the version in its name. */
-static unsigned int minor_of(const char *path)
-{
-	_cleanup_(freep) char *file = realpath(path, NULL);
-	const char *at = file ? strrchr(file, '/') : NULL;
-	unsigned int minor = 0;
-
-	assert_non_null(at);
-	assert_int_equal(sscanf(at, "/python3.%u", &minor), 1); // NOLINT(cert-err34-c)
-	return minor;
-}
-
 static void run(struct bench *b, const char *path)
 {
 	char walked[40];
@@ -231,7 +218,7 @@ static void run(struct bench *b, const char *path)
 	sampling_want(&b->on, (pid_t)b->process.id.pid);
 	loop_until(b->on.loop, enough, b);
 	assert_false(is_forgotten(b));
-	snprintf(walked, sizeof(walked), "python,3.%u,walked", minor_of(path));
+	snprintf(walked, sizeof(walked), "python,3.%u,walked", pythons_minor(path));
 	assert_int_equal(metrics_get(cpu_sampler_collect, b->on.sampler,
 				     "podprof_runtime_processes", walked),
 			 1);
@@ -275,7 +262,7 @@ static void check_all(bool sleeps)
 	for (size_t i = 0; i < pythons.n; i++) {
 		struct bench b = {.sleeps = sleeps,
 				  .source = source.data,
-				  .exact = minor_of(pythons.paths[i]) >= 11};
+				  .exact = pythons_minor(pythons.paths[i]) >= 11};
 
 		run(&b, pythons.paths[i]);
 		check(&b);

@@ -35,6 +35,17 @@ void pythons_deinit(struct pythons *pythons)
 		free(pythons->paths[i]);
 }
 
+unsigned int pythons_minor(const char *path)
+{
+	_cleanup_(freep) char *file = realpath(path, NULL);
+	const char *at = file ? strrchr(file, '/') : NULL;
+	unsigned int minor = 0;
+
+	assert_non_null(at);
+	assert_int_equal(sscanf(at, "/python3.%u", &minor), 1); // NOLINT(cert-err34-c)
+	return minor;
+}
+
 void pythons_run(const char *path, const char *script, struct goprocess *p, char **ret_answer)
 {
 	pythons_run_with(path, script, NULL, p, ret_answer);

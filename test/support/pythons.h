@@ -22,6 +22,8 @@ struct pythons {
  * Owned. */
 void pythons_find(struct pythons *ret);
 void pythons_deinit(struct pythons *pythons);
+/* The minor version: python3 is a link to the file with the version in its name. */
+unsigned int pythons_minor(const char *path);
 
 /* A frame of sys._current_frames(). */
 struct pythons_frame {
