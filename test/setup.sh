@@ -9,7 +9,7 @@ libraries="libc6-dev libbpf-dev libelf-dev libdw-dev libcurl4-openssl-dev libssl
 	libprotobuf-c-dev zlib1g-dev liblzma-dev uthash-dev libre2-dev libiberty-dev"
 build="gcc g++ make git clang bpftool protobuf-c-compiler ca-certificates $libraries"
 tests="clang-19 clang-format clang-tidy libclang-rt-dev libcmocka-dev golang-go containerd runc jq curl
-	shellcheck python3 openssl binutils xz-utils dwz llvm bc valgrind strace libarchive13 libsqlite3-0
+	shellcheck python3 openssl binutils xz-utils dwz llvm bc valgrind strace libarchive13 libsqlite3-0 libdebuginfod1 libjson-c5
 	default-jdk-headless nodejs"
 # A virtual machine of this machine's kind.
 case $(dpkg --print-architecture) in
@@ -40,9 +40,9 @@ suite=${VERSION_CODENAME:-stable}
 case "$suite" in
 # clang's sanitizer and fuzzer runtime has clang's major version in its name there.
 bookworm) want=$(echo "$want" | sed 's/libclang-rt-dev/libclang-rt-14-dev/') ;;
-trixie) want=$(echo "$want" | sed 's/libarchive13/libarchive13t64/') ;;
+trixie) want=$(echo "$want" | sed 's/libarchive13/libarchive13t64/; s/libdebuginfod1/libdebuginfod1t64/') ;;
 # Ubuntu has bpftool in the kernel's tools.
-noble) want=$(echo "$want" | sed 's/libarchive13/libarchive13t64/; s/libclang-rt-dev/libclang-rt-18-dev/; s/bpftool/linux-tools-common linux-tools-generic/') ;;
+noble) want=$(echo "$want" | sed 's/libarchive13/libarchive13t64/; s/libdebuginfod1/libdebuginfod1t64/; s/libclang-rt-dev/libclang-rt-18-dev/; s/bpftool/linux-tools-common linux-tools-generic/') ;;
 esac
 
 as_root() {
