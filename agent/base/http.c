@@ -485,9 +485,8 @@ static void call_finish(struct http_call *call, CURLcode code)
 		.body_len = call->body.len,
 	};
 
-	/* An incomplete reply also has a status, but its end is missing. */
-	if (whole)
-		(void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &reply.status);
+	(void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE,
+				whole ? &reply.status : &reply.cut_status);
 	call_unlink(call);
 	call->done(call->ctx, &reply);
 	call_free(call);

@@ -76,7 +76,9 @@ struct http_request {
 
 /**
  * struct http_reply - the result of a call; borrowed, valid during the callback
- * @status:         of HTTP, or 0 without a reply: @error then gives the reason
+ * @status:         of HTTP, or 0 without a whole reply: @error then gives the reason
+ * @cut_status:     of a reply without its end: the server has decided, only its text is missing;
+ *                  0 for none
  * @error:          one line, never NULL; foreign if the server was involved
  * @timed_out:      the request exceeded its own time limit
  * @stopped:        the result of on_body() or on_send() that ended the call; else 0
@@ -86,6 +88,7 @@ struct http_request {
  */
 struct http_reply {
 	long status;
+	long cut_status;
 	const char *error;
 	bool timed_out;
 	int stopped;

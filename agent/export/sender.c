@@ -464,12 +464,23 @@ static bool flight_stored_in_part(struct flight *f, const struct http_reply *rep
 	return true;
 }
 
-static void flight_replied(void *ctx, const struct http_reply *reply)
+/* A 2xx without its end: the batch is stored, and a second request would store it twice. */
+static bool is_cut_success(const struct http_reply *reply)
+{
+	return !reply->status && reply->cut_status >= 200 && reply->cut_status < 300;
+}
+
+static void flight_replied(void *ctx, const struct http_reply *http_reply)
 {
 	struct flight *f = ctx;
 	const struct destination_kind *kind = f->sender->opts.destination->kind;
-	enum destination_verdict verdict = kind->verdict(reply);
+	struct http_reply whole = *http_reply;
+	const struct http_reply *reply = &whole;
+	enum destination_verdict verdict;
 
+	if (is_cut_success(http_reply))
+		whole.status = http_reply->cut_status;
+	verdict = kind->verdict(reply);
 	f->call = NULL;
 	if (verdict == DESTINATION_SENT)
 		flight_sent(f, reply);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/profiles.h"
+#include "support/rawserver.h"
 #include "support/sink.h"
 #include "support/until.h"
 
@@ -56,8 +57,8 @@ static enum destination_verdict search_verdict(const struct http_reply *reply)
 	return destination_pyroscope.verdict(reply);
 }
 
-static void fixture_init_paced(struct fixture *f, const struct sink_answer *script, size_t n,
-			       uint64_t total_ns, uint64_t window_ns)
+static void fixture_init_at(struct fixture *f, const char *url, uint64_t total_ns,
+			    uint64_t window_ns)
 {
 	char spec[128];
 	char *error;
@@ -72,8 +73,7 @@ static void fixture_init_paced(struct fixture *f, const struct sink_answer *scri
 	unsetenv("http_proxy");
 	unsetenv("all_proxy");
 	unsetenv("ALL_PROXY");
-	f->sink = sink_new(script, n, NULL);
-	snprintf(spec, sizeof(spec), "pyroscope=%s", sink_url(f->sink));
+	snprintf(spec, sizeof(spec), "pyroscope=%s", url);
 	assert_int_equal(destination_new(spec, &f->destination, &error), 0);
 	f->kind = destination_pyroscope;
 	f->kind.verdict = search_verdict;
@@ -87,6 +87,15 @@ static void fixture_init_paced(struct fixture *f, const struct sink_answer *scri
 	opts.encoder = f->encoder;
 	opts.destination = f->destination;
 	assert_int_equal(sender_new(&opts, &f->sender), 0);
+}
+
+static void fixture_init_paced(struct fixture *f, const struct sink_answer *script, size_t n,
+			       uint64_t total_ns, uint64_t window_ns)
+{
+	struct sink *sink = sink_new(script, n, NULL);
+
+	fixture_init_at(f, sink_url(sink), total_ns, window_ns);
+	f->sink = sink;
 }
 
 static void fixture_init(struct fixture *f, const struct sink_answer *script, size_t n,
@@ -237,6 +246,39 @@ static void test_time_out(void **state)
 	loop_until(f.loop, was_idle, &f);
 	assert_int_equal(n_series(&f, array_size(sizes)), 4);
 	fixture_deinit(&f);
+}
+
+/* A server that has accepted a request, but whose reply has no end. */
+static void test_cut(void **state)
+{
+	static const char accepted[] = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
+	static const struct {
+		const char *name;
+		struct rawserver_answer script[2];
+		uint64_t n_retried;
+	} rows[] = {
+		{"closed", {{.bytes = accepted}, {.bytes = accepted}}, 0},
+		{"silent", {{.bytes = accepted, .end = RAWSERVER_HOLD}, {.bytes = accepted}}, 0},
+		{"a failure",
+		 {{.bytes = "HTTP/1.1 503 No\r\nContent-Length: 10\r\n\r\nhalf"},
+		  {.bytes = accepted}},
+		 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct rawserver *server = rawserver_new(rows[i].script, 2);
+		struct fixture f;
+
+		row_begin(rows[i].name);
+		fixture_init_at(&f, rawserver_url(server), 2 * NSEC_PER_SEC, 0);
+		submit(&f, 1, 10);
+		loop_until(f.loop, was_idle, &f);
+		assert_int_equal(f.box.profiles[EXPORT_SENT], 1);
+		assert_int_equal(f.box.profiles[EXPORT_RETRIED], rows[i].n_retried);
+		fixture_deinit(&f);
+		rawserver_free(server);
+	}
 }
 
 static bool has_request(void *ctx)
@@ -603,7 +645,7 @@ int main(void)
 		cmocka_unit_test(test_refused_again),	   cmocka_unit_test(test_flights),
 		cmocka_unit_test(test_failures),	   cmocka_unit_test(test_pace),
 		cmocka_unit_test(test_stored_in_part),	   cmocka_unit_test(test_refused_maybe),
-		cmocka_unit_test(test_refused_maybe_many),
+		cmocka_unit_test(test_refused_maybe_many), cmocka_unit_test(test_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
