@@ -32,7 +32,8 @@
  * request go alone in the window after it. Then the refused profile costs itself alone. If the
  * reply names the profiles that are not stored, only these are dropped or sent again.
  *
- * After a 413 the ceiling of a request's bytes is lowered for good.
+ * After a 413 the ceiling of a request's bytes is lowered for good. At the lowest ceiling a batch
+ * is searched as after a refusal, so only a profile that is too large alone is dropped.
  *
  * A single profile answered with 429 moves to the end of the queue: the backend may never accept
  * a profile of this size. Only here a later profile of the same series can arrive first.
@@ -69,7 +70,7 @@
 /* Bytes of pprof in all requests under way, and in one: servers accept 64 MiB and more, proxies far
  * less, and the bodies are a second copy in memory. A larger profile goes alone. */
 #define SENDER_BATCH_BYTES	  (4ull << 20)
-/* Halving ends here: less would be requests without end. A 413 below this drops the profile. */
+/* Halving ends here: less would be requests without end. A 413 below this starts a search. */
 #define SENDER_BATCH_BYTES_MIN	  (64ull << 10)
 /* Profiles added to a batch by each success after backpressure: 256 are reached in 16 requests. */
 #define SENDER_GROWTH		  16
@@ -484,13 +485,15 @@ static void flight_replied(void *ctx, const struct http_reply *http_reply)
 	f->call = NULL;
 	if (verdict == DESTINATION_SENT)
 		flight_sent(f, reply);
-	else if (kind->fates && flight_stored_in_part(f, reply))
+	else if ((kind->fates && flight_stored_in_part(f, reply)) ||
+		 (verdict == DESTINATION_SPLIT && flight_split(f)))
 		return;
 	else if (verdict == DESTINATION_RETRY || verdict == DESTINATION_RETRY_SMALLER)
 		flight_may_pass(f, verdict, reply);
-	else if (verdict == DESTINATION_REFUSED_PART && f->batch.n > 1)
+	else if ((verdict == DESTINATION_REFUSED_PART || verdict == DESTINATION_SPLIT) &&
+		 f->batch.n > 1)
 		flight_search(f);
-	else if (verdict != DESTINATION_SPLIT || !flight_split(f))
+	else
 		flight_refused(f, verdict, reply);
 }
 

@@ -425,9 +425,15 @@ static const struct batch_row batch_rows[] = {
 	{"not without end",
 	 3,
 	 10,
-	 {{.status = 413, .times = 2}, THEN_OK},
-	 {3, 3},
+	 {{.status = 413, .times = 5}, THEN_OK},
+	 {3, 3, 1, 1, 1},
 	 EXPORT_DROPPED_TOO_LARGE},
+	{"alone below the lowest ceiling",
+	 3,
+	 10,
+	 {{.status = 413, .times = 2}, THEN_OK},
+	 {3, 3, 1, 1, 1},
+	 EXPORT_SENT},
 };
 
 static int compare_sizes(const void *a, const void *b)

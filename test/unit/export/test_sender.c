@@ -335,16 +335,19 @@ struct refused_row {
 	size_t n;
 	size_t bad[3]; /* positions, from 1 */
 	size_t max_requests;
+	bool too_large; /* 413 in place of 400 */
 };
 
 static const struct refused_row refused_rows[] = {
-	{"the first of 200", 200, {1}, 1 + 2 * 8},
-	{"one in the middle", 200, {101}, 1 + 2 * 8},
-	{"another", 200, {138}, 1 + 2 * 8},
-	{"the last", 200, {200}, 1 + 2 * 8},
-	{"of two", 2, {2}, 3},
-	{"three of 200", 200, {7, 8, 180}, 1 + 3 * 2 * 8},
-	{"all", 200, {0}, 200 + 8},
+	{"the first of 200", 200, {1}, 1 + 2 * 8, false},
+	{"one in the middle", 200, {101}, 1 + 2 * 8, false},
+	{"another", 200, {138}, 1 + 2 * 8, false},
+	{"the last", 200, {200}, 1 + 2 * 8, false},
+	{"of two", 2, {2}, 3, false},
+	{"three of 200", 200, {7, 8, 180}, 1 + 3 * 2 * 8, false},
+	{"all", 200, {0}, 200 + 8, false},
+	{"one is too large", 200, {101}, 2 + 2 * 8, true},
+	{"three are too large", 200, {7, 8, 180}, 2 + 3 * 2 * 8, true},
 };
 
 static bool is_bad(const struct refused_row *row, size_t at)
@@ -358,11 +361,11 @@ static bool is_bad(const struct refused_row *row, size_t at)
 /* A refused profile costs a few requests and no other profile. */
 static void test_refused(void **state)
 {
-	static const struct sink_answer script[] = {{.status = 400, .only = "wrong"}};
-
 	(void)state;
 	for (size_t i = 0; i < array_size(refused_rows); i++) {
 		const struct refused_row *row = &refused_rows[i];
+		const struct sink_answer script[] = {
+			{.status = row->too_large ? 413 : 400, .only = "wrong"}};
 		size_t n_bad = 0;
 		struct fixture f;
 
@@ -377,7 +380,9 @@ static void test_refused(void **state)
 		assert_true(sink_n_requests(f.sink) <= row->max_requests);
 		assert_int_equal(assert_stored_once(&f), row->n - n_bad);
 		assert_int_equal(f.box.profiles[EXPORT_SENT], row->n - n_bad);
-		assert_int_equal(f.box.profiles[EXPORT_DROPPED_REFUSED], n_bad);
+		assert_int_equal(f.box.profiles[row->too_large ? EXPORT_DROPPED_TOO_LARGE
+							       : EXPORT_DROPPED_REFUSED],
+				 n_bad);
 		fixture_deinit(&f);
 	}
 }
