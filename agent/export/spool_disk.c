@@ -222,6 +222,7 @@ static void scan_acks(const struct scan *scan, const struct spool_record *record
 			(void)spool_index_acknowledge(&scan->contents->index, &ack, d);
 }
 
+/* SPOOL_FORMAT_END, SPOOL_FORMAT_INVALID or -errno. */
 static int scan_bytes(const struct scan *scan, struct spool_segment *segment,
 		      const struct buf *bytes)
 {
@@ -240,9 +241,7 @@ static int scan_bytes(const struct scan *scan, struct spool_segment *segment,
 		else if (!r)
 			scan_acks(scan, &record);
 	}
-	if (r == SPOOL_FORMAT_INVALID)
-		scan->contents->n_damaged++;
-	return r < 0 ? r : 0;
+	return r;
 }
 
 static int scan_segment(const struct spool_disk *disk, const struct scan *scan, uint64_t number)
@@ -251,7 +250,7 @@ static int scan_segment(const struct spool_disk *disk, const struct scan *scan, 
 	_cleanup_(close_fdp) int fd = -1;
 	struct spool_segment *segment;
 	struct stat st = {0};
-	int r = spool_index_add_segment(&scan->contents->index, number, &segment);
+	int end, r = spool_index_add_segment(&scan->contents->index, number, &segment);
 
 	if (r)
 		return r;
@@ -263,9 +262,11 @@ static int scan_segment(const struct spool_disk *disk, const struct scan *scan, 
 	spool_index_add_bytes(&scan->contents->index, segment, (uint64_t)st.st_size);
 	if (r < 0)
 		return r; /* without its profiles the segment would be removed as done */
-	if (r)
-		scan->contents->n_damaged++;
-	return scan_bytes(scan, segment, &bytes);
+	end = scan_bytes(scan, segment, &bytes);
+	if (end < 0)
+		return end;
+	scan->contents->n_damaged += r || end == SPOOL_FORMAT_INVALID;
+	return 0;
 }
 
 static int compare_numbers(const void *a, const void *b)

@@ -766,6 +766,7 @@ static void test_foreign_files(void **state)
 	spooling_submit(s, 2, 100, nsec_wall());
 	spooling_flush(s, LONG_NS);
 	assert_each_once(sink, 2);
+	assert_int_equal(spooling_metric(s, "podprof_spool_damaged", ""), 1); /* the link */
 	for (size_t i = 0; i < array_size(names); i++)
 		assert_int_equal(faccessat(s->tree.fd, names[i], F_OK, 0), 0);
 	spooling_stop(s);
