@@ -238,16 +238,29 @@ static const struct disk_job_kind batch_kind = {
 
 /* ---- what a batch has to do */
 
-/* The oldest profile leaves the table. False: the batch is full. */
-static bool remove_oldest(struct store *s, struct batch *batch, enum removal why)
+/* Whether the newest profile is further from now than the oldest one. A clock set back leaves
+ * profiles of the future, and the new ones before these must not go first. */
+static bool newest_is_further(const struct store *s, uint64_t now_ns)
+{
+	const uint64_t oldest_ns = store_at(s, 0)->start_ns;
+	const uint64_t newest_ns = store_at(s, store_n_profiles(s) - 1)->start_ns;
+
+	return newest_ns > now_ns &&
+	       (oldest_ns >= now_ns || newest_ns - now_ns > now_ns - oldest_ns);
+}
+
+/* A profile leaves the table. False: the batch is full. */
+static bool remove_one(struct store *s, struct batch *batch, enum removal why, uint64_t now_ns)
 {
 	struct removal_item *item = &batch->removals[batch->n_removals];
+	const bool newest = why != REMOVAL_AGE && newest_is_further(s, now_ns);
 	struct store_folder *folder;
 
 	if (batch->n_removals == BATCH_REMOVALS)
 		return false;
-	store_file_of(store_at(s, 0), &item->file);
-	folder = store_table_remove_oldest(&s->table);
+	store_file_of(store_at(s, newest ? store_n_profiles(s) - 1 : 0), &item->file);
+	folder = newest ? store_table_remove_newest(&s->table)
+			: store_table_remove_oldest(&s->table);
 	item->folder_too = !folder->n_profiles;
 	if (item->folder_too)
 		store_table_drop_folder(&s->table, folder);
@@ -262,7 +275,7 @@ static bool is_expired(const struct store *s, uint64_t now_ns)
 	       store_at(s, 0)->start_ns < now_ns - s->opts.max_age_ns;
 }
 
-/* Why the oldest profile must go for @bytes more and @n more files; REMOVAL_MAX: it need not. */
+/* Why a profile must go for @bytes more and @n more files; REMOVAL_MAX: none need. */
 static enum removal why_remove(const struct store *s, uint64_t now_ns, uint64_t bytes, size_t n)
 {
 	if (!store_n_profiles(s))
@@ -281,7 +294,7 @@ static bool make_room(struct store *s, struct batch *batch, uint64_t now_ns, uin
 	enum removal why;
 
 	while ((why = why_remove(s, now_ns, bytes, n)) != REMOVAL_MAX)
-		if (!remove_oldest(s, batch, why))
+		if (!remove_one(s, batch, why, now_ns))
 			return false;
 	return true;
 }

@@ -184,13 +184,21 @@ void store_table_insert(struct store_table *t, const struct store_profile *profi
 	insert_at(t, at, &row);
 }
 
+static struct store_folder *removed(struct store_table *t, const struct store_profile *profile)
+{
+	t->bytes -= profile->bytes;
+	count_in(profile->folder, -1);
+	return (struct store_folder *)profile->folder;
+}
+
 struct store_folder *store_table_remove_oldest(struct store_table *t)
 {
-	const struct store_profile *oldest = &t->profiles[t->first++];
+	return removed(t, &t->profiles[t->first++]);
+}
 
-	t->bytes -= oldest->bytes;
-	count_in(oldest->folder, -1);
-	return (struct store_folder *)oldest->folder;
+struct store_folder *store_table_remove_newest(struct store_table *t)
+{
+	return removed(t, &t->profiles[--t->end]);
 }
 
 /* ---- many at once */

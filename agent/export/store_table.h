@@ -56,8 +56,9 @@ int store_table_reserve(struct store_table *t, size_t n) __attribute__((warn_unu
 void store_table_insert(struct store_table *t, const struct store_profile *profile);
 /* NULL if there is none. */
 struct store_profile *store_table_find(const struct store_table *t, uint64_t id);
-/* Requires a profile. Returns the profile's folder, which stays. */
+/* Require a profile. Return the profile's folder, which stays. */
 struct store_folder *store_table_remove_oldest(struct store_table *t);
+struct store_folder *store_table_remove_newest(struct store_table *t);
 
 /* For many profiles in any order: append each, then sort once. Profiles beyond @max are left out. 0
  * or -ENOMEM. */

@@ -431,6 +431,42 @@ static void test_trim_by_bytes(void **state)
 	assert_int_equal(metric(s, "podprof_store_profiles", "too_large"), 1);
 }
 
+/* A clock set back: profiles of the future make room for new ones, and not the new ones. After a
+ * small step the oldest go as before. */
+static void test_clock_set_back(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t step_minutes;
+		uint64_t apart_minutes; /* of the profiles before the step */
+	} rows[] = {{"six hours", 360, 1}, {"a minute", 1, 10}};
+	struct fixture *f = *state;
+
+	f->opts.max_bytes = (uint64_t)3 * 4096;
+	f->opts.max_age_ns = 24 * 60 * MINUTE_NS;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(store_freep) struct store *s = NULL;
+		const uint64_t now_ns = f->now_ns;
+
+		row_begin(rows[i].name);
+		snprintf(f->store, sizeof(f->store), "%s/%zu", f->dir, i);
+		s = open_store(f);
+		f->now_ns += rows[i].step_minutes * MINUTE_NS;
+		for (uint64_t k = 3; k > 0; k--)
+			assert_int_equal(
+				put(s, f, "before", k * rows[i].apart_minutes * MINUTE_NS, 4096),
+				0);
+		f->now_ns = now_ns;
+		for (uint64_t k = 3; k > 0; k--)
+			assert_int_equal(put(s, f, "after", (k - 1) * MINUTE_NS, 4096), 0);
+		assert_int_equal(store_n_profiles(s), 3);
+		for (size_t k = 0; k < 3; k++)
+			assert_string_equal(
+				labels_get(&store_at(s, k)->folder->labels, "service_name"),
+				"after");
+	}
+}
+
 static void test_trim_by_age(void **state)
 {
 	struct fixture *f = *state;
@@ -719,11 +755,12 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_put_and_read), TEST(test_unknown_id),	      TEST(test_same_window_twice),
-		TEST(test_killed),	 TEST(test_restart),	      TEST(test_hostile_names),
-		TEST(test_hash_taken),	 TEST(test_trim_by_bytes),    TEST(test_trim_by_age),
-		TEST(test_scan),	 TEST(test_changed_under_us), TEST(test_cannot_open),
-		TEST(test_full_disk),	 TEST(test_read_only),	      TEST(test_without_memory),
+		TEST(test_put_and_read),   TEST(test_unknown_id),    TEST(test_same_window_twice),
+		TEST(test_killed),	   TEST(test_restart),	     TEST(test_hostile_names),
+		TEST(test_hash_taken),	   TEST(test_trim_by_bytes), TEST(test_trim_by_age),
+		TEST(test_clock_set_back), TEST(test_scan),	     TEST(test_changed_under_us),
+		TEST(test_cannot_open),	   TEST(test_full_disk),     TEST(test_read_only),
+		TEST(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
