@@ -578,22 +578,30 @@ static bool holds(const struct symbol_entry *e, uint64_t vaddr, enum symbol_pass
 /* Symbols with the same start as the last before @end are its aliases: [first, end). */
 static size_t first_alias(const struct symtab *t, size_t end)
 {
+	const uint64_t start = t->items[end - 1].vaddr;
 	size_t first = end - 1;
 
-	while (first > 0 && end - first < SYMTAB_ALIASES_MAX &&
-	       t->items[first - 1].vaddr == t->items[end - 1].vaddr)
+	for (size_t n = 1; first > 0 && t->items[first - 1].vaddr == start; n++) {
+		if (n == SYMTAB_ALIASES_MAX)
+			return start ? count_up_to(t, start - 1) : 0;
 		first--;
+	}
 	return first;
 }
 
-/* The best name among the aliases around @vaddr; sorted by rank. */
+/* The best name among the aliases around @vaddr; sorted by rank. Of very many, the first ones and
+ * the last one, which the caller has found. */
 static bool best_name(const struct symtab *t, size_t end, uint64_t vaddr, enum symbol_pass pass,
 		      struct symtab_symbol *ret)
 {
 	const struct symbol_entry *best = NULL;
 	char name[SYMTAB_NAME_MAX];
+	size_t first = first_alias(t, end), n = end - first;
 
-	for (size_t i = first_alias(t, end); i < end; i++) {
+	if (n > SYMTAB_ALIASES_MAX)
+		n = SYMTAB_ALIASES_MAX;
+	for (size_t k = 0; k < n; k++) {
+		const size_t i = k == n - 1 ? end - 1 : first + k;
 		const struct symbol_entry *e = &t->items[i];
 
 		if (best && e->rank > best->rank)

@@ -8,11 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/nsec.h"
 #include "base/work_budget.h"
 #include "elf/elffile.h"
 #include "support/allocfail.h"
+#include "support/elfmake.h"
 #include "support/fixture.h"
 #include "symbolize/symname.h"
 #include "symbolize/symtab.h"
@@ -324,6 +327,62 @@ static void test_aliases(void **state)
 	elffile_free(file);
 }
 
+/* One function with a global name and so many local ones, which sort behind it. */
+static struct elffile *many_names(size_t n, struct elfmake *m)
+{
+	_cleanup_(freep) Elf64_Sym *symbols = calloc(n + 2, sizeof(*symbols));
+	_cleanup_(freep) char *strings = calloc(n + 2, 8);
+	const uint64_t vaddr = 0x1000, bytes = 64;
+	size_t off, strtab, symtab, at = 1;
+	struct elffile *file;
+	int fd;
+
+	for (size_t i = 1; i < n + 2; i++) {
+		symbols[i] = (Elf64_Sym){
+			.st_name = (uint32_t)at,
+			.st_info = ELF64_ST_INFO(i == 1 ? STB_GLOBAL : STB_LOCAL, STT_FUNC),
+			.st_shndx = 1,
+			.st_value = vaddr,
+			.st_size = bytes,
+		};
+		at += (size_t)sprintf(strings + at, i == 1 ? "global" : "l%04zu", i) + 1;
+	}
+	elfmake_init(m, ET_EXEC, 0x8000 + n * 64);
+	off = elfmake_bytes(m, NULL, bytes);
+	elfmake_section(m, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, vaddr, off, bytes);
+	elfmake_segment(m, PT_LOAD, PF_R | PF_X, vaddr, off, bytes);
+	off = elfmake_bytes(m, strings, at);
+	strtab = elfmake_section(m, ".strtab", SHT_STRTAB, 0, 0, off, at);
+	off = elfmake_bytes(m, symbols, (n + 2) * sizeof(*symbols));
+	symtab = elfmake_section(m, ".symtab", SHT_SYMTAB, 0, 0, off, (n + 2) * sizeof(*symbols));
+	m->sh[symtab].sh_link = (uint32_t)strtab;
+	m->sh[symtab].sh_entsize = sizeof(*symbols);
+	elfmake_finish(m);
+	fd = memfd_create("many", MFD_CLOEXEC);
+	assert_int_equal(write(fd, m->data, m->n), m->n);
+	assert_int_equal(elffile_open(fd, &file), 0);
+	return file;
+}
+
+/* The best of very many names is found, as linkers make them that fold equal functions. */
+static void test_many_aliases(void **state)
+{
+	static const size_t rows[] = {1, 63, 64, 65, 1000};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(elfmake_deinit) struct elfmake m;
+		struct elffile *file = many_names(rows[i], &m);
+		struct symtab *t;
+
+		assert_int_equal(symtab_open(file, &t), 0);
+		check_row(t, 0x1000, "global");
+		check_row(t, 0x103f, "global");
+		symtab_free(t);
+		elffile_free(file);
+	}
+}
+
 /* ---------------------------------------------------------------- budget */
 
 static void give(struct work_budget *work, uint64_t units)
@@ -425,13 +484,10 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_real_files),
-		cmocka_unit_test(test_without_functions),
-		cmocka_unit_test(test_assembly),
-		cmocka_unit_test(test_aliases),
-		cmocka_unit_test(test_part),
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_marks_and_choice),
+		cmocka_unit_test(test_real_files),    cmocka_unit_test(test_without_functions),
+		cmocka_unit_test(test_assembly),      cmocka_unit_test(test_aliases),
+		cmocka_unit_test(test_many_aliases),  cmocka_unit_test(test_part),
+		cmocka_unit_test(test_versions),      cmocka_unit_test(test_marks_and_choice),
 		cmocka_unit_test(test_out_of_memory),
 	};
 
