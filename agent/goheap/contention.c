@@ -190,8 +190,10 @@ int contention_read(struct contention *c, struct contention_profile *ret)
 
 	if (r)
 		return r;
-	if (!head)
+	if (!head) { /* of all later records nothing is from before this read */
+		c->was_read = true;
 		return c->rate ? GORUNTIME_NO_SAMPLES_YET : GORUNTIME_DISABLED_BY_PROGRAM;
+	}
 	r = read_records(c, head);
 	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE) {
 		/* the kept records do not fit the process: start again at the next read */

@@ -339,6 +339,9 @@ static int reading_begin(struct goheap *h)
 	reading->n_bytes = h->memory->n_bytes;
 	h->has_now = false;
 	state = look(h);
+	/* of all later records nothing is from before this read */
+	if (h->has_now && !h->now.mbuckets && goruntime_has(&h->rt.file, GORUNTIME_MBUCKETS))
+		h->was_read = true;
 	if (state != GORUNTIME_OK && state != GORUNTIME_FORCED)
 		return state;
 	if (h->failed_bytes)

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "goheap/buckets.h"
+#include "goheap/contention.h"
 #include "goheap/goheap.h"
 #include "support/allocfail.h"
 #include "support/heapimage.h"
@@ -213,6 +215,76 @@ static void test_reads(void **state)
 	goheap_free(heap);
 }
 
+/* A runtime without a record so far: all that the first record has is of the time since. */
+static void test_none_before(void **state)
+{
+	static const int64_t rates[] = {524288, 0};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rates); i++) {
+		_cleanup_(heapimage_deinit) struct heapimage image;
+		struct goheap_profile profile;
+		struct goheap_record record;
+		struct goruntime rt;
+		struct goheap *heap;
+
+		heapimage_init(&image);
+		heapimage_map(&image, CHUNK, CHUNK_BYTES);
+		heapimage_rate(&image, rates[i]);
+		heapimage_runtime("go1.27", &rt);
+		assert_int_equal(goheap_new_of_memory(&rt, &image.memory, 0, &heap), 0);
+		assert_int_equal(goheap_read(heap, &profile),
+				 rates[i] ? GORUNTIME_NO_SAMPLES_YET
+					  : GORUNTIME_DISABLED_BY_PROGRAM);
+		heapimage_bucket(&image, CHUNK, 0, false, pcs, 2, SIZE,
+				 (const heapimage_counts){{10, 4}});
+		heapimage_head(&image, CHUNK);
+		heapimage_rate(&image, 4096);
+		assert_int_equal(goheap_read(heap, &profile), GORUNTIME_OK);
+		assert_false(profile.first);
+		goheap_record(&profile, 0, &record);
+		assert_int_equal(record.fresh_allocs, 10);
+		assert_int_equal(record.before_allocs, 0);
+		goheap_free(heap);
+	}
+}
+
+/* The same for contention, also if the program turns the profiler on later. */
+static void test_no_contention_before(void **state)
+{
+	const uint64_t head = CHUNK + 0x8000, rate = head + 8;
+	const uint64_t words[] = {0, 0, 3, bucket_hash(pcs, 2, 0), 0, 2, pcs[0], pcs[1]};
+	const double values[] = {5, 1e6};
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	struct contention_profile profile;
+	struct contention_record record;
+	struct goruntime rt;
+	struct goheap *heap;
+
+	(void)state;
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	heapimage_runtime("go1.27", &rt);
+	rt.file.vars[GORUNTIME_XBUCKETS] =
+		(struct goruntime_place){head, GORUNTIME_FROM_SYMTAB, ".bss"};
+	rt.file.vars[GORUNTIME_MUTEX_RATE] =
+		(struct goruntime_place){rate, GORUNTIME_FROM_SYMTAB, ".bss"};
+	assert_int_equal(goheap_new_of_memory(&rt, &image.memory, 0, &heap), 0);
+	assert_int_equal(goheap_contention(heap, GO_PROFILE_MUTEX, &profile),
+			 GORUNTIME_DISABLED_BY_PROGRAM);
+	heapimage_write(&image, CHUNK, words, sizeof(words));
+	heapimage_write(&image, CHUNK + sizeof(words), values, sizeof(values));
+	heapimage_u64(&image, head, CHUNK);
+	heapimage_u64(&image, rate, 1);
+	assert_int_equal(goheap_contention(heap, GO_PROFILE_MUTEX, &profile), GORUNTIME_OK);
+	assert_int_equal(profile.n_records, 1);
+	assert_false(profile.first);
+	contention_record(&profile, 0, &record);
+	assert_int_equal(record.contentions, 5);
+	assert_int_equal(record.before_contentions, 0);
+	goheap_free(heap);
+}
+
 /* A heap that is too large or broken is dropped, and read from the start after it has recovered. */
 static void test_again_after_failure(void **state)
 {
@@ -262,9 +334,13 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_published), cmocka_unit_test(test_states),
-		cmocka_unit_test(test_reads),	  cmocka_unit_test(test_again_after_failure),
+		cmocka_unit_test(test_published),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_again_after_failure),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_none_before),
+		cmocka_unit_test(test_no_contention_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
