@@ -34,7 +34,8 @@ struct go_runtime {
  * sums back. */
 struct go_ended {
 	struct goalloc_who who;
-	uint32_t has; /* 0: an empty entry */
+	unsigned int round; /* of its end */
+	uint32_t has;	    /* 0: an empty entry */
 	uint64_t last[GOALLOC_COUNTERS];
 };
 
@@ -55,6 +56,7 @@ struct go_container {
 
 struct goalloc {
 	struct go_container *containers;
+	unsigned int round;
 	uint64_t n_refused;
 	uint64_t n_decreases; /* readings below the last one, discarded */
 };
@@ -124,7 +126,8 @@ static bool same_runtime(const struct goalloc_who *a, const struct goalloc_who *
 }
 
 /* @has: its counters. Without memory the runtime counts as ended for good. */
-static void remember(struct go_container *c, const struct go_runtime *p, uint32_t has)
+static void remember(struct go_container *c, const struct go_runtime *p, uint32_t has,
+		     unsigned int round)
 {
 	struct go_ended *to;
 
@@ -135,7 +138,7 @@ static void remember(struct go_container *c, const struct go_runtime *p, uint32_
 	if (!c->remembered)
 		return;
 	to = &c->remembered[c->next_remembered++ % GOALLOC_ENDED_MAX];
-	*to = (struct go_ended){.who = p->who, .has = has};
+	*to = (struct go_ended){.who = p->who, .round = round, .has = has};
 	memcpy(to->last, p->last, sizeof(to->last));
 }
 
@@ -193,14 +196,14 @@ static int container_label(struct go_container *c, const struct labels *labels)
 }
 
 /* The values of an ended runtime stay in the sums. */
-static void runtime_end(struct go_container *c, struct go_runtime *p)
+static void runtime_end(struct go_container *c, struct go_runtime *p, unsigned int round)
 {
 	const uint32_t has = p->has & ((1u << GOALLOC_COUNTERS) - 1);
 
 	c->ended_has |= has;
 	for (size_t i = 0; i < GOALLOC_COUNTERS; i++)
 		c->ended[i] += p->last[i];
-	remember(c, p, has);
+	remember(c, p, has, round);
 	c->gone = p->is;
 	c->gone.state = "gone";
 }
@@ -249,6 +252,49 @@ int goalloc_update(struct goalloc *g, const char *container, const struct labels
 	return container_label(c, labels);
 }
 
+/* The number 0 is that of a process that podprof may not read. */
+static unsigned int first_followed(const struct go_container *c, const struct pid_id *pid)
+{
+	unsigned int first = 0;
+
+	for (size_t i = 0; i < c->n_runtimes; i++) {
+		const struct goalloc_who *who = &c->runtimes[i].who;
+
+		if (who->number && pid_id_equal(&who->pid, pid) && (!first || who->number < first))
+			first = who->number;
+	}
+	return first;
+}
+
+static unsigned int first_ended(const struct go_container *c, const struct pid_id *pid)
+{
+	const struct go_ended *first = NULL;
+
+	for (size_t i = 0; c->remembered && i < GOALLOC_ENDED_MAX; i++) {
+		const struct go_ended *e = &c->remembered[i];
+
+		if (!e->has || !e->who.number || !pid_id_equal(&e->who.pid, pid))
+			continue;
+		if (!first || (int)(e->round - first->round) > 0 ||
+		    (e->round == first->round && e->who.number < first->who.number))
+			first = e;
+	}
+	return first ? first->who.number : 0;
+}
+
+unsigned int goalloc_first_number(const struct goalloc *g, const char *container,
+				  const struct pid_id *pid)
+{
+	const struct go_container *c;
+	unsigned int first;
+
+	HASH_FIND_STR(g->containers, container, c);
+	first = c ? first_followed(c, pid) : 0;
+	if (c && !first)
+		first = first_ended(c, pid);
+	return first ? first : 1;
+}
+
 void goalloc_keep(struct goalloc *g, const char *container)
 {
 	struct go_container *c;
@@ -258,7 +304,7 @@ void goalloc_keep(struct goalloc *g, const char *container)
 		c->rounds_unseen = 0;
 }
 
-static void container_end_round(struct go_container *c)
+static void container_end_round(struct go_container *c, unsigned int round)
 {
 	size_t n = 0;
 
@@ -266,7 +312,7 @@ static void container_end_round(struct go_container *c)
 		struct go_runtime *p = &c->runtimes[i];
 
 		if (!p->seen) {
-			runtime_end(c, p);
+			runtime_end(c, p, round);
 			continue;
 		}
 		p->seen = false;
@@ -280,10 +326,11 @@ void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds)
 	struct go_container *c, *next;
 
 	HASH_ITER(hh, g->containers, c, next) {
-		container_end_round(c);
+		container_end_round(c, g->round);
 		if (c->rounds_unseen++ >= keep_rounds)
 			goalloc_remove(g, c);
 	}
+	g->round++;
 }
 
 /* Add up the container's runtimes. False if none has the value. */

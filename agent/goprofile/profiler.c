@@ -407,7 +407,10 @@ static void give_up(struct go_profiler *p, const char *key, const struct pid_id 
 static void tell_stuck(struct go_profiler *p, const char *key, const struct labels *labels,
 		       const struct pid_id *pid)
 {
-	const struct goalloc_who who = {.pid = *pid, .number = 1};
+	const struct goalloc_who who = {
+		.pid = *pid,
+		.number = goalloc_first_number(p->allocs, key, pid),
+	};
 	const struct goalloc_reading reading = {
 		.go_version = "",
 		.source = "profile",
@@ -539,8 +542,11 @@ static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity
 		round->profiler->outcomes[GO_PROFILER_PROCESSES_FULL]++;
 		return 0;
 	}
-	job->targets[job->n_targets++] =
-		(struct go_profile_target){.pid = *pid, .force = want.force};
+	job->targets[job->n_targets++] = (struct go_profile_target){
+		.pid = *pid,
+		.first_number = goalloc_first_number(round->profiler->allocs, round->key, pid),
+		.force = want.force,
+	};
 	return 0;
 }
 

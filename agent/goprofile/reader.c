@@ -54,7 +54,7 @@ static void cached_free(struct go_profile_reader *reader, struct cached_process 
 	free(cached);
 }
 
-static int cached_add(struct go_profile_reader *reader, const struct pid_id *pid,
+static int cached_add(struct go_profile_reader *reader, const struct go_profile_target *target,
 		      struct cached_process **ret)
 {
 	struct cached_process *cached = calloc(1, sizeof(*cached));
@@ -62,7 +62,9 @@ static int cached_add(struct go_profile_reader *reader, const struct pid_id *pid
 
 	if (!cached)
 		return -ENOMEM;
-	go_process_init(&cached->process, pid);
+	go_process_init(&cached->process, &target->pid);
+	if (target->first_number)
+		cached->process.n_numbers = target->first_number - 1;
 	HASH_ADD(hh, reader->by_pid, process.pid, sizeof(cached->process.pid), cached);
 	if (hash_oom) {
 		free(cached);
@@ -73,17 +75,17 @@ static int cached_add(struct go_profile_reader *reader, const struct pid_id *pid
 }
 
 /* 0, 1 if there are too many, -errno. */
-static int cached_get(struct go_profile_reader *reader, const struct pid_id *pid,
+static int cached_get(struct go_profile_reader *reader, const struct go_profile_target *target,
 		      struct go_process **ret)
 {
 	struct cached_process *cached;
 	int r = 0;
 
-	HASH_FIND(hh, reader->by_pid, pid, sizeof(*pid), cached);
+	HASH_FIND(hh, reader->by_pid, &target->pid, sizeof(target->pid), cached);
 	if (!cached && HASH_COUNT(reader->by_pid) >= GO_PROFILE_READER_PROCESSES_MAX)
 		return 1;
 	if (!cached)
-		r = cached_add(reader, pid, &cached);
+		r = cached_add(reader, target, &cached);
 	if (r)
 		return r;
 	cached->round = reader->round;
@@ -437,7 +439,7 @@ int go_profile_reader_read(struct go_profile_reader *reader, uint64_t window_sta
 
 	go_process_init(&once, &target->pid);
 	if (reader->opts.rounds)
-		r = cached_get(reader, &target->pid, &p);
+		r = cached_get(reader, target, &p);
 	if (r > 0) {
 		target->full = true;
 		return 0;

@@ -73,7 +73,9 @@ struct go_profile_found {
  * runtime @state gives the reason. */
 struct go_profile_target {
 	struct pid_id pid;
-	bool force; /* turn sampling on, if never on before */
+	unsigned int first_number; /* of the runtimes, if the reader does not know the process; 0
+				    * is 1 */
+	bool force;		   /* turn sampling on, if never on before */
 	enum goruntime_state state;
 	bool full; /* over a ceiling: not read, or read afresh the next time */
 	struct go_profile_found *found;

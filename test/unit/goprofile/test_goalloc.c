@@ -143,6 +143,52 @@ static void test_return(void **state)
 	goalloc_free(g);
 }
 
+static void update_number(struct goalloc *g, uint64_t pid, unsigned int number, uint64_t bytes)
+{
+	const struct goalloc_who who = {.pid = {.start_ticks = 7, .pid = pid}, .number = number};
+	struct goalloc_reading reading = {.go_version = "", .source = "profile", .state = "ok"};
+	_cleanup_(labels_deinit) struct labels labels = {0};
+
+	if (bytes)
+		goalloc_set(&reading, GOALLOC_ALLOC_BYTES, bytes);
+	assert_int_equal(labels_set(&labels, "container", "a"), 0);
+	assert_int_equal(goalloc_update(g, "a", &labels, &who, &reading), 0);
+}
+
+/* A reader that has forgotten a process counts on from the runtimes that the process had last. */
+static void test_first_number(void **state)
+{
+	const struct pid_id one = {.start_ticks = 7, .pid = 1}, two = {.start_ticks = 7, .pid = 2};
+	const struct pid_id again = {.start_ticks = 8, .pid = 1};
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	assert_int_equal(goalloc_first_number(g, "a", &one), 1);
+	update_number(g, 1, 1, 100);
+	update_number(g, 2, 0, 0); /* denied */
+	goalloc_end_round(g, 9);
+	assert_int_equal(goalloc_first_number(g, "a", &one), 1);
+	assert_int_equal(goalloc_first_number(g, "a", &two), 1);
+	/* another program, with two runtimes */
+	update_number(g, 1, 3, 30);
+	update_number(g, 1, 2, 20);
+	goalloc_end_round(g, 9);
+	assert_int_equal(goalloc_first_number(g, "a", &one), 2);
+	assert_int_equal(goalloc_first_number(g, "b", &one), 1);
+	assert_int_equal(goalloc_first_number(g, "a", &again), 1);
+	/* no reading for two rounds */
+	goalloc_end_round(g, 9);
+	goalloc_end_round(g, 9);
+	assert_int_equal(goalloc_first_number(g, "a", &one), 2);
+	update_number(g, 1, 2, 25);
+	update_number(g, 1, 3, 35);
+	goalloc_end_round(g, 9);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 100 + 25 + 35);
+	assert_int_equal(collect(g, "podprof_go_decreases").value, 0);
+	goalloc_free(g);
+}
+
 /* More ended processes than a container remembers: the last ones are known again. */
 static void test_many_returns(void **state)
 {
@@ -329,7 +375,7 @@ int main(void)
 		cmocka_unit_test(test_many_returns), cmocka_unit_test(test_state_without_values),
 		cmocka_unit_test(test_restart),	     cmocka_unit_test(test_runtimes_of_a_process),
 		cmocka_unit_test(test_states),	     cmocka_unit_test(test_ceiling),
-		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_labels),	     cmocka_unit_test(test_first_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

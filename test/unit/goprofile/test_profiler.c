@@ -406,6 +406,13 @@ static void adds_up(void **state)
 	node_round(&node);
 	assert_shown(&node, program_says(&b), add(ended, program_says(&b)));
 
+	/* a round without the process, after which the reader does not know of the first program */
+	node.wish = GO_PROFILE_WISH_DISABLED;
+	node_round(&node);
+	node.wish = GO_PROFILE_WISH_NONE;
+	node_round(&node);
+	assert_shown(&node, program_says(&b), add(ended, program_says(&b)));
+
 	/* a new agent counts the present allocations */
 	node_stop_agent(&node);
 	node_start_agent(&node, GO_PROFILE_MODE_ENABLED);
