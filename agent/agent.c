@@ -83,7 +83,7 @@ struct agent {
 	bool may_pull;
 	struct loop_source *window;
 	struct loop_source *flush;
-	uint64_t window_start_ns; /* wall clock */
+	uint64_t window_began_ns; /* boot clock: the wall clock may be set meanwhile */
 	uint64_t flush_deadline_ns;
 	unsigned int n_windows;
 	bool has_profiles;
@@ -184,12 +184,10 @@ static void show_first_window(struct agent *a)
 
 static void end_window(struct agent *a)
 {
-	uint64_t now = nsec_wall(), start = a->window_start_ns;
+	const uint64_t now = nsec_boot(), duration = now - a->window_began_ns;
+	const uint64_t start = nsec_wall() - duration;
 
-	/* a clock set back makes an empty window */
-	uint64_t duration = now > start ? now - start : 0;
-
-	a->window_start_ns = now;
+	a->window_began_ns = now;
 	a->n_windows++;
 	if (a->cpu)
 		cpu_profiler_end_window(a->cpu, start, duration);
@@ -793,12 +791,12 @@ int agent_run(struct agent *a)
 	uint64_t first = window < AGENT_FIRST_WINDOW_NS ? window : AGENT_FIRST_WINDOW_NS;
 	int r;
 
-	a->window_start_ns = nsec_wall();
+	a->window_began_ns = nsec_boot();
 	r = loop_arm(a->window, first, window);
 	if (r)
 		return start_failed(r, "cannot set the window's timer", NULL);
 	if (a->heap)
-		go_profiler_begin(a->heap, a->window_start_ns, AGENT_BASELINE_NS);
+		go_profiler_begin(a->heap, nsec_wall(), AGENT_BASELINE_NS);
 	log_info("profiling this node", log_str("page", a->url));
 	slice_ask_short(); /* the answers of health, and stacks, wait for this thread */
 	return loop_run(a->loop);

@@ -56,9 +56,9 @@ uint64_t pid_ns_of_ticks(uint64_t start_ticks)
 	return start_ticks * (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-bool pid_began_since(const struct pid_id *id, uint64_t wall_ns)
+bool pid_began_since(const struct pid_id *id, uint64_t boot_ns)
 {
-	return nsec_wall() - (nsec_boot() - pid_ns_of_ticks(id->start_ticks)) >= wall_ns;
+	return pid_ns_of_ticks(id->start_ticks) >= boot_ns;
 }
 
 /* Translates the outcomes of root_read_whole(). */

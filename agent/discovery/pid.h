@@ -43,8 +43,8 @@ static inline bool pid_id_equal(const struct pid_id *a, const struct pid_id *b)
 uint64_t pid_ticks_of_ns(uint64_t start_boottime_ns);
 /* The beginning of the tick, in nanoseconds of the boot clock. */
 uint64_t pid_ns_of_ticks(uint64_t start_ticks);
-/* Whether the process began at @wall_ns (wall clock) or later. */
-bool pid_began_since(const struct pid_id *id, uint64_t wall_ns);
+/* Whether the process began at @boot_ns (boot clock) or later. */
+bool pid_began_since(const struct pid_id *id, uint64_t boot_ns);
 
 /* The process that has @pid now. 0, PID_GONE, PID_DENIED, PID_ODD, -errno. */
 int pid_read(const struct root *proc, pid_t pid, struct pid_id *ret);

@@ -90,8 +90,9 @@ struct go_profiler {
 	bool baseline;		    /* the next round is the baseline, or the round under way */
 	struct go_profiler_round *round; /* being collected, in slices */
 	struct loop_source *list;
-	uint64_t first_ns; /* the first window's start, wall clock; 0 before */
-	uint64_t start_ns;
+	uint64_t first_boot_ns; /* the first window's start, boot clock; 0 before */
+	uint64_t start_ns;	/* of the window, wall clock */
+	uint64_t start_boot_ns; /* the same, boot clock: stays true if the wall clock is set */
 	uint64_t duration_ns;
 	uint64_t outcomes[GO_PROFILER_OUTCOME_MAX];
 	uint64_t forced[FORCE_OUTCOME_MAX];   /* attempts to turn sampling on */
@@ -121,7 +122,7 @@ struct go_profiler_job {
 	size_t n_targets;
 	size_t cap_targets;
 	_Atomic size_t at; /* the current target */
-	uint64_t since_ns; /* processes that began later are read for the first time */
+	uint64_t since_ns; /* boot clock: processes that began later are read for the first time */
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	struct profile_limits limits;
@@ -339,12 +340,14 @@ static void job_done(struct work *work)
 		job_out(job, (enum go_profile_kind)i);
 }
 
-/* Earliest start of a container without names at the end of the last window. */
+/* Earliest start of a container without names at the end of the last window, boot clock. */
 static uint64_t since_ns(const struct go_profiler *p)
 {
-	uint64_t since = p->start_ns - GO_PROFILER_UNNAMED_NS;
+	uint64_t since = p->start_boot_ns > GO_PROFILER_UNNAMED_NS
+				 ? p->start_boot_ns - GO_PROFILER_UNNAMED_NS
+				 : 0;
 
-	return since > p->first_ns ? since : p->first_ns;
+	return since > p->first_boot_ns ? since : p->first_boot_ns;
 }
 
 static int job_new(struct go_profiler *p, struct go_profiler_job **ret)
@@ -518,7 +521,7 @@ static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity
 	int r;
 
 	/* All counts of such a process belong to its first window. */
-	if (round->profiler->baseline && pid_began_since(pid, round->profiler->first_ns))
+	if (round->profiler->baseline && pid_began_since(pid, round->profiler->first_boot_ns))
 		return 0;
 	if (!want.read) {
 		round->profiler->outcomes[GO_PROFILER_PROCESSES_REFUSED]++;
@@ -646,9 +649,19 @@ static void wait_for_names(struct go_profiler *p)
 		read_round(p);
 }
 
+static void set_start(struct go_profiler *p, uint64_t start_ns)
+{
+	const int64_t boot_ns = (int64_t)(nsec_boot() - (nsec_wall() - start_ns));
+
+	p->start_ns = start_ns;
+	p->start_boot_ns = boot_ns > 0 ? (uint64_t)boot_ns : 1;
+	if (!p->first_boot_ns)
+		p->first_boot_ns = p->start_boot_ns;
+}
+
 void go_profiler_begin(struct go_profiler *p, uint64_t start_ns, uint64_t wait_ns)
 {
-	p->first_ns = p->start_ns = start_ns;
+	set_start(p, start_ns);
 	p->names_deadline_ns = nsec_monotonic() + wait_ns;
 	p->baseline = true;
 	wait_for_names(p);
@@ -671,10 +684,8 @@ void go_profiler_end_window(struct go_profiler *p, uint64_t start_ns, uint64_t d
 		p->outcomes[GO_PROFILER_ROUNDS_SKIPPED]++;
 		return;
 	}
-	p->start_ns = start_ns;
+	set_start(p, start_ns);
 	p->duration_ns = duration_ns;
-	if (!p->first_ns)
-		p->first_ns = start_ns;
 	if (p->names_deadline_ns)
 		wait_for_names(p);
 	else

@@ -51,8 +51,8 @@ void go_profiler_free(struct go_profiler *p);
 /* Before the first window, which begins at @start_ns (wall clock): read the processes older than
  * that, so that their first profiles have differences. Waits up to @wait_ns for pending names. */
 void go_profiler_begin(struct go_profiler *p, uint64_t start_ns, uint64_t wait_ns);
-/* Read all heaps, for profiles of this span (wall clock). While the last round is unfinished, no
- * new round begins, and the skip is counted. */
+/* Read all heaps, for profiles of this span (wall clock, as it is now set). While the last round is
+ * unfinished, no new round begins, and the skip is counted. */
 void go_profiler_end_window(struct go_profiler *p, uint64_t start_ns, uint64_t duration_ns);
 /* The run ends: the next round is the last, and waits up to @wait_ns for pending names. */
 void go_profiler_finish(struct go_profiler *p, uint64_t wait_ns);

@@ -98,8 +98,9 @@ int go_profile_reader_new(const struct go_profile_reader_opts *opts,
 			  struct go_profile_reader **ret);
 void go_profile_reader_free(struct go_profile_reader *reader);
 
-/* Read one process; sets everything in @target except pid and force. All counts of a process that
- * began in the window belong to the window. Return: 0, also without anything to read; -errno. */
+/* Read one process; sets everything in @target except pid, first_number and force. All counts of a
+ * process that began at @window_start_ns (boot clock) or later belong to the window. Return: 0,
+ * also without anything to read; -errno. */
 int go_profile_reader_read(struct go_profile_reader *reader, uint64_t window_start_ns,
 			   struct go_profile_target *target);
 /* The same for a core, with a reader without rounds. */

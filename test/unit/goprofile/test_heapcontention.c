@@ -38,7 +38,7 @@ static struct go_profile_target read_window(struct go_profile_reader *reader,
 {
 	struct go_profile_target target = {.pid = p->id};
 
-	assert_int_equal(go_profile_reader_read(reader, nsec_wall(), &target), 0);
+	assert_int_equal(go_profile_reader_read(reader, nsec_boot(), &target), 0);
 	go_profile_reader_end_round(reader);
 	assert_int_equal(target.n_found, 1);
 	return target;

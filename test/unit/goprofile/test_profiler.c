@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/loop.h"
 #include "base/metric.h"
@@ -28,6 +31,20 @@
 
 /* alloc_objects, alloc_space, inuse_objects, inuse_space */
 #define N_TYPES 4
+
+/* ---------------------------------------------------------------- a wall clock that is set */
+
+static _Atomic int64_t wall_step_s;
+
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	const int r = (int)syscall(SYS_clock_gettime, clock, ret);
+
+	if (clock == CLOCK_REALTIME)
+		ret->tv_sec += wall_step_s;
+	return r;
+}
 
 /* ---------------------------------------------------------------- a node with one container */
 
@@ -766,6 +783,43 @@ static void baseline(void **state)
 	}
 }
 
+/* The wall clock is set back after the start: new processes are new ones none the less. */
+static void clock_set_back(void **state)
+{
+	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "stripped");
+	struct program a;
+	struct node node;
+	uint64_t age_ns;
+
+	(void)state;
+	if (gofixture_minor(path) < 17)
+		return; /* the linker turns nothing off */
+	program_start(&a, 0, path);
+	node_init(&node, GO_PROFILE_MODE_FORCE);
+	node_set(&node, &a.process, NULL);
+	node_round(&node); /* sampling is on */
+	goprocess_order(&a.process, "hold 40000");
+	node_stop_agent(&node);
+	node_start_agent(&node, GO_PROFILE_MODE_FORCE);
+	name(node_entity(&node, "6c1bd2c0a2d7"), "web");
+	node.n_profiles = 0;
+	memset(node.window_sums, 0, sizeof(node.window_sums));
+	memset(node.held_in_windows, 0, sizeof(node.held_in_windows));
+	/* the process is younger than this agent */
+	age_ns = nsec_boot() - pid_ns_of_ticks(a.process.id.start_ticks) + NSEC_PER_SEC;
+	go_profiler_begin(node.profiler, nsec_wall() - age_ns, 3600 * NSEC_PER_SEC);
+	loop_until(node.loop, is_done, node.profiler);
+	wall_step_s = -3600;
+	go_profiler_end_window(node.profiler, nsec_wall() - age_ns, age_ns);
+	loop_until(node.loop, is_done, node.profiler);
+	wall_step_s = 0;
+	assert_int_equal(node.n_profiles, 1);
+	assert_true(node.held_in_last[0] > 0);
+	assert_int_equal(node.held_in_windows[0], node.held_in_last[0]);
+	node_deinit(&node);
+	program_stop(&a);
+}
+
 /* At the end of the run there is no next round: names are waited for, but not for long. */
 static void names_at_the_end(void **state)
 {
@@ -834,7 +888,7 @@ int main(void)
 		cmocka_unit_test(comes_back),	    cmocka_unit_test(wishes),
 		cmocka_unit_test(set_up),	    cmocka_unit_test(names),
 		cmocka_unit_test(names_at_the_end), cmocka_unit_test(names_and_windows),
-		cmocka_unit_test(baseline),
+		cmocka_unit_test(baseline),	    cmocka_unit_test(clock_set_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
