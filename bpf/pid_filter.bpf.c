@@ -37,13 +37,17 @@ SEC("raw_tp/sched_process_exit")
 int pid_filter_exit(__u64 *args)
 {
 	struct task_struct *task = (struct task_struct *)args[0];
-	__u64 id = pid_filter_id(BPF_CORE_READ(task, group_leader));
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	__u64 id = pid_filter_id(leader);
 	struct pid_filter_entry *w;
 
 	if (BPF_CORE_READ(task, signal, live.counter))
 		return 0; /* other threads go on */
 	w = bpf_map_lookup_elem(&pid_filter_ids, &id);
-	if (w)
+	if (w) {
+		/* from now on the pid may be another process's */
+		w->start_boottime_ns = BPF_CORE_READ(leader, start_boottime);
 		w->exited = 1;
+	}
 	return 0;
 }

@@ -14,7 +14,8 @@
 #define PID_FILTER_ENTRIES 32768
 
 struct pid_filter_entry {
-	__u64 start_boottime_ns; /* of the leader; 0: unknown, the pid alone decides */
+	__u64 start_boottime_ns; /* of the leader; 0: unknown, the pid alone decides, until the
+				  * exit */
 	__u64 exited; /* 1: the last thread has ended. The kernel's work for the process after the
 		       * exit counts as well, so the entry stays until user space removes it */
 };

@@ -3,12 +3,15 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/nsec.h"
@@ -28,6 +31,8 @@ struct bench {
 	struct root proc, sys;
 	struct oncpu *oc;
 	pid_t one, other;
+	struct pid_id reused; /* with samples of its own */
+	uint64_t n_reused;
 	uint64_t n_one, n_other, n_else;
 	pid_t children[64]; /* other sampled processes */
 	size_t n_children;
@@ -48,6 +53,8 @@ static void take(void *ctx, const struct sample *s)
 {
 	struct bench *b = ctx;
 
+	if (pid_id_equal(&s->pid, &b->reused))
+		b->n_reused += s->count;
 	if (s->pid.pid == (uint64_t)b->one)
 		b->n_one += s->count;
 	else if (s->pid.pid == (uint64_t)b->other)
@@ -244,6 +251,51 @@ static void test_full(void **state)
 	assert_int_equal(pid_filter_add(set, 9999999), 0);
 }
 
+/* A child with this pid, which burns if @burns; 0: any pid. -errno without the right to choose. */
+static pid_t start_as(pid_t pid, bool burns)
+{
+	struct clone_args args = {.exit_signal = SIGCHLD,
+				  .set_tid = pid ? (uintptr_t)&pid : 0,
+				  .set_tid_size = pid != 0};
+	const long child = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (child < 0)
+		return -errno;
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			if (!burns)
+				pause();
+	}
+	return (pid_t)child;
+}
+
+/* The pid of an ended process is soon another's, who is not sampled. */
+static void test_reused(void **state)
+{
+	const struct timespec tick = {.tv_nsec = 20 * NSEC_PER_MSEC};
+	struct bench *b = *state;
+	pid_t pid = start_as(0, false);
+
+	assert_true(pid > 0);
+	start(b, SETTINGS_SCOPE_PROCESSES, NULL, 0);
+	assert_int_equal(pid_filter_add(oncpu_pid_filter(b->oc), pid), 0);
+	burn_end(pid);
+	nanosleep(&tick, NULL); /* another start time */
+	b->one = start_as(pid, true);
+	if (b->one == -EPERM || b->one == -EINVAL) {
+		b->one = 0;
+		print_message("no right to choose a pid, or its namespace is another\n");
+		skip();
+	}
+	assert_int_equal(b->one, pid);
+	assert_int_equal(pid_read(&b->proc, pid, &b->reused), 0);
+	wait_cpu(pid, NSEC_PER_SEC / 5);
+	assert_int_equal(oncpu_finish(b->oc, take, b), 0);
+	assert_int_equal(b->n_reused, 0);
+	assert_true(stat_of(b, SAMPLE_STAT_FILTERED) > 0);
+}
+
 /* ---------------------------------------------------------------- cgroups */
 
 /* In any hierarchy of this machine that allows moving a process. */
@@ -328,8 +380,8 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_nobody), TEST(test_one_of_two),  TEST(test_descendants), TEST(test_full),
-		TEST(test_cgroup), TEST(test_page_faults), TEST(test_names),
+		TEST(test_nobody), TEST(test_one_of_two), TEST(test_descendants), TEST(test_full),
+		TEST(test_reused), TEST(test_cgroup),	  TEST(test_page_faults), TEST(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
