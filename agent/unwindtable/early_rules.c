@@ -87,6 +87,7 @@ struct early_rules {
 	struct early_image *images;
 	size_t n_places;
 	struct share_holder *owners; /* of these */
+	bool closing;
 	uint64_t outcomes[EARLY_OUTCOME_MAX];
 };
 
@@ -307,8 +308,11 @@ static void job_done(struct work *work)
 	struct early_rules *x = job->x;
 	struct early_image *e = find(x, job->number);
 
-	if (!work->cancelled && e && e->job == job) {
+	if (e && e->job == job)
 		e->job = NULL;
+	else
+		e = NULL;
+	if (e && !work->cancelled && !x->closing) {
 		e->n_done++;
 		take(x, e, job);
 		submit(x, e);
@@ -331,7 +335,8 @@ static void on_abandoned(void *ctx, struct work *work)
 	e->job = NULL;
 	e->n_done++;
 	e->is_served = false;
-	x->opts.ready(x->opts.ctx, job->number, UINT32_MAX);
+	if (!x->closing)
+		x->opts.ready(x->opts.ctx, job->number, UINT32_MAX);
 }
 
 static int by_vaddr(const void *a, const void *b)
@@ -490,6 +495,7 @@ void early_rules_free(struct early_rules *x)
 
 	if (!x)
 		return;
+	x->closing = true; /* @ready's owner has lost parts already */
 	HASH_ITER(hh, x->images, e, next)
 		if (e->job)
 			atomic_store(&e->job->stop, true);

@@ -238,6 +238,24 @@ static void test_end_under_way(void **state)
 	assert_int_equal(b->n_ready, 0);
 }
 
+/* The end of the owner while a request is under way, or done and not taken yet: nobody is told, as
+ * the owner's other parts are gone. */
+static void test_end_with_request(void **state)
+{
+	struct bench *b = *state;
+	const struct early_rules_opts opts = {.loop = b->loop, .ready = on_ready, .ctx = b};
+	const uint64_t vaddr = row_vaddr(b, 1);
+
+	for (useconds_t i = 0; i < 50; i++) {
+		assert_true(early_rules_serve(b->rules, NUMBER, b->image));
+		assert_true(early_rules_want(b->rules, OWNER, NUMBER, &vaddr, 1, &more));
+		usleep(i * 200); /* the thread works meanwhile */
+		early_rules_free(b->rules);
+		assert_int_equal(early_rules_new(&opts, &b->rules), 0);
+	}
+	assert_int_equal(b->n_ready, 0);
+}
+
 static uint64_t outcome(const struct bench *b, const char *name)
 {
 	return metrics_get(early_rules_collect, b->rules, "podprof_unwind_early_rules", name);
@@ -343,6 +361,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sweep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reused_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end_under_way, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end_with_request, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_share, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_without_memory, setup, teardown),
 	};
