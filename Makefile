@@ -20,6 +20,7 @@ VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unkn
 CC ?= gcc
 CXX ?= g++
 CLANG ?= clang
+PROGRAMS_CLANG = $(shell $(CLANG) -dumpversion | cut -d. -f1)
 # A verifier accepts what one compiler makes of a program, and may refuse what another one does. So the agent is made
 # again with the programs by Debian 13's clang, which Debian 12 has, too.
 NEWER_CLANG ?= clang-19
@@ -273,6 +274,9 @@ $(B)/san/%.o: %.c $(B)/flags | $(GEN_HDR)
 	$(call say,CC-SAN,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAN_CFLAGS) -MMD -MP -c -o $@ $<
+
+# test/support/verified.h
+$(B)/san/test/bpf/%.o: SAN_CFLAGS += -DPROGRAMS_CLANG=$(PROGRAMS_CLANG)
 
 $(B)/san/%.o: %.cc $(B)/flags | $(GEN_HDR)
 	$(call say,CXX-SAN,$<)

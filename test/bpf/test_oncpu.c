@@ -31,13 +31,7 @@
 #include "profile/verifier.h"
 #include "shared/sample.h"
 #include "support/burn.h"
-
-/* Verifying costs start-up time, and kernels have a limit (1,000,000): the program must stay far
- * below both. Seen: 152,294 on 6.18 (oncpu_dump_python), with names of threads 152,491; with
- * programs by clang 19, Debian 13's, 294,211 (oncpu_walk_hotspot). */
-#define VERIFIED_INSNS_MAX 340000
-/* The same without bpf_loop(). Seen: 324,545 on 5.10 (oncpu_part_hotspot), by clang 19 480,299. */
-#define VERIFIED_PARTS_MAX 560000
+#include "support/verified.h"
 
 /* A prime, and high enough for meaningful numbers from a short run. */
 #define RATE 997
