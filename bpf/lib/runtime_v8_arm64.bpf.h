@@ -29,6 +29,8 @@
 #define V8_STORE_CLOSURE 0xa9016fe1ull
 #define V8_PUSH_CLOSURE	 0xa9bf6fe1ull
 #define V8_BR_X17	 0xd61f0220ull
+/* ldp x19, x20, [sp], #16: the entry from native code gives back its caller's registers. */
+#define V8_POP_SAVED	 0xa8c153f3ull
 #define V8_RET		 0xd65f03c0ull
 
 /* Instructions that are read before the place of interruption, and all. */
@@ -88,10 +90,11 @@ WALK_INLINE __u64 v8_ends(__u64 insn)
 	       plan_zero((insn & 0xfffffc1f) ^ 0xd61f0000) | plan_zero(insn ^ V8_RET);
 }
 
-/* V8_POPPED or V8_DROPPED behind the end of a frame. */
+/* V8_POPPED or V8_DROPPED behind the end of a frame. At the end of the entry, registers are on the
+ * stack: only the frame pointer leads on. */
 WALK_INLINE __u64 v8_ended(const struct walk_ctx *c)
 {
-	__u64 edge = 0;
+	__u64 edge = 0, saved = plan_zero(v8_insn(c, 0) ^ V8_POP_SAVED);
 
 	for (int i = -V8_BEFORE; i < 0; i++) {
 		const __u64 insn = v8_insn(c, i);
@@ -100,10 +103,12 @@ WALK_INLINE __u64 v8_ended(const struct walk_ctx *c)
 				    plan_zero((insn & 0xff8003ff) ^ 0x910003ff);
 		const __u64 popped = plan_zero(insn ^ V8_POP_FP);
 
+		saved |= plan_zero(insn ^ V8_POP_SAVED);
 		edge *= 1 ^ (v8_ends(insn) | popped);
 		edge += (edge == V8_POPPED) * drops * (V8_DROPPED - V8_POPPED);
 		edge += popped * V8_POPPED;
 	}
+	c->w->by_fp = saved & (edge != 0);
 	return edge;
 }
 

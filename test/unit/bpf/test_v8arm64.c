@@ -136,11 +136,40 @@ static void test_entry(void **state)
 	}
 }
 
+/* At its end the entry gives back the frame pointer first, and then these registers. */
+static void test_end_of_entry(void **state)
+{
+	static const uint32_t end[] = {
+		0x910083ff, /* add sp, sp, #32 */
+		0xa8c17bfd, /* ldp fp, lr, [sp], #16 */
+		0xa8c153f3, /* ldp x19, x20, [sp], #16 */
+		0xa8c15bf5, /* ldp x21, x22, [sp], #16 */
+		0xd65f03c0, /* ret */
+	};
+	struct walked w;
+	uint32_t place;
+	char got[64];
+
+	(void)state;
+	for (uint64_t i = 2; i < array_size(end); i++) {
+		build(code, sizeof(code));
+		put(BUILTIN, end, sizeof(end));
+		walk_from(&(struct walk_start){STEP, .pc = BUILTIN + 4 * i, .sp = FP + 16 * i,
+					       .fp = NATIVE_FP, .lr = NATIVE + 9},
+			  &w);
+		spell(&w, got, &place);
+		assert_string_equal(got, "nn");
+		assert_int_equal(w.walk.sp_known, 0);
+		assert_int_equal(w.walk.end, SAMPLE_END_COMPLETE);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_edges),
 		cmocka_unit_test(test_entry),
+		cmocka_unit_test(test_end_of_entry),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
