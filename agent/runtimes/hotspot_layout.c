@@ -25,6 +25,12 @@
 /* Bytes of a name that are compared, with the NUL. A longer name is none of ours. */
 #define LAYOUT_NAME_BYTES      40
 
+#ifdef __aarch64__
+#define OWN_MACHINE EM_AARCH64
+#else
+#define OWN_MACHINE EM_X86_64
+#endif
+
 static const char *const outcome_names[HOTSPOT_OUTCOME_MAX] = {
 	[HOTSPOT_OK] = "ok",
 	[HOTSPOT_ABSENT] = "absent",
@@ -86,7 +92,8 @@ int hotspot_image_probe(const struct elffile *ef, struct hotspot_image *ret)
 			return HOTSPOT_ABSENT;
 		ret->variables[i] = symbols[i].vaddr;
 	}
-	return elffile_machine(ef) == EM_X86_64 ? HOTSPOT_OK : HOTSPOT_MACHINE;
+	ret->machine = elffile_machine(ef);
+	return ret->machine == OWN_MACHINE ? HOTSPOT_OK : HOTSPOT_MACHINE;
 }
 
 /* ---------------------------------------------------------------- the tables */
@@ -357,7 +364,7 @@ int hotspot_layout_read(struct memory *m, const struct hotspot_image *image, uin
 	uint64_t variables[HOTSPOT_VARIABLE_MAX] = {0};
 	int r = read_variables(m, image, bias, variables);
 
-	*ret = (struct hotspot_layout){0};
+	*ret = (struct hotspot_layout){.machine = image->machine};
 	if (!r)
 		r = read_fields(m, variables, ret);
 	if (!r)

@@ -53,10 +53,12 @@ enum hotspot_variable {
 };
 
 struct hotspot_image {
+	uint16_t machine; /* EM_X86_64 or EM_AARCH64 */
 	uint64_t variables[HOTSPOT_VARIABLE_MAX];
 };
 
-/* HOTSPOT_OK, HOTSPOT_ABSENT, HOTSPOT_MACHINE, HOTSPOT_MALFORMED, -errno. */
+/* HOTSPOT_OK, HOTSPOT_ABSENT, HOTSPOT_MACHINE, HOTSPOT_MALFORMED, -errno. The walker reads its own
+ * machine's code: an emulator's process has HOTSPOT_MACHINE. */
 int hotspot_image_probe(const struct elffile *ef, struct hotspot_image *ret);
 
 /* The first release whose compressed numbers have no zero bytes (hotspot_number.h). */
@@ -136,6 +138,7 @@ enum hotspot_type {
 };
 
 struct hotspot_layout {
+	uint16_t machine; /* of the image */
 	uint64_t fields[HOTSPOT_FIELD_MAX];
 	bool known[HOTSPOT_FIELD_MAX];
 	uint64_t bytes[HOTSPOT_TYPE_MAX];

@@ -7,6 +7,7 @@
  */
 #include "runtimes/hotspot_process.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,8 +146,9 @@ static bool take_offsets(const struct hotspot_layout *layout, struct hotspot_pro
 	p->const_code = (uint16_t)layout->bytes[HOTSPOT_CONST];
 	p->code_is_distance = is_distance;
 	p->complete_is_short = layout->is_short[HOTSPOT_BLOB_COMPLETE];
-	/* from 9 on, the class is in a slot between */
-	p->frame_bcp = layout->known[HOTSPOT_HEAP] ? 56 : 64;
+	/* from 9 on, the class is in a slot between; on arm64 with another one that keeps the
+	 * frame's size even */
+	p->frame_bcp = layout->known[HOTSPOT_HEAP] ? 56 : layout->machine == EM_AARCH64 ? 72 : 64;
 	return true;
 }
 
@@ -361,12 +363,37 @@ static bool list_parts(const struct hotspot_layout *layout, const uint8_t *code,
 	return true;
 }
 
+/* On arm64: what the entry [first, limit) of methods says of its frame. The entry stores the
+ * caller's sp from its register, stp xzr,x19,[sp,#64], and sets the frame pointer, add x29,sp,#80.
+ * False if there are too many such entries. */
+static bool read_frame_made(const uint8_t *code, uint64_t first, uint64_t limit,
+			    struct hotspot_process *p)
+{
+	uint32_t insn, n = 0;
+
+	while (n < HOTSPOT_MADE_MAX && p->made[n][1])
+		n++;
+	for (uint64_t at = first; at + sizeof(insn) <= limit; at += sizeof(insn)) {
+		memcpy(&insn, code + (at - p->interpreter), sizeof(insn));
+		if ((insn & 0xffff83ff) == 0xa90403ff)
+			p->entry_sender = insn >> 10 & 31;
+		if (insn != 0x910143fd)
+			continue;
+		if (n == HOTSPOT_MADE_MAX)
+			return false;
+		p->made[n][0] = (uint32_t)(at + sizeof(insn) - p->entry);
+		p->made[n][1] = (uint32_t)(limit - p->entry);
+	}
+	return true;
+}
+
 /* The range of the parts that begin methods. */
 static int find_entry(struct memory *m, const struct hotspot_layout *layout, const uint8_t *code,
 		      uint32_t bytes, struct hotspot_process *p)
 {
 	_cleanup_(freep) struct part *parts = calloc(PARTS_MAX, sizeof(*parts));
 	_cleanup_(freep) struct memory_range *texts = calloc(PARTS_MAX, sizeof(*texts));
+	const bool is_arm64 = layout->machine == EM_AARCH64;
 	size_t n;
 	int r;
 
@@ -381,7 +408,12 @@ static int find_entry(struct memory *m, const struct hotspot_layout *layout, con
 		if (!p->entry)
 			p->entry = parts[i].first;
 		p->entry_limit = parts[i].limit;
+		if (is_arm64 && !read_frame_made(code, parts[i].first, parts[i].limit, p))
+			return HOTSPOT_VERSION;
 	}
+	/* the parts are made one after the other, and other parts follow */
+	if (!r && is_arm64 && (!p->entry_sender || p->entry_limit == p->interpreter + bytes))
+		return HOTSPOT_NOT_READY;
 	return r;
 }
 

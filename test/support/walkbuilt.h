@@ -47,13 +47,14 @@ WALK_INLINE struct walk_room *walk_room(const struct walk_ctx *c)
  * struct walk_start - the thread's registers and the walk's settings
  * @step:  of a runtime; NULL: native frames alone
  * @first: slot of the first frame, behind the kernel half
- * @rax, @rbx, @rdi, @r13: of x86-64; @x1, @lr: of arm64
+ * @rax, @rbx, @rdi, @r13: of x86-64
+ * @x1, @x9, @x12, @x19, @x20, @x30: of arm64
  * @objects, @identity: as in struct walk_ctx
  */
 struct walk_start {
 	uint64_t pc, sp, fp;
 	uint64_t rax, rbx, rdi, r13;
-	uint64_t x1, lr;
+	uint64_t x1, x9, x12, x19, x20, x30;
 	const struct walk_runtime *step;
 	enum settings_unwind mode;
 	uint32_t first;
@@ -85,7 +86,8 @@ static inline void walk_from(const struct walk_start *from, struct walked *ret)
 	regs.ax = from->rax, regs.bx = from->rbx, regs.di = from->rdi, regs.r13 = from->r13;
 #else
 	regs.pc = from->pc, regs.sp = from->sp, regs.x[29] = from->fp;
-	regs.x[1] = from->x1, regs.x[30] = from->lr;
+	regs.x[1] = from->x1, regs.x[9] = from->x9, regs.x[12] = from->x12;
+	regs.x[19] = from->x19, regs.x[20] = from->x20, regs.x[30] = from->x30;
 #endif
 	*ret = (struct walked){.walk.first = from->first};
 	memset(ret->frames, 0xff, sizeof(ret->frames));

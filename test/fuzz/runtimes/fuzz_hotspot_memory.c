@@ -5,6 +5,7 @@
  */
 #include "fuzz/fuzz.h"
 
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +63,7 @@ static void read_scopes(struct memory *m, const struct hotspot_target *target)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct hotspot_target target;
-	struct hotspot_image image;
+	struct hotspot_image image = {.machine = EM_X86_64};
 	struct flatmemory fm;
 	uint32_t check = 0;
 

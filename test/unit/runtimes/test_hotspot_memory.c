@@ -10,6 +10,7 @@
  */
 #include "support/test.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <string.h>
 
@@ -48,6 +49,7 @@ struct subject {
 	uint8_t bytes[BYTES];
 	struct flatmemory fm;
 	struct hotspot_target target;
+	uint16_t machine; /* 0: EM_X86_64 */
 };
 
 static void subject_init(struct subject *s)
@@ -69,7 +71,7 @@ static void put(struct subject *s, uint64_t addr, uint64_t word)
 
 static int attach(struct subject *s)
 {
-	struct hotspot_image image;
+	struct hotspot_image image = {.machine = s->machine ? s->machine : EM_X86_64};
 	int r;
 
 	for (int i = 0; i < HOTSPOT_VARIABLE_MAX; i++)
@@ -659,24 +661,36 @@ static void lines(void **state)
 	}
 }
 
+/* On arm64, the register with the caller's sp is that of the entry's stp xzr,x19,[sp,#64], behind
+ * its add x29,sp,#80. Without it, the interpreter is still being made. */
+static void test_arm64(void **state)
+{
+	struct subject s;
+
+	(void)state;
+	subject_init(&s);
+	s.machine = EM_AARCH64;
+	assert_int_equal(attach(&s), HOTSPOT_NOT_READY);
+	put(&s, INTERPRETER + 0x180, 0xa9044fff910143fd);
+	assert_int_equal(attach(&s), HOTSPOT_OK);
+	assert_int_equal(s.target.process.entry_sender, 19);
+	assert_int_equal(s.target.process.frame_bcp, 72);
+	assert_int_equal(s.target.process.made[0][0], 0x84);
+	assert_int_equal(s.target.process.made[0][1], 0x200);
+	assert_int_equal(s.target.process.made[1][1], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole),
-		cmocka_unit_test(odd_processes),
-		cmocka_unit_test(no_lines),
-		cmocka_unit_test(odd_functions),
-		cmocka_unit_test(names),
-		cmocka_unit_test(lines),
-		cmocka_unit_test(scopes),
-		cmocka_unit_test(inlined),
-		cmocka_unit_test(calls),
-		cmocka_unit_test(cached),
-		cmocka_unit_test(layouts),
-		cmocka_unit_test(other_words),
-		cmocka_unit_test(source_of_class),
-		cmocka_unit_test(freed),
-		cmocka_unit_test(source_of_another_pool),
+		cmocka_unit_test(test_arm64),	 cmocka_unit_test(whole),
+		cmocka_unit_test(odd_processes), cmocka_unit_test(no_lines),
+		cmocka_unit_test(odd_functions), cmocka_unit_test(names),
+		cmocka_unit_test(lines),	 cmocka_unit_test(scopes),
+		cmocka_unit_test(inlined),	 cmocka_unit_test(calls),
+		cmocka_unit_test(cached),	 cmocka_unit_test(layouts),
+		cmocka_unit_test(other_words),	 cmocka_unit_test(source_of_class),
+		cmocka_unit_test(freed),	 cmocka_unit_test(source_of_another_pool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

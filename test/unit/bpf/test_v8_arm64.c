@@ -104,7 +104,7 @@ static void test_edges(void **state)
 			put_word(FP + 8, 0);
 		walk_from(&(struct walk_start){STEP, .pc = row->pc, .sp = row->sp, .fp = row->fp,
 					       .x1 = LEAF + 1,
-					       .lr = row->in_lr ? CODE + 8 : NATIVE + 9},
+					       .x30 = row->in_lr ? CODE + 8 : NATIVE + 9},
 			  &w);
 		spell(&w, got, &place);
 		assert_string_equal(got, row->want);
@@ -155,7 +155,7 @@ static void test_end_of_entry(void **state)
 		build(code, sizeof(code));
 		put(BUILTIN, end, sizeof(end));
 		walk_from(&(struct walk_start){STEP, .pc = BUILTIN + 4 * i, .sp = FP + 16 * i,
-					       .fp = NATIVE_FP, .lr = NATIVE + 9},
+					       .fp = NATIVE_FP, .x30 = NATIVE + 9},
 			  &w);
 		spell(&w, got, &place);
 		assert_string_equal(got, "nn");
