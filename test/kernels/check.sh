@@ -7,7 +7,8 @@
 #   check.sh RELEASE...            these (5.10, 6.1, ...); "here" is the running kernel (root)
 #
 # B is the folder of the build, ARCH its architecture (x86 or arm64), SYSROOT the folder of its libraries, PYTHON one with
-# CPython and NODE one with Node (debian.sh; without it the guest has none), SMP the CPUs as QEMU takes them (2; "2,maxcpus=64": possible ones).
+# CPython, NODE with Node and JAVA with OpenJDK (debian.sh; without one the guest has none), SMP the CPUs as QEMU takes them
+# (2; "2,maxcpus=64": possible ones).
 set -u
 here=$(dirname "$0")
 build=${B:-build}
@@ -15,6 +16,7 @@ arch=${ARCH:-x86}
 sysroot=${SYSROOT:-/}
 python=${PYTHON:-}
 node=${NODE:-}
+java=${JAVA:-}
 work=$build/test/kernels
 arguments=$*
 results=build/test/results/kernels-${build//\//-}-${arguments// /-}
@@ -114,6 +116,24 @@ if [ -n "$node" ]; then
 	sysroot=$node:$sysroot
 	files+=("/usr/bin/node=$node/usr/bin/node" "/usr/share/nodejs=$node/usr/share/nodejs")
 	files+=("/burn.js=$here/../data/v8/burn.js")
+fi
+# The parts of OpenJDK that a small program needs; the configuration is outside of its folder. A file for each way of
+# running the program has the arguments of java.
+if [ -n "$java" ]; then
+	jvm=$(echo "$java"/usr/lib/jvm/java-[0-9][0-9]-openjdk-*)
+	sysroot=$java:$sysroot
+	javac --release 8 -Xlint:-options -d "$work" "$here/../data/java/Burn.java" || exit 1
+	for file in bin/java lib/modules lib/server/libjvm.so lib/server/classes.jsa \
+		lib/lib{jli,java,jimage,zip,nio,net,verify}.so; do
+		[ ! -e "$jvm/$file" ] || files+=("/jvm/$file=$jvm/$file")
+	done
+	files+=("/jvm/lib/jvm.cfg=$(echo "$java"/etc/java-*-openjdk/jvm-*.cfg)" "/burn/Burn.class=$work/Burn.class")
+	common="-XX:+UseSerialGC -Xmx32m -XX:-UsePerfData -XX:CompileCommand=quiet -XX:CompileCommand=compileonly,Burn::*
+		-XX:CompileCommand=dontinline,Burn::* -cp /burn"
+	for mode in "int -Xint" "c1 -Xcomp -XX:TieredStopAtLevel=1" "c2 -Xcomp -XX:-TieredCompilation"; do
+		echo "${mode#* } $common Burn" >"$work/java-${mode%% *}"
+		files+=("/burn/${mode%% *}=$work/java-${mode%% *}")
+	done
 fi
 "$here/initramfs.py" "$sysroot" "$work/initramfs" "${files[@]}" || exit 1
 if [ "${1:-}" = oldest ]; then

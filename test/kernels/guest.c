@@ -50,8 +50,11 @@
 /* High enough for some hundred samples of a short run, low enough for an emulated CPU. */
 #define PYTHON	    "/usr/bin/python3"
 #define NODE	    "/usr/bin/node"
+#define JAVA	    "/jvm/bin/java"
 #define RATE	    199
 #define BURN_CPU_NS (NSEC_PER_SEC / 2)
+/* Of a recorded function. */
+#define ENOUGH_NS   100e6
 /* Of an emulated or shared CPU's time. */
 #define PATIENCE_NS (60 * NSEC_PER_SEC)
 
@@ -485,14 +488,14 @@ static void check_callers(struct guest *g, const char *what, struct recorded *r)
 	_cleanup_(buf_deinit) struct buf said = BUF_INIT(1 << 20);
 	unsigned int cpu_s = 3;
 
-	while (record(g, cpu_s, &said, r) && (!r->inner_ns || r->outer_ns * 5 < r->inner_ns) &&
-	       cpu_s < 100) {
+	while (record(g, cpu_s, &said, r) &&
+	       (r->inner_ns < ENOUGH_NS || r->outer_ns * 5 < r->inner_ns) && cpu_s < 100) {
 		buf_reset(&said);
 		cpu_s *= 4;
 	}
 	say(g, " %s_ms=%.0f with_callers=%.1f%%", what, r->inner_ns / 1e6,
 	    r->inner_ns > 0 ? 100.0 * r->outer_ns / r->inner_ns : 0);
-	if (!r->inner_ns || r->outer_ns * 5 < r->inner_ns)
+	if (r->inner_ns < ENOUGH_NS || r->outer_ns * 5 < r->inner_ns)
 		fail(g, "callers are missing, in:\n%s", said.data ? said.data : "nothing");
 }
 
@@ -541,6 +544,28 @@ static void check_languages(struct guest *g)
 			continue;
 		printf("podprof record of %s\n", rows[i].name);
 		check_callers(g, rows[i].name, &r);
+	}
+}
+
+/* OpenJDK, where there is one for the guest: interpreted, and with each compiler. The name of the
+ * file with the arguments is that of the result. */
+static void check_java(struct guest *g)
+{
+	static const char *const arguments[] = {"@/burn/int", "@/burn/c1", "@/burn/c2"};
+
+	for (size_t i = 0; i < array_size(arguments); i++) {
+		struct recorded r = {.program = JAVA,
+				     .script = arguments[i],
+				     .inner = "Burn.inner(long)",
+				     .outer = "Burn.outer(long)"};
+
+		if (access(JAVA, X_OK) || access(arguments[i] + 1, R_OK))
+			return;
+		printf("podprof record of Java, %s\n", arguments[i]);
+		check_callers(g, arguments[i] + strlen("@/burn/"), &r);
+		if (r.outer_ns * 100 < r.inner_ns * 99)
+			fail(g, "of %.0f ms in Java's %s, %.0f have its caller", r.inner_ns / 1e6,
+			     r.inner, r.outer_ns / 1e6);
 	}
 }
 
@@ -733,6 +758,7 @@ int main(int argc, char **argv)
 		check_record(&g);
 		check_runtimes(&g);
 		check_languages(&g);
+		check_java(&g);
 		check_doctor(&g, name.release);
 		check_targets(&g);
 		check_all_entities(&g, first);

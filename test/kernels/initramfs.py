@@ -48,9 +48,11 @@ def closure(sysroot, files):
     """{path inside: file} of the files with everything the programs among them need."""
     inside = dict(files)
     todo = list(files.values())
+    # A program finds a library that is given, for instance a language runtime's own.
+    given = {os.path.basename(path) for path in files}
     while todo:
         interpreter, libraries = needs(todo.pop())
-        wanted = {"/lib/" + name for name in libraries}
+        wanted = {"/lib/" + name for name in libraries if name not in given}
         if interpreter:
             wanted.add(interpreter)
         for path in wanted - inside.keys():
