@@ -6,6 +6,7 @@
  */
 #include "runtimes/hotspot_method.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,8 @@
 
 #define BLOB_NAME_BYTES 64
 #define CHECK_FACTOR	0x9e3779b97f4a7c15ull
-/* The name of the return barrier, and the instruction there: mov m(%r15),%rsp. */
+/* The name of the return barrier. */
 #define FROZEN_NAME	"(frozen frames)"
-#define FROZEN_CODE	"\x49\x8b\xa7"
 
 void hotspot_function_deinit(struct hotspot_function *f)
 {
@@ -157,17 +157,25 @@ static int read_origin(const struct reading *r, struct origin *ret)
 
 /* ---------------------------------------------------------------- frames */
 
+/* Code at the return barrier: mov m(%r15),%rsp; on arm64 ldr x8,[x28,#n]; mov sp,x8. */
+static bool is_barrier(const struct reading *r, uint64_t code)
+{
+	return r->target->layout.machine == EM_AARCH64
+		       ? (code & 0xffffffffffc003ff) == 0x9100011ff9400388
+		       : (code & 0xffffff) == 0xa78b49;
+}
+
 /* The name of a blob that is no method. At the return barrier, frames of a virtual thread are in
  * the heap of objects instead of on the stack. */
 static int name_blob(const struct reading *r, char ret_text[BLOB_NAME_BYTES])
 {
-	uint8_t code[sizeof(FROZEN_CODE) - 1];
+	uint64_t code = 0;
 	int result;
 
 	/* the address looked up is one before the return address */
 	result = hotspot_outcome_of_memory(
-		memory_read(r->m, r->object + r->place + 1, code, sizeof(code)));
-	if (!result && memcmp(code, FROZEN_CODE, sizeof(code)) == 0)
+		memory_read(r->m, r->object + r->place + 1, &code, sizeof(code)));
+	if (!result && is_barrier(r, code))
 		memcpy(ret_text, FROZEN_NAME, sizeof(FROZEN_NAME));
 	return result;
 }
