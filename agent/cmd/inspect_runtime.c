@@ -70,7 +70,7 @@ static const char help[] =
 	"  version        a release other than Python 3.6 to 3.15, Java 8 and later, Node 16 and\n"
 	"                 later, or no final one\n"
 	"  free_threaded  Python 3.15 without the interpreter lock\n"
-	"  machine        another machine than x86-64 or, but for HotSpot, arm64\n"
+	"  machine        another machine than x86-64 or arm64\n"
 	"  compressed     V8 with pointers of 32 bits\n"
 	"  no_builtins    the addresses of V8's builtins are not known\n"
 	"  offsets, no_runtime, no_loop, malformed\n"
