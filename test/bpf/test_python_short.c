@@ -240,10 +240,15 @@ static void test_first(void **state)
 #define ENTRIES	    512
 #define ENTRIES_FOR 300 /* samples */
 
+/* Ends of intervals until all stack dumps from before the first walk are samples. */
+#define ENTRIES_DUMPED 2
+
 /* Stacks of one process without a kernel half, since the last drain. */
 struct entries {
 	struct sampling on;
 	pid_t child;
+	bool is_walked;	      /* podprof knows the process */
+	unsigned int n_ended; /* intervals since then */
 	uint64_t words[ENTRIES][ENTRY_WORDS];
 	size_t n_words[ENTRIES];
 	size_t n;
@@ -258,6 +263,7 @@ static void next_interval(void *ctx, bool off_cpu, uint64_t until_ns)
 	(void)off_cpu;
 	(void)until_ns;
 	e->n = 0;
+	e->n_ended += e->is_walked;
 }
 
 static void take_entry(void *ctx, const struct sample *sample)
@@ -266,9 +272,9 @@ static void take_entry(void *ctx, const struct sample *sample)
 	struct entries *e = ctx;
 
 	/* dumps are no entries */
-	if (sample->pid.pid != (uint32_t)e->child || sample->n_kernel || !sample->n_runtime ||
-	    sample->n_user > ENTRY_WORDS || e->n == ENTRIES ||
-	    (sample->flags & (SAMPLE_FLAG_NO_PROCESS | SAMPLE_FLAG_AWAITS)))
+	if (sample->pid.pid != (uint32_t)e->child || e->n_ended < ENTRIES_DUMPED ||
+	    sample->n_kernel || !sample->n_runtime || sample->n_user > ENTRY_WORDS ||
+	    e->n == ENTRIES || (sample->flags & (SAMPLE_FLAG_NO_PROCESS | SAMPLE_FLAG_AWAITS)))
 		return;
 	for (size_t i = 0; i < e->n; i++)
 		e->n_repeated += e->n_words[i] == sample->n_user &&
@@ -294,6 +300,8 @@ static bool entries_enough(void *ctx)
 
 static void entries_run(struct entries *e, const char *path, bool (*until)(void *ctx))
 {
+	e->is_walked = false;
+	e->n_ended = 0;
 	e->child = fork();
 	if (e->child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -302,6 +310,7 @@ static void entries_run(struct entries *e, const char *path, bool (*until)(void 
 	}
 	sampling_want(&e->on, e->child);
 	loop_until(e->on.loop, entries_walked, e);
+	e->is_walked = true;
 	loop_until(e->on.loop, until, e);
 	kill(e->child, SIGKILL);
 	waitpid(e->child, NULL, 0);

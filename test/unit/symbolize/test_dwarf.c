@@ -49,17 +49,28 @@ static const char *program(void)
 	return fixture_path("../../podprof", path);
 }
 
-static struct symbolizer *new_symbolizer(const struct root *proc, uint64_t patience_ns,
-					 uint64_t deadline_ns)
+/* @sources: @n in number; NULL: the usual ones. */
+static struct symbolizer *new_with(const struct root *proc, uint64_t patience_ns,
+				   uint64_t deadline_ns, const struct symbol_source *const *sources,
+				   size_t n)
 {
 	const struct dwarfreader_opts dwarf = {
 		.program = program(), .patience_ns = patience_ns, .deadline_ns = deadline_ns};
-	const struct symbolizer_opts opts = {
-		.proc = proc, .cache_bytes = CACHE_BYTES, .dwarf = &dwarf};
+	const struct symbolizer_opts opts = {.proc = proc,
+					     .cache_bytes = CACHE_BYTES,
+					     .dwarf = &dwarf,
+					     .sources = sources,
+					     .n_sources = n};
 	struct symbolizer *s;
 
 	assert_int_equal(symbolizer_new(&opts, &s), 0);
 	return s;
+}
+
+static struct symbolizer *new_symbolizer(const struct root *proc, uint64_t patience_ns,
+					 uint64_t deadline_ns)
+{
+	return new_with(proc, patience_ns, deadline_ns, NULL, 0);
 }
 
 static struct elffile_section text_of(const struct image *image)
@@ -628,10 +639,48 @@ static void test_large(void **state)
 	image_unref(large);
 }
 
+/* Of a file that shrinks between the look at it and the read of its DWARF; NULL: none. */
+static const char *shrinks;
+
+static int shrinking_open(const struct source_file *file, void **ret)
+{
+	(void)file;
+	*ret = &shrinks;
+	return 0;
+}
+
+static int shrinking_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)
+{
+	(void)opened;
+	(void)vaddr;
+	(void)lines;
+	if (shrinks)
+		assert_int_equal(truncate(shrinks, 0), 0);
+	shrinks = NULL;
+	return SOURCE_NONE;
+}
+
+static size_t shrinking_bytes(const void *opened)
+{
+	(void)opened;
+	return 0;
+}
+
+static void shrinking_free(void *opened)
+{
+	(void)opened;
+}
+
 /* The file shrinks while the process has it mapped: SIGBUS ends the process alone. */
 static void test_shrinks(void **state)
 {
-	struct symbolizer *s = new_symbolizer(NULL, 0, DEADLINE);
+	static const struct symbol_source shrinking = {.name = "shrinking",
+						       .open = shrinking_open,
+						       .find = shrinking_find,
+						       .bytes = shrinking_bytes,
+						       .free = shrinking_free};
+	const struct symbol_source *const sources[] = {&shrinking, &source_dwarf, &source_symtab};
+	struct symbolizer *s = new_with(NULL, 0, DEADLINE, sources, array_size(sources));
 	struct image *good = fixture_image("inline-gcc4"), *image;
 	uint64_t vaddr = some_vaddr(s, good);
 	struct symbol symbol;
@@ -641,9 +690,10 @@ static void test_shrinks(void **state)
 	copy_init(&c, "inline-gcc4");
 	image = copy_open(&c, c.n);
 	check(s, image, vaddr, true);
-	assert_int_equal(truncate(c.path, 0), 0);
+	shrinks = c.path;
 	assert_int_equal(symbolizer_find(s, &(struct frame){image, vaddr + 1}, &symbol), 0);
 	assert_int_equal(symbol.lines[0].line, 0);
+	assert_int_equal(symbol.missing, SYMBOL_OVERWRITTEN);
 	assert_int_equal(count(s, DWARFREADER_CRASHED), 1);
 	check(s, good, vaddr + 1, true);
 	unlink(c.path);
