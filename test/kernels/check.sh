@@ -17,6 +17,9 @@ sysroot=${SYSROOT:-/}
 python=${PYTHON:-}
 node=${NODE:-}
 java=${JAVA:-}
+# Half of the MB is for files: those of Node and Java need 300.
+memory=1024
+[ -z "$node$java" ] || memory=2048
 work=$build/test/kernels
 arguments=$*
 results=build/test/results/kernels-${build//\//-}-${arguments// /-}
@@ -51,7 +54,7 @@ qemu() {
 			-append "console=ttyAMA0 quiet panic=-1" "$@"
 		;;
 	esac
-	timeout $patience "$@" -smp "${SMP:-2}" -m 1024 -nic none -nographic -no-reboot </dev/null 2>&1 | tr -d '\r'
+	timeout $patience "$@" -smp "${SMP:-2}" -m "$memory" -nic none -nographic -no-reboot </dev/null 2>&1 | tr -d '\r'
 }
 
 # outcome NAME LOG: the guest's closing line, or its whole output
