@@ -157,12 +157,11 @@ static int read_origin(const struct reading *r, struct origin *ret)
 
 /* ---------------------------------------------------------------- frames */
 
-/* Code at the return barrier: mov m(%r15),%rsp; on arm64 ldr x8,[x28,#n]; mov sp,x8. */
 static bool is_barrier(const struct reading *r, uint64_t code)
 {
 	return r->target->layout.machine == EM_AARCH64
-		       ? (code & 0xffffffffffc003ff) == 0x9100011ff9400388
-		       : (code & 0xffffff) == 0xa78b49;
+		       ? (code & HOTSPOT_BARRIER_ARM64_MASK) == HOTSPOT_BARRIER_ARM64
+		       : (code & HOTSPOT_BARRIER_X86_MASK) == HOTSPOT_BARRIER_X86;
 }
 
 /* The name of a blob that is no method. At the return barrier, frames of a virtual thread are in

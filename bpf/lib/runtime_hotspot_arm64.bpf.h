@@ -109,7 +109,7 @@ WALK_INLINE __u64 hotspot_is_call(__u64 before)
 /* It begins with ldr x8,[x28,#n]; mov sp,x8. */
 WALK_INLINE __u64 hotspot_is_barrier(__u64 code)
 {
-	return hotspot_like(code, 0xffffffffffc003ff, 0x9100011ff9400388);
+	return hotspot_like(code, HOTSPOT_BARRIER_ARM64_MASK, HOTSPOT_BARRIER_ARM64);
 }
 
 /* ---------------------------------------------------------------- plans */

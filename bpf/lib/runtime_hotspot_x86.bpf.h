@@ -55,7 +55,7 @@ WALK_INLINE __u64 hotspot_returns(const struct walk_ctx *c, const struct hotspot
 /* It begins with mov m(%r15),%rsp. */
 WALK_INLINE __u64 hotspot_is_barrier(__u64 code)
 {
-	return plan_zero((code & 0xffffff) ^ 0xa78b49);
+	return plan_zero((code & HOTSPOT_BARRIER_X86_MASK) ^ HOTSPOT_BARRIER_X86);
 }
 
 WALK_INLINE __u64 hotspot_is_call(__u64 before)

@@ -52,6 +52,13 @@
  * `version`, native frames only. */
 #define HOTSPOT_MADE_MAX 4
 
+/* The first bytes at the return barrier of a virtual thread: mov m(%r15),%rsp, and on arm64
+ * ldr x8,[x28,#n]; mov sp,x8. */
+#define HOTSPOT_BARRIER_X86	   0xa78b49ull
+#define HOTSPOT_BARRIER_X86_MASK   0xffffffull
+#define HOTSPOT_BARRIER_ARM64	   0x9100011ff9400388ull
+#define HOTSPOT_BARRIER_ARM64_MASK 0xffffffffffc003ffull
+
 struct hotspot_heap {
 	__u64 low; /* [low, limit), reserved memory */
 	__u64 limit;

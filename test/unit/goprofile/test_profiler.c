@@ -666,6 +666,21 @@ static void names(void **state)
 	program_stop(&b);
 }
 
+/* A program that has allocated with sampling on, and a new agent that has read nothing of it. */
+static void start_under_new_agent(struct node *node, struct program *a, const char *path)
+{
+	program_start(a, 0, path);
+	node_init(node, GO_PROFILE_MODE_FORCE);
+	node_set(node, &a->process, NULL);
+	node_round(node); /* sampling is on */
+	goprocess_order(&a->process, "hold 40000");
+	node_stop_agent(node);
+	node_start_agent(node, GO_PROFILE_MODE_FORCE);
+	node->n_profiles = 0;
+	memset(node->window_sums, 0, sizeof(node->window_sums));
+	memset(node->held_in_windows, 0, sizeof(node->held_in_windows));
+}
+
 /* Allocations of an unnamed container, made before the end of its first window, go into the next
  * profile. Allocations of an older container from before the agent go into no profile. */
 static void names_and_windows(void **state)
@@ -685,18 +700,9 @@ static void names_and_windows(void **state)
 		struct node node;
 		uint64_t began_ns;
 
-		program_start(&a, 0, path);
-		node_init(&node, GO_PROFILE_MODE_FORCE);
-		node_set(&node, &a.process, NULL);
-		node_round(&node); /* sampling is on */
-		goprocess_order(&a.process, "hold 40000");
-		node_stop_agent(&node);
-		node_start_agent(&node, GO_PROFILE_MODE_FORCE);
+		start_under_new_agent(&node, &a, path);
 		entity = node_entity(&node, "6c1bd2c0a2d7");
 		entity->pending = true;
-		node.n_profiles = 0;
-		memset(node.window_sums, 0, sizeof(node.window_sums));
-		memset(node.held_in_windows, 0, sizeof(node.held_in_windows));
 		node_round(&node);
 		assert_int_equal(node.n_profiles, 0);
 		name(entity, "web");
@@ -794,17 +800,8 @@ static void clock_set_back(void **state)
 	(void)state;
 	if (gofixture_minor(path) < 17)
 		return; /* the linker turns nothing off */
-	program_start(&a, 0, path);
-	node_init(&node, GO_PROFILE_MODE_FORCE);
-	node_set(&node, &a.process, NULL);
-	node_round(&node); /* sampling is on */
-	goprocess_order(&a.process, "hold 40000");
-	node_stop_agent(&node);
-	node_start_agent(&node, GO_PROFILE_MODE_FORCE);
+	start_under_new_agent(&node, &a, path);
 	name(node_entity(&node, "6c1bd2c0a2d7"), "web");
-	node.n_profiles = 0;
-	memset(node.window_sums, 0, sizeof(node.window_sums));
-	memset(node.held_in_windows, 0, sizeof(node.held_in_windows));
 	/* the process is younger than this agent */
 	age_ns = nsec_boot() - pid_ns_of_ticks(a.process.id.start_ticks) + NSEC_PER_SEC;
 	go_profiler_begin(node.profiler, nsec_wall() - age_ns, 3600 * NSEC_PER_SEC);
