@@ -16,7 +16,8 @@
 
 static bool may_change(int outcome)
 {
-	return outcome == V8_NOT_READY || outcome == V8_ODD || outcome == V8_UNREADABLE;
+	return outcome == V8_NOT_READY || outcome == V8_BUILTINS_UNKNOWN || outcome == V8_ODD ||
+	       outcome == V8_UNREADABLE;
 }
 
 /* The machine is in the program itself. */

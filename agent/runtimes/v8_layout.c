@@ -13,6 +13,8 @@
 #include "elf/elffile.h"
 #include "elf/elfsym.h"
 #include "procmap/memory.h"
+#include "runtimes/v8_builtins.h"
+#include "runtimes/v8_rusty.h"
 
 /* Names of one constant in different releases. */
 #define CONSTANT_NAMES 4
@@ -387,8 +389,8 @@ static int read_version(const struct elffile *ef, enum elfsym_table table, uint3
 /* Where a bytecode array refers to its table of source positions; 0: not known. */
 static int32_t table_of(const uint32_t *version)
 {
-	/* the form of the table changes between 13 and 14.6 */
-	if (version[0] < 9 || (version[0] > 13 && (version[0] != 14 || version[1] != 6)))
+	/* the form of the table changes between 13 and 14.5; set_code() has the form */
+	if (version[0] < 9 || (version[0] == 14 && version[1] < 5))
 		return 0;
 	return version[0] < 12 ? 32 : 24;
 }
@@ -439,8 +441,19 @@ static const struct code_layout code_layouts[] = {
 	{{10, 2}, 128, 0, 48, 40, 16, 24, 6, 2, 7, 0},
 	{{11, 3}, 16, 40, 48, 56, 16, 24, 6, 2, 7, 0},
 	{{12, 4}, 32, 40, 48, 52, 8, 16, 6, 2, 7, 0},
+	{{12, 9}, 32, 40, 48, 52, 8, 16, 6, 2, 7, 0},
+	{{13, 0}, 32, 40, 48, 52, 8, 16, 6, 2, 7, 0},
+	{{13, 4}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0},
+	{{13, 5}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0},
 	{{13, 6}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0},
+	{{13, 7}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0},
+	{{14, 0}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
+	{{14, 2}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
+	{{14, 5}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
 	{{14, 6}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
+	{{14, 7}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
+	{{14, 9}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
+	{{15, 0}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
 };
 
 static void set_code(const bool *known, struct v8_image *ret)
@@ -496,24 +509,52 @@ static bool is_whole(const bool *known)
 	return true;
 }
 
-int v8_image_probe(const struct elffile *ef, struct v8_image *ret)
+/* The constants and the version. *@known: by constant. */
+static int read_description(const struct elffile *ef, struct v8_image *ret, bool *known)
 {
-	struct v8_image image = {0};
-	bool known[V8_CONSTANT_MAX] = {false};
-	int r = read_constants(ef, image.constants, known);
+	int r = read_constants(ef, ret->constants, known);
 
+	if (r == V8_ABSENT)
+		return v8_rusty_read(ef, ret, known);
 	if (r)
 		return r;
-	image.machine = elffile_machine(ef);
-	if (image.machine != EM_X86_64 && image.machine != EM_AARCH64)
-		return V8_MACHINE;
-	r = read_version(ef, ELFSYM_DYNSYM, image.version);
+	r = read_version(ef, ELFSYM_DYNSYM, ret->version);
 	if (r == V8_ABSENT)
-		r = read_version(ef, ELFSYM_SYMTAB, image.version);
-	memcpy(ret->version, image.version, sizeof(ret->version));
+		r = read_version(ef, ELFSYM_SYMTAB, ret->version);
 	if (r < 0)
 		return r;
-	set_unnamed(&image, known);
+	set_unnamed(ret, known);
+	ret->is_described = true;
+	return 0;
+}
+
+static int find_symbols(const struct elffile *ef, struct v8_image *ret)
+{
+	int r = read_other_types(ef, ret->other_types);
+
+	if (!r)
+		r = find_sizes(ef, ELFSYM_DYNSYM, ret);
+	if (!r && !ret->sizes)
+		r = find_sizes(ef, ELFSYM_SYMTAB, ret);
+	if (r)
+		return r;
+	r = find_builtins(ef, ELFSYM_DYNSYM, ret->builtins);
+	if (r == V8_BUILTINS_UNKNOWN)
+		r = find_builtins(ef, ELFSYM_SYMTAB, ret->builtins);
+	return r == V8_BUILTINS_UNKNOWN ? v8_builtins_prepare(ef, ret) : r;
+}
+
+int v8_image_probe(const struct elffile *ef, struct v8_image *ret)
+{
+	struct v8_image image = {.machine = elffile_machine(ef)};
+	bool known[V8_CONSTANT_MAX] = {false};
+	int r = read_description(ef, &image, known);
+
+	memcpy(ret->version, image.version, sizeof(ret->version));
+	if (r)
+		return r;
+	if (image.machine != EM_X86_64 && image.machine != EM_AARCH64)
+		return V8_MACHINE;
 	if (known[V8_SMI_SHIFT] && image.constants[V8_SMI_SHIFT] != 31)
 		return V8_COMPRESSED;
 	if (!is_whole(known) || !is_known_layout(image.constants) ||
@@ -522,17 +563,7 @@ int v8_image_probe(const struct elffile *ef, struct v8_image *ret)
 	if (known[V8_TYPE_BYTECODE] && known[V8_BYTECODE_DATA])
 		image.constants[V8_BYTECODE_TABLE] = table_of(image.version);
 	set_code(known, &image);
-	r = read_other_types(ef, image.other_types);
-	if (r)
-		return r;
-	r = find_sizes(ef, ELFSYM_DYNSYM, &image);
-	if (!r && !image.sizes)
-		r = find_sizes(ef, ELFSYM_SYMTAB, &image);
-	if (r)
-		return r;
-	r = find_builtins(ef, ELFSYM_DYNSYM, image.builtins);
-	if (r == V8_BUILTINS_UNKNOWN)
-		r = find_builtins(ef, ELFSYM_SYMTAB, image.builtins);
+	r = find_symbols(ef, &image);
 	if (!r)
 		*ret = image;
 	return r;

@@ -4,7 +4,8 @@
 
 /*
  * V8 describes itself for debuggers: Node's builds have a variable for each constant, v8dbg_NAME,
- * with its value in the file. The names come and go with releases.
+ * with its value in the file. The names come and go with releases. v8_rusty.h has the constants of
+ * builds without these variables.
  */
 
 #include <stdbool.h>
@@ -123,9 +124,13 @@ enum v8_other_code {
  * struct v8_image - V8 in a file
  * @version:     major, minor, build: 11, 3, 244; zeros if not known
  * @machine:     EM_X86_64 or EM_AARCH64
- * @builtins:    vaddrs of two variables: pointer to the builtins, and their bytes (int)
+ * @builtins:    vaddrs of two variables: pointer to the builtins, and their bytes (int); zeros
+ *               without symbols. Then v8_builtins.h searches @zeroed
+ * @zeroed:      [first, limit) of the variables that are zeros in the file
+ * @code:        [first, limit) of the largest segment of code
  * @constants:   values
  * @sizes:       vaddr of the sizes of @n_sizes bytecodes, three times; 0: not known
+ * @is_described: whether the constants are the image's own, and not of v8_rusty.h
  * @has_code:    whether the constants of compiled code are known
  * @other_types: type of the frames of each other code; V8_FRAME_TYPES: not known
  */
@@ -133,9 +138,12 @@ struct v8_image {
 	uint32_t version[3];
 	uint16_t machine;
 	uint64_t builtins[2];
+	uint64_t zeroed[2];
+	uint64_t code[2];
 	int32_t constants[V8_CONSTANT_MAX];
 	uint64_t sizes;
 	uint32_t n_sizes;
+	bool is_described;
 	bool has_code;
 	uint8_t other_types[V8_OTHER_MAX];
 };

@@ -41,7 +41,8 @@ static bool next_number(struct table *t, int64_t *ret)
 	return false;
 }
 
-/* Moves @at and @source to the next entry. False at the end. */
+/* Moves @at and @source to the next entry; @at is one above the entry's place in the code. False at
+ * the end. */
 static bool next_entry(struct table *t, uint64_t *at, uint64_t *source)
 {
 	int64_t code, position;
@@ -61,9 +62,9 @@ uint64_t v8_position_find(const uint8_t *table, size_t n, int32_t shift, uint32_
 	uint64_t next = 0, source = 0, found = 0;
 
 	*ret_from = 0;
-	while (next_entry(&t, &next, &source) && next <= at) {
+	while (next_entry(&t, &next, &source) && next <= (uint64_t)at + 1) {
 		found = source;
-		*ret_from = (uint32_t)next;
+		*ret_from = next ? (uint32_t)(next - 1) : 0;
 	}
 	return found;
 }
@@ -85,7 +86,7 @@ size_t v8_places_parse(const uint8_t *table, size_t n, int32_t shift, uint32_t b
 		line = v8_lines_find(lines, character);
 		if (n_places ? ret[n_places - 1].line == line : !line)
 			continue;
-		ret[n_places++] = (struct v8_place){(uint32_t)at, line};
+		ret[n_places++] = (struct v8_place){(uint32_t)(at - 1), line};
 	}
 	return n_places;
 }

@@ -55,8 +55,9 @@ struct v8_place {
  *
  * An entry is a distance in the bytecode and one in the source, each of up to five or ten bytes of
  * seven bits, lowest first, with the sign in the lowest bit. The sign of the distance in the
- * bytecode is a flag, whether a statement begins there, and @shift more bits are flags. A table
- * that ends inside an entry, or whose bytecodes do not ascend, ends there.
+ * bytecode is a flag, whether a statement begins there, and @shift more bits are flags. The
+ * distances begin at -1, the place of a function's entry. A table that ends inside an entry, or
+ * whose bytecodes do not ascend, ends there.
  *
  * Return: the number of places.
  * Source: V8, src/codegen/source-position-table.cc.

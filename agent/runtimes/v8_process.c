@@ -12,10 +12,8 @@
 #include "base/cleanup.h"
 #include "procmap/memory.h"
 #include "runtimes/runtime_files.h"
+#include "runtimes/v8_builtins.h"
 #include "shared/frame.h"
-
-/* Bytes of the builtins; Node 20 has 1.5 MB. Reached: `odd`, native frames only. */
-#define BUILTINS_BYTES_MAX (64u << 20)
 
 static int probe(const struct elffile *ef, void *ret)
 {
@@ -60,24 +58,12 @@ static struct v8_process record_of(const struct v8_image *image)
 int v8_process_attach(struct memory *m, struct v8_target *ret)
 {
 	struct v8_process p = record_of(&ret->image);
-	uint64_t first = 0;
-	uint32_t bytes = 0;
-	uint8_t last;
-	const struct memory_range ranges[] = {
-		{ret->image.builtins[0] + ret->bias, &first, sizeof(first)},
-		{ret->image.builtins[1] + ret->bias, &bytes, sizeof(bytes)},
-	};
-	int r = v8_outcome_of_memory(memory_read_ranges(m, ranges, array_size(ranges)));
+	uint64_t first;
+	uint32_t bytes;
+	int r = v8_builtins_find(m, &ret->image, ret->bias, &first, &bytes);
 
 	if (r)
 		return r;
-	if (!first || !bytes)
-		return V8_NOT_READY;
-	if (bytes > BUILTINS_BYTES_MAX || first >= FRAME_FIRST_LIMIT - bytes)
-		return V8_ODD;
-	r = v8_outcome_of_memory(memory_read(m, first + bytes - 1, &last, sizeof(last)));
-	if (r)
-		return r == V8_UNREADABLE ? V8_ODD : r;
 	p.builtins[0] = first;
 	p.builtins[1] = first + bytes;
 	p.copied[0] = first - ret->bias;

@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (n > V8_PLACES_MAX)
 		abort();
 	for (size_t i = 0; i < n; i++)
-		if ((!i && !places[i].line) || places[i].line > LINES || places[i].at < 53 ||
+		if ((!i && !places[i].line) || places[i].line > LINES || places[i].at < 52 ||
 		    (i && places[i].at < places[i - 1].at))
 			abort();
 	for (uint32_t at = 0; at < 128; at++)

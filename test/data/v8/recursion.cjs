@@ -48,9 +48,16 @@ function outer(x) {
 	return (deep(DEPTH - 1, x, 1, 2) + 1) | 0;
 }
 
+function pass() {
+	sink = outer(sink);
+}
+
+// The call is the first instruction of its line.
 function forever() {
+	const turn = pass;
+
 	while (true)
-		sink = outer(sink);
+		turn();
 }
 
 if (plain && parseFloat(process.versions.v8) >= 11)
