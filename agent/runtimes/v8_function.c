@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The collector moves objects. Then the words at the address of a frame are others, and the check
- * fails. A new function at the address of a freed one has the same number at most in another
- * script, whose id the check has too. Functions without a script, the virtual machine's own, are
- * told apart by the addresses alone.
+ * fails. A new function at the address of a freed one has another id, or in releases without ids
+ * of functions the same number at most in another script, whose id the check has too. There,
+ * functions without a script, the virtual machine's own, are told apart by the addresses alone.
  *
  * A frame of compiled code has fewer bits of the check, and the address in the code. The code
  * refers to the function: if not, it was freed, and only the function itself is known.

@@ -266,13 +266,13 @@ static bool is_known_layout(const int32_t *c)
 		if (!is_word(c[words[i]], OFFSET_MAX))
 			return false;
 	for (size_t i = 0; i < array_size(shared); i++)
-		if (!is_word(c[shared[i]], V8_SHARED_BYTES))
+		if (!is_word(c[shared[i]] - V8_SHARED_FIRST, V8_SHARED_BYTES))
 			return false;
 	for (size_t i = 0; i < array_size(slots); i++)
 		if (!is_slot(c[slots[i]]))
 			return false;
 	return c[V8_SHARED_LENGTH] >= 0 && c[V8_SHARED_LENGTH] % 4 == 0 &&
-	       c[V8_SHARED_LENGTH] <= V8_SHARED_BYTES - V8_NUMBER_BEHIND - 4 &&
+	       c[V8_SHARED_LENGTH] <= V8_SHARED_FIRST + V8_SHARED_BYTES - V8_UNIQUE_BEHIND - 4 &&
 	       c[V8_MAP_TYPE] >= 0 && c[V8_MAP_TYPE] < OFFSET_MAX && c[V8_STRING_N] >= 0 &&
 	       c[V8_STRING_N] < OFFSET_MAX && c[V8_SCOPE_LOCALS] >= 0 && c[V8_SCOPE_LOCALS] < 16 &&
 	       c[V8_SCOPE_FIRST] > c[V8_SCOPE_LOCALS] && c[V8_SCOPE_FIRST] < 16;
@@ -427,33 +427,34 @@ static void set_unnamed(struct v8_image *image, bool *known)
 
 /* ---------------------------------------------------------------- compiled code */
 
-/* What is not named in all releases: offsets and numbers from V8_CODE_HEADER on but for the kinds.
- */
+/* What is not named in all releases: offsets and numbers from V8_CODE_HEADER on but for the kinds,
+ * and whether functions have an id. */
 struct code_layout {
 	uint32_t version[2];
 	int32_t header, start, flags, size, data, positions;
 	int32_t shared, literals, inlined;
 	int32_t table_shift;
+	bool has_id;
 };
 
 static const struct code_layout code_layouts[] = {
-	{{9, 4}, 96, 0, 48, 40, 16, 24, 6, 2, 7, 0},
-	{{10, 2}, 128, 0, 48, 40, 16, 24, 6, 2, 7, 0},
-	{{11, 3}, 16, 40, 48, 56, 16, 24, 6, 2, 7, 0},
-	{{12, 4}, 32, 40, 48, 52, 8, 16, 6, 2, 7, 0},
-	{{12, 9}, 32, 40, 48, 52, 8, 16, 6, 2, 7, 0},
-	{{13, 0}, 32, 40, 48, 52, 8, 16, 6, 2, 7, 0},
-	{{13, 4}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0},
-	{{13, 5}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0},
-	{{13, 6}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0},
-	{{13, 7}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0},
-	{{14, 0}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
-	{{14, 2}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
-	{{14, 5}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
-	{{14, 6}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
-	{{14, 7}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
-	{{14, 9}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
-	{{15, 0}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1},
+	{{9, 4}, 96, 0, 48, 40, 16, 24, 6, 2, 7, 0, false},
+	{{10, 2}, 128, 0, 48, 40, 16, 24, 6, 2, 7, 0, false},
+	{{11, 3}, 16, 40, 48, 56, 16, 24, 6, 2, 7, 0, false},
+	{{12, 4}, 32, 40, 48, 52, 8, 16, 6, 2, 7, 0, true},
+	{{12, 9}, 32, 40, 48, 52, 8, 16, 6, 2, 7, 0, true},
+	{{13, 0}, 32, 40, 48, 52, 8, 16, 6, 2, 7, 0, true},
+	{{13, 4}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0, true},
+	{{13, 5}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0, true},
+	{{13, 6}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0, true},
+	{{13, 7}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0, true},
+	{{14, 0}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
+	{{14, 2}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
+	{{14, 5}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
+	{{14, 6}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
+	{{14, 7}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
+	{{14, 9}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
+	{{15, 0}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
 };
 
 static void set_code(const bool *known, struct v8_image *ret)
@@ -475,6 +476,8 @@ static void set_code(const bool *known, struct v8_image *ret)
 		c[V8_DEOPT_LITERALS] = l->literals;
 		c[V8_DEOPT_INLINED] = l->inlined;
 		c[V8_TABLE_SHIFT] = l->table_shift;
+		if (l->has_id)
+			c[V8_SHARED_ID] = c[V8_SHARED_LENGTH] + V8_UNIQUE_BEHIND;
 		ret->has_code = known[V8_TYPE_CODE] && known[V8_KIND_MASK] &&
 				known[V8_KIND_BASELINE] && (known[V8_TYPE_STREAM] || !l->start);
 	}

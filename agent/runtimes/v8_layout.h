@@ -18,6 +18,8 @@ struct elffile;
 /* Bytes from V8_SHARED_LENGTH to the number of the function in its script, an int: the same in all
  * releases from 8 on. */
 #define V8_NUMBER_BEHIND 12
+/* ... and to the function's id, likewise, in releases that have it. */
+#define V8_UNIQUE_BEHIND 16
 /* Bytes from V8_SCRIPT_LINES to the id of the script, likewise: a small integer. */
 #define V8_ID_BEHIND	 8
 
@@ -89,6 +91,8 @@ enum v8_constant {
 	V8_BYTECODE_DATA,  /* the first bytecode */
 	V8_BYTECODE_TABLE, /* of source positions; by version */
 	V8_TABLE_SHIFT,	   /* of tables of source positions; by version */
+	/* of functions, int: unique in the isolate; by version; 0: the release has none */
+	V8_SHARED_ID,
 	/* of compiled code; 0 if they are not known */
 	V8_TYPE_CODE,
 	V8_TYPE_STREAM,	 /* what holds the instructions; 0: the Code object */

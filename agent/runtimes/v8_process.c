@@ -45,6 +45,7 @@ static struct v8_process record_of(const struct v8_image *image)
 		.shared_name = (uint16_t)c[V8_SHARED_NAME],
 		.shared_script = (uint16_t)c[V8_SHARED_SCRIPT],
 		.shared_number = (uint16_t)(c[V8_SHARED_LENGTH] + V8_NUMBER_BEHIND),
+		.shared_id = (uint16_t)c[V8_SHARED_ID],
 		.script_id = (uint16_t)(c[V8_SCRIPT_LINES] + V8_ID_BEHIND),
 		.has_code = image->has_code,
 	};

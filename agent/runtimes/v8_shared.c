@@ -32,12 +32,13 @@ static uint32_t check_of(const uint64_t *words, size_t n)
 int v8_shared_read(const struct v8_heap *heap, uint64_t object, struct v8_shared *ret)
 {
 	const int32_t *c = heap->constants;
-	uint8_t bytes[V8_SHARED_BYTES];
-	uint32_t number;
+	uint8_t bytes[V8_SHARED_FIRST + V8_SHARED_BYTES];
+	uint32_t number, id;
 	int r = v8_type_check(heap, object, V8_TYPE_SHARED);
 
 	if (!r)
-		r = v8_bytes_read(heap, object, 0, bytes, sizeof(bytes));
+		r = v8_bytes_read(heap, object, V8_SHARED_FIRST, bytes + V8_SHARED_FIRST,
+				  V8_SHARED_BYTES);
 	if (r)
 		return r;
 	memcpy(&ret->name, bytes + c[V8_SHARED_NAME], 8);
@@ -46,6 +47,11 @@ int v8_shared_read(const struct v8_heap *heap, uint64_t object, struct v8_shared
 	memcpy(&number, bytes + c[V8_SHARED_LENGTH] + V8_NUMBER_BEHIND, 4);
 	ret->number = number;
 	ret->id = 0;
+	if (c[V8_SHARED_ID]) {
+		memcpy(&id, bytes + c[V8_SHARED_ID], 4);
+		ret->id = id;
+		return 0;
+	}
 	return v8_is_object(ret->script)
 		       ? v8_word_read(heap, ret->script,
 				      (uint64_t)c[V8_SCRIPT_LINES] + V8_ID_BEHIND, &ret->id)

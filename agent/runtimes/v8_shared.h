@@ -11,7 +11,7 @@
 
 /* The words of the check (bpf/shared/v8.h), and of the code. */
 struct v8_shared {
-	uint64_t name, script, id, number; /* @id: the word with the script's; 0 without a script */
+	uint64_t name, script, id, number; /* @id: the function's, or the word with the script's */
 	uint64_t data;
 };
 

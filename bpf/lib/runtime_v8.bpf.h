@@ -44,9 +44,10 @@ enum {
 
 /* ---------------------------------------------------------------- values */
 
-/* What is at @off of the object read last. */
+/* What is at @off of the SharedFunctionInfo read last. */
 WALK_INLINE __u64 v8_object(const struct walk_ctx *c, __u64 off)
 {
+	off -= V8_SHARED_FIRST;
 	return plan_words(c)[(off / 8) & (V8_SHARED_BYTES / 8 - 1)] >> (off & 7) * 8;
 }
 
@@ -78,15 +79,17 @@ WALK_INLINE void v8_function(const struct walk_ctx *c, const struct v8_process *
 	if (!v8_is_object(mine[V8_WORD]))
 		return;
 	plan_set(c, PLAN_BROKEN, mine[V8_FUNCTION], FRAME_REASON_UNREADABLE);
-	if (window_read(c->space, plan_words(c), V8_SHARED_BYTES, mine[V8_WORD] - 1))
+	if (window_read(c->space, plan_words(c), V8_SHARED_BYTES,
+			mine[V8_WORD] - 1 + V8_SHARED_FIRST))
 		return;
 	WALK_FENCE();
 	data = v8_object(c, p->shared_data);
 	script = v8_object(c, p->shared_script);
 	number = (__u32)v8_object(c, p->shared_number);
 	hash = walk_hash(walk_hash(0, v8_object(c, p->shared_name)), script);
-	plan_words(c)[0] = 0;
-	if (v8_is_object(script) &&
+	/* in another cache line and page, with a call of 85 ns */
+	plan_words(c)[0] = p->shared_id ? (__u32)v8_object(c, p->shared_id) : 0;
+	if (!p->shared_id && v8_is_object(script) &&
 	    window_read(c->space, plan_words(c), 8, script - 1 + p->script_id))
 		return;
 	WALK_FENCE();

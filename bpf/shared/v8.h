@@ -12,11 +12,12 @@
  *
  * Frames of JavaScript in a stack (frame.h): the first word is the address of the function's
  * SharedFunctionInfo, which all closures of the function share. The check mixes, walk_hash() for
- * each, starting from 0: the word that leads to the name, the word of the script, the word with the
- * script's id (0 without a script), and the number of the function in its script as an unsigned
- * 32-bit number. An isolate never gives the id of a script to another one. The check is the upper
- * half of the result. The place is the offset of the bytecode from the word that refers to the
- * bytecode array, in interpreted frames; 0 in builtins.
+ * each, starting from 0: the word that leads to the name, the word of the script, the id, and the
+ * number of the function in its script as an unsigned 32-bit number. The id is that of the function
+ * as an unsigned 32-bit number in releases that have one, else the word with the script's id (0
+ * without a script). An isolate never gives an id again. The check is the upper half of the result.
+ * The place is the offset of the bytecode from the word that refers to the bytecode array, in
+ * interpreted frames; 0 in builtins.
  *
  * Frames of compiled code, if @has_code, have the address in the code: of a caller, in its call. It
  * is in bits 47..0 of the second word, and bit 0 of the first word is set. The upper 18 bits of the
@@ -34,7 +35,9 @@
  * process has native frames only; `podprof_runtime_processes{state="full"}`. */
 #define V8_PROCESSES_MAX 4096
 
-/* Bytes that the walker reads of a SharedFunctionInfo. Offsets beyond are refused by the agent. */
+/* Bytes that the walker reads of a SharedFunctionInfo, behind its first word. The agent refuses
+ * other offsets. */
+#define V8_SHARED_FIRST 8
 #define V8_SHARED_BYTES 64
 
 /* Of frames of compiled code. */
@@ -69,9 +72,10 @@ struct v8_process {
 	__u16 shared_name;
 	__u16 shared_script;
 	__u16 shared_number; /* int, a multiple of 4 */
-	__u16 script_id;     /* of a script */
+	__u16 shared_id;     /* the function's, an int; 0: it has none */
+	__u16 script_id;     /* of a script; read without @shared_id */
 	__u8 has_code;	     /* 1: frames of compiled code have the address */
-	__u8 pad[3];
+	__u8 pad;
 };
 _Static_assert(sizeof(struct v8_process) == 64, "value of the map of V8 processes");
 

@@ -40,7 +40,7 @@ static struct region {
 } stack = {STACK, {0}}, text = {TEXT, {0}}, objects = {OBJECTS, {0}};
 static struct region *const regions[] = {&stack, &text, &objects};
 
-static const struct v8_process process = {
+static struct v8_process process = {
 	.builtins = {BUILTIN, BUILTIN + 0x100},
 	.frame_marker = -8,
 	.frame_function = -16,
@@ -76,6 +76,12 @@ WALK_INLINE const struct python_process *python_process_of(const struct walk_ctx
 
 /* ---------------------------------------------------------------- building */
 
+/* In releases that have it. */
+static uint32_t id_of(uint64_t function)
+{
+	return (uint32_t)function >> 8;
+}
+
 static void put_function(uint64_t function, uint64_t data)
 {
 	const uint64_t shared = function + 0x40;
@@ -86,6 +92,7 @@ static void put_function(uint64_t function, uint64_t data)
 	put_word(shared + 32, SCRIPT + 1);
 	put_word(SCRIPT + 64, ID);
 	put_word(shared + 48, 7ull << 32);
+	put_word(shared + 56, 1ull << 32 | id_of(function));
 }
 
 static void put_frame(uint64_t fp, uint64_t next_fp, uint64_t ra, uint64_t marker,
@@ -112,7 +119,8 @@ static void build(const void *code, size_t n_code)
 
 static uint32_t mix(uint64_t function)
 {
-	const uint64_t words[] = {function + 2, SCRIPT + 1, ID, 7};
+	const uint64_t id = process.shared_id ? id_of(function) : ID;
+	const uint64_t words[] = {function + 2, SCRIPT + 1, id, 7};
 	uint64_t h = 0;
 
 	for (size_t i = 0; i < array_size(words); i++)

@@ -141,11 +141,36 @@ static void test_others(void **state)
 	}
 }
 
+/* ---------------------------------------------------------------- ids of functions */
+
+/* The id of a function saves the read of its script's. */
+static void test_ids(void **state)
+{
+	size_t reads[2];
+	struct walked w;
+	uint32_t place;
+	char got[64];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(reads); i++) {
+		process.shared_id = i ? 56 : 0;
+		build(code, sizeof(code));
+		n_reads = 0;
+		walk_from(&(struct walk_start){STEP, .pc = CODE + 7, .sp = FP - 64, .fp = FP}, &w);
+		reads[i] = n_reads;
+		spell(&w, got, &place);
+		assert_string_equal(got, "LCn");
+	}
+	process.shared_id = 0;
+	assert_int_equal(reads[0], reads[1] + 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_compiled),
 		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,11 +43,10 @@ static void put(struct subject *s, uint64_t addr, uint64_t word)
 	memcpy(s->bytes + addr - FLATMEMORY_BASE, &word, sizeof(word));
 }
 
-/* Of leaf(). */
-static uint64_t check_of_leaf(void)
+/* Of leaf(), with the word of its id. */
+static uint64_t check_with(uint64_t id)
 {
-	const uint64_t words[] = {V8IMAGE_SCOPE + 1, V8IMAGE_SCRIPT + 1, (uint64_t)V8IMAGE_ID << 32,
-				  7};
+	const uint64_t words[] = {V8IMAGE_SCOPE + 1, V8IMAGE_SCRIPT + 1, id, 7};
 	uint64_t h = 0;
 
 	for (size_t i = 0; i < array_size(words); i++) {
@@ -55,6 +54,11 @@ static uint64_t check_of_leaf(void)
 		h ^= h >> 29;
 	}
 	return h >> 32 << 32;
+}
+
+static uint64_t check_of_leaf(void)
+{
+	return check_with((uint64_t)V8IMAGE_ID << 32);
 }
 
 static int read_with(struct subject *s, struct memory *m, struct v8_function *ret)
@@ -220,6 +224,39 @@ static void functions(void **state)
 			put(&s, row->addr[k], row->word[k]);
 		check_function(&s, &s.fm.memory, row);
 		check_function(&s, &cache.memory, row);
+	}
+}
+
+/* Functions with an id of their own: the script's does not count. */
+static void ids(void **state)
+{
+	static const struct {
+		const char *what;
+		uint64_t addr, word;
+		int outcome;
+	} rows[] = {
+		{"as it is", V8IMAGE_SHARED + 56, 77, V8_OK},
+		{"another id", V8IMAGE_SHARED + 56, 78, V8_ODD},
+		{"something behind", V8IMAGE_SHARED + 56, 1ull << 32 | 77, V8_OK},
+		{"another id of the script", V8IMAGE_SCRIPT + 64, INTEGER(V8IMAGE_ID + 1), V8_OK},
+		{"another number", V8IMAGE_SHARED + 48, INTEGER(8), V8_ODD},
+	};
+	const uint64_t words[2] = {V8IMAGE_SHARED, check_with(77)};
+	struct subject s;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(v8_function_deinit) struct v8_function f = {0};
+
+		row_begin(rows[i].what);
+		subject_init(&s);
+		s.target.image.constants[V8_SHARED_ID] = 56;
+		put(&s, V8IMAGE_SHARED + 56, 77);
+		put(&s, rows[i].addr, rows[i].word);
+		assert_int_equal(v8_function_read(&s.fm.memory, &s.target, words, &f),
+				 rows[i].outcome);
+		if (!rows[i].outcome)
+			assert_string_equal(f.functions[0].function.name, "leaf");
 	}
 }
 
@@ -586,10 +623,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(other_types), cmocka_unit_test(processes),
-		cmocka_unit_test(functions),   cmocka_unit_test(compiled),
-		cmocka_unit_test(calls),       cmocka_unit_test(strangers),
-		cmocka_unit_test(ways),	       cmocka_unit_test(baseline),
-		cmocka_unit_test(places),
+		cmocka_unit_test(functions),   cmocka_unit_test(ids),
+		cmocka_unit_test(compiled),    cmocka_unit_test(calls),
+		cmocka_unit_test(strangers),   cmocka_unit_test(ways),
+		cmocka_unit_test(baseline),    cmocka_unit_test(places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
