@@ -394,6 +394,7 @@ static int find_entry(struct memory *m, const struct hotspot_layout *layout, con
 	_cleanup_(freep) struct part *parts = calloc(PARTS_MAX, sizeof(*parts));
 	_cleanup_(freep) struct memory_range *texts = calloc(PARTS_MAX, sizeof(*texts));
 	const bool is_arm64 = layout->machine == EM_AARCH64;
+	const bool is_8 = layout->known[HOTSPOT_HEAP];
 	size_t n;
 	int r;
 
@@ -412,7 +413,8 @@ static int find_entry(struct memory *m, const struct hotspot_layout *layout, con
 			return HOTSPOT_VERSION;
 	}
 	/* the parts are made one after the other, and other parts follow */
-	if (!r && is_arm64 && (!p->entry_sender || p->entry_limit == p->interpreter + bytes))
+	if (!r && (p->entry_limit == p->interpreter + bytes || (is_8 && !p->entry) ||
+		   (is_arm64 && !p->entry_sender)))
 		return HOTSPOT_NOT_READY;
 	return r;
 }
@@ -434,6 +436,10 @@ static int read_entry(struct memory *m, const struct hotspot_layout *layout,
 	if (!r && (bytes > all || f[HOTSPOT_CODELET_BYTES] > OFFSET_MAX - 8 ||
 		   f[HOTSPOT_CODELET_TEXT] > OFFSET_MAX - 8))
 		return HOTSPOT_ODD;
+	/* From 9 on, HotSpot gives up the memory behind the last part when all parts are made.
+	 * Stubs and compiled methods come there. */
+	if (!r && bytes < all && !layout->known[HOTSPOT_HEAP])
+		return HOTSPOT_NOT_READY;
 	if (!r)
 		r = hotspot_outcome_of_memory(memory_read(m, p->interpreter, code, bytes));
 	return r ? r : find_entry(m, layout, code, bytes, p);

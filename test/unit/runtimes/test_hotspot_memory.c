@@ -213,6 +213,8 @@ static const struct row rows[] = {
 	{"an interpreter outside", 15112, 4096, HOTSPOT_ODD},
 	{"an interpreter of no size", 15104 + 16, 0, HOTSPOT_ODD},
 	{"an interpreter of 4 GB", 15104 + 16, UINT64_MAX, HOTSPOT_ODD},
+	{"parts still to come", 15104 + 24, 0x300ull << 32, HOTSPOT_NOT_READY},
+	{"no parts yet", 15104 + 24, 0, HOTSPOT_NOT_READY},
 	{"more parts than interpreter", 15104 + 24, UINT64_MAX, HOTSPOT_ODD},
 	{"a part of no size", INTERPRETER + 8, 0, HOTSPOT_ODD},
 	{"a part beyond the end", INTERPRETER + 8, 0x10000, HOTSPOT_ODD},
@@ -233,6 +235,32 @@ static void odd_processes(void **state)
 		subject_init(&s);
 		put(&s, rows[i].addr, rows[i].word);
 		assert_int_equal(attach(&s), rows[i].outcome);
+	}
+}
+
+/* HotSpot 8 keeps the memory behind the last part. */
+static void interpreter_of_8(void **state)
+{
+	static const struct {
+		uint64_t end;
+		int outcome;
+	} parts[] = {
+		{0, HOTSPOT_NOT_READY},	    {0x100, HOTSPOT_NOT_READY}, {0x200, HOTSPOT_NOT_READY},
+		{0x300, HOTSPOT_NOT_READY}, {0x600, HOTSPOT_OK},
+	};
+	struct subject s;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(parts); i++) {
+		struct hotspot_layout *layout = &s.target.layout;
+
+		row_begin("8");
+		subject_init(&s);
+		assert_int_equal(attach(&s), HOTSPOT_OK);
+		layout->known[HOTSPOT_HEAP] = true;
+		layout->fields[HOTSPOT_HEAP] = 14976;
+		put(&s, 15104 + 24, parts[i].end << 32);
+		assert_int_equal(hotspot_process_attach(&s.fm.memory, &s.target), parts[i].outcome);
 	}
 }
 
@@ -683,14 +711,23 @@ static void test_arm64(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_arm64),	 cmocka_unit_test(whole),
-		cmocka_unit_test(odd_processes), cmocka_unit_test(no_lines),
-		cmocka_unit_test(odd_functions), cmocka_unit_test(names),
-		cmocka_unit_test(lines),	 cmocka_unit_test(scopes),
-		cmocka_unit_test(inlined),	 cmocka_unit_test(calls),
-		cmocka_unit_test(cached),	 cmocka_unit_test(layouts),
-		cmocka_unit_test(other_words),	 cmocka_unit_test(source_of_class),
-		cmocka_unit_test(freed),	 cmocka_unit_test(source_of_another_pool),
+		cmocka_unit_test(test_arm64),
+		cmocka_unit_test(whole),
+		cmocka_unit_test(odd_processes),
+		cmocka_unit_test(no_lines),
+		cmocka_unit_test(odd_functions),
+		cmocka_unit_test(names),
+		cmocka_unit_test(lines),
+		cmocka_unit_test(scopes),
+		cmocka_unit_test(inlined),
+		cmocka_unit_test(calls),
+		cmocka_unit_test(cached),
+		cmocka_unit_test(layouts),
+		cmocka_unit_test(other_words),
+		cmocka_unit_test(source_of_class),
+		cmocka_unit_test(freed),
+		cmocka_unit_test(source_of_another_pool),
+		cmocka_unit_test(interpreter_of_8),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
