@@ -16,6 +16,7 @@
 #include "base/worker.h"
 #include "discovery/pid.h"
 #include "runtimes/runtime_process.h"
+#include "runtimes/runtime_reader.h"
 
 struct image;
 struct runtime_files;
@@ -28,9 +29,11 @@ struct runtime_reader_kind;
  * functions may take some thousand. Reached: as unreadable memory, the function has no name. */
 #define RUNTIME_FUNCTION_READS_MAX 16384
 
-/* A function of a job: read, or with the reason. */
+/* A function of a job: read, proved, or with the reason. */
 struct runtime_named {
 	struct runtime_function_key key;
+	struct runtime_proof proof; /* of a function that is known */
+	bool is_proved;		    /* and so not read */
 	int outcome;
 	void *value; /* owned, or NULL */
 };

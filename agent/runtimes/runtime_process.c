@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/nsec.h"
 #include "base/share.h"
 #include "procmap/address_space.h"
 #include "runtimes/runtime_reader.h"
@@ -336,6 +337,14 @@ static struct runtime_function *function_add(struct runtime_processes *m, struct
 	return f;
 }
 
+static void want(struct runtime_processes *m, struct runtime_process *p, struct runtime_function *f)
+{
+	f->is_wanted = true;
+	TAILQ_INSERT_TAIL(&p->wanted, f, in_wanted);
+	p->n_wanted++;
+	runtime_process_queue(m, p);
+}
+
 struct runtime_function *runtime_function_new(struct runtime_processes *m,
 					      struct runtime_process *p,
 					      const struct frame_record *frame)
@@ -343,13 +352,35 @@ struct runtime_function *runtime_function_new(struct runtime_processes *m,
 	const struct runtime_function_key key = key_of(m, frame);
 	struct runtime_function *f = function_add(m, p, &key);
 
-	if (!f)
-		return NULL;
-	f->is_wanted = true;
-	TAILQ_INSERT_TAIL(&p->wanted, f, in_wanted);
-	p->n_wanted++;
-	runtime_process_queue(m, p);
+	if (f)
+		want(m, p, f);
 	return f;
+}
+
+void runtime_function_prove(struct runtime_processes *m, struct runtime_process *p,
+			    struct runtime_function *f)
+{
+	if (!f->is_wanted)
+		want(m, p, f);
+}
+
+void runtime_function_keep(struct runtime_process *p, struct runtime_function *f)
+{
+	settle(p, f);
+	f->proved_ns = nsec_monotonic();
+}
+
+void runtime_function_lose(struct runtime_processes *m, struct runtime_process *p,
+			   struct runtime_function *f)
+{
+	const size_t before = bytes_of(m, f);
+
+	settle(p, f);
+	runtime_value_free(m->kind, f->value);
+	f->value = NULL;
+	f->is_gone = true;
+	runtime_budget_give(m->budget, p->owner->id, before - bytes_of(m, f));
+	m->name_bytes -= before - bytes_of(m, f);
 }
 
 /* Remembers that @f is read, for frames of the same function at other places. Code without lines,
@@ -389,6 +420,7 @@ void runtime_function_set(struct runtime_processes *m, struct runtime_process *p
 	before = bytes_of(m, f);
 	runtime_value_free(m->kind, f->value);
 	f->value = value;
+	f->proved_ns = nsec_monotonic();
 	(void)runtime_budget_take(m->budget, p->owner->id, bytes_of(m, f)); /* has an entry */
 	runtime_budget_give(m->budget, p->owner->id, before);
 	m->name_bytes += bytes_of(m, f) - before;

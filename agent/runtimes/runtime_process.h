@@ -41,7 +41,8 @@ struct runtime_function {
 	struct runtime_function_key key;
 	uint64_t read_place; /* for any place: the second word of the one read last */
 	void *value;	     /* owned; NULL: not read, or gone */
-	bool is_wanted;	     /* not read yet: in the process's @wanted */
+	uint64_t proved_ns;  /* monotonic: of the last reading or proof */
+	bool is_wanted;	     /* to read or to prove: in the process's @wanted */
 	bool is_gone;
 	uint8_t n_idle; /* sweeps since the last sample, up to RUNTIME_FUNCTION_IDLE */
 	TAILQ_ENTRY(runtime_function) in_wanted;
@@ -150,6 +151,14 @@ struct runtime_function *runtime_function_new(struct runtime_processes *m,
  * NULL. */
 void runtime_function_set(struct runtime_processes *m, struct runtime_process *p,
 			  struct runtime_function *f, void *value);
+/* A function that is known, to prove again; the process goes into @unread. */
+void runtime_function_prove(struct runtime_processes *m, struct runtime_process *p,
+			    struct runtime_function *f);
+/* The function is as it was read, or nothing more is known of it. */
+void runtime_function_keep(struct runtime_process *p, struct runtime_function *f);
+/* The function is another one, and could not be read. */
+void runtime_function_lose(struct runtime_processes *m, struct runtime_process *p,
+			   struct runtime_function *f);
 /* A sample has the function. */
 void runtime_function_use(struct runtime_function *f);
 /* Once a window: drops the functions of the process that are gone, and ages the others. */

@@ -341,7 +341,13 @@ static void take_function(struct runtime_reader *r, struct runtime_process *p,
 	struct runtime_function *f;
 
 	f = runtime_function_find_key(p, &named->key);
-	if (f)
+	if (!f)
+		return;
+	if (f->value && named->proof.n && (is_gone || named->is_proved))
+		runtime_function_keep(p, f); /* of an ended process, too */
+	else if (f->value && named->proof.n && named->outcome)
+		runtime_function_lose(&r->processes, p, f);
+	else
 		runtime_function_set(&r->processes, p, f,
 				     is_gone || named->outcome ? NULL : take_ptr(named->value));
 }
@@ -386,6 +392,8 @@ static struct runtime_job *names_job(struct runtime_reader *r, const struct runt
 	{
 		if (job->n >= most)
 			break;
+		if (f->value && r->kind->proof)
+			r->kind->proof(f->value, &job->functions[job->n].proof);
 		job->functions[job->n++].key = f->key;
 	}
 	job->work = (struct work){
@@ -411,6 +419,16 @@ static void read_names(struct runtime_reader *r, struct runtime_process *p)
 	runtime_process_queue(&r->processes, p); /* the next flush tries again */
 }
 
+/* When the function is to be proved again; 0: never. */
+static uint64_t proved_until(const struct runtime_reader *r, const struct runtime_function *f)
+{
+	struct runtime_proof proof = {0};
+
+	if (f->value && r->kind->proof)
+		r->kind->proof(f->value, &proof);
+	return proof.n ? f->proved_ns + r->kind->proof_ns : 0;
+}
+
 bool runtime_reader_wants(void *reader, const struct address_space_who *who,
 			  const struct frame_record *frame)
 {
@@ -423,7 +441,11 @@ bool runtime_reader_wants(void *reader, const struct address_space_who *who,
 		return false;
 	f = runtime_function_find(&r->processes, p, frame);
 	if (f) {
+		const uint64_t until_ns = proved_until(r, f);
+
 		runtime_function_use(f);
+		if (until_ns && p->n_wanted < READER_WANTED_MAX && nsec_monotonic() >= until_ns)
+			runtime_function_prove(&r->processes, p, f);
 		return f->is_wanted;
 	}
 	return p->n_wanted < READER_WANTED_MAX && runtime_function_new(&r->processes, p, frame);
@@ -548,6 +570,7 @@ int runtime_reader_frame_name(void *reader, const struct address_space_who *who,
 
 	if (f && f->value) {
 		r->kind->place(f->value, (uint32_t)frame->words[1], ret);
+		ret->until_ns = proved_until(r, f);
 		return 0;
 	}
 	f = p ? runtime_function_elsewhere(&r->processes, p, frame) : NULL;

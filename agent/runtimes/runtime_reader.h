@@ -22,6 +22,16 @@ struct runtime_files;
 struct runtime_probe;
 struct runtime_reader;
 
+/* Words of a process's memory that stay as they are while a function at its place does. */
+#define RUNTIME_PROOF_WORDS 3
+struct runtime_proof {
+	size_t n; /* 0: no other function comes there */
+	struct {
+		uint64_t at;
+		uint64_t word;
+	} words[RUNTIME_PROOF_WORDS];
+};
+
 /* Bytes of a release as text, for metrics. Reached: cut. */
 #define RUNTIME_VERSION_BYTES 16
 
@@ -54,6 +64,9 @@ struct runtime_reader;
  *              function is still the frame's
  * @function_deinit: loop
  * @function_size: bytes of memory behind the function. Loop
+ * @proof:      by what a function is known to be still the one that was read. NULL: the words of a
+ *              frame are never another function's. Loop
+ * @proof_ns:   from a reading or proof until the next samples of the function wait for a proof
  * @place:      the place @place of a frame in its function, borrowed from the function. Loop
  *
  * For a runtime with excerpts (bpf/shared/stack_dump.h), else NULL. Loop:
@@ -95,6 +108,8 @@ struct runtime_reader_kind {
 	int (*read)(struct memory *m, const void *target, const uint64_t words[2], void *ret);
 	void (*function_deinit)(void *function);
 	size_t (*function_size)(const void *function);
+	void (*proof)(const void *function, struct runtime_proof *ret);
+	uint64_t proof_ns;
 	void (*place)(const void *function, uint32_t place, struct runtime_place *ret);
 };
 

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/metric.h"
+#include "base/nsec.h"
 #include "base/utf8.h"
 #include "base/share.h"
 #include "procmap/address_space.h"
@@ -24,7 +25,7 @@
 /* Bytes of malloc() for a function and its image, with six pieces. */
 #define FUNCTION_PIECES 96
 
-/* Frames with a name that are remembered, 144 bytes each: 4.5 MiB. Reached: all are forgotten, and
+/* Frames with a name that are remembered, 152 bytes each: 4.75 MiB. Reached: all are forgotten, and
  * named again. */
 #define RUNTIMES_FRAMES_MAX 32768
 
@@ -74,6 +75,7 @@ struct known_key {
 struct known {
 	struct known_key key;
 	struct frame frame; /* owns a reference */
+	uint64_t until_ns;  /* runtime_place.until_ns */
 	bool is_used;	    /* since the last sweep */
 	UT_hash_handle hh;
 };
@@ -285,8 +287,15 @@ static struct known *known_find(const struct runtimes *rs, const struct known_ke
 	return k;
 }
 
+/* Whether the name is to be proved again. */
+static bool is_due(const struct known *k)
+{
+	return k->until_ns && nsec_monotonic() >= k->until_ns;
+}
+
 /* Takes the reference of @frame. 0 or -ENOMEM. */
-static int known_add(struct runtimes *rs, const struct known_key *key, const struct frame *frame)
+static int known_add(struct runtimes *rs, const struct known_key *key, const struct frame *frame,
+		     uint64_t until_ns)
 {
 	bool hash_oom = false;
 	struct known *k;
@@ -297,6 +306,7 @@ static int known_add(struct runtimes *rs, const struct known_key *key, const str
 	if (k) {
 		k->key = *key;
 		k->frame = *frame;
+		k->until_ns = until_ns;
 		k->is_used = true;
 		HASH_ADD(hh, rs->known, key, sizeof(k->key), k);
 	}
@@ -405,7 +415,8 @@ bool runtimes_wants(const struct runtimes *rs, const struct address_space_who *w
 	 */
 	key = known_key_of(who, &record);
 	known = known_find(rs, &key);
-	return !(known && known->is_used) && rt->wants(rs->readers[frame->runtime], who, &record);
+	return !(known && known->is_used && !is_due(known)) &&
+	       rt->wants(rs->readers[frame->runtime], who, &record);
 }
 
 void runtimes_flush(const struct runtimes *rs)
@@ -490,6 +501,10 @@ static int resolve_named(struct runtimes *rs, const struct address_space_who *wh
 	bool is_whole;
 	int r;
 
+	if (known && is_due(known)) {
+		known_drop(rs, known);
+		known = NULL;
+	}
 	if (known) {
 		known->is_used = true;
 		rs->outcomes[RUNTIMES_NAMED]++;
@@ -511,7 +526,7 @@ static int resolve_named(struct runtimes *rs, const struct address_space_who *wh
 		return r;
 	if (is_whole) { /* else the place may be read later */
 		image_ref(named.image);
-		r = known_add(rs, &key, &named);
+		r = known_add(rs, &key, &named, place.until_ns);
 	}
 	if (r) {
 		image_unref(named.image);

@@ -45,6 +45,7 @@ struct runtime_place {
 	uint32_t line; /* 0 if not known */
 	const struct runtime_place *inlined;
 	size_t n_inlined;
+	uint64_t until_ns; /* monotonic: the answer counts until then; 0: for ever */
 };
 
 enum runtime_outcome {

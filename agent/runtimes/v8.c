@@ -7,12 +7,16 @@
 
 #include <stdio.h>
 
+#include "base/nsec.h"
 #include "procmap/memory.h"
 #include "runtimes/runtime_files.h"
 #include "runtimes/runtime_reader.h"
 #include "runtimes/v8_function.h"
 #include "runtimes/v8_places.h"
 #include "runtimes/v8_process.h"
+
+/* As long as this, code can have the functions that were inlined in earlier code at its address. */
+#define V8_PROOF_NS (5 * NSEC_PER_SEC)
 
 static bool may_change(int outcome)
 {
@@ -69,6 +73,11 @@ static size_t function_size(const void *function)
 	return f->n_bytes + f->n_places * sizeof(struct v8_place);
 }
 
+static void proof(const void *function, struct runtime_proof *ret)
+{
+	*ret = ((const struct v8_function *)function)->proof;
+}
+
 static void place(const void *function, uint32_t at, struct runtime_place *ret)
 {
 	*ret = v8_function_place(function, at);
@@ -102,6 +111,8 @@ static const struct runtime_reader_kind kind = {
 	.read = read_function,
 	.function_deinit = function_deinit,
 	.function_size = function_size,
+	.proof = proof,
+	.proof_ns = V8_PROOF_NS,
 	.place = place,
 };
 

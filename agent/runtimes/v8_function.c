@@ -171,6 +171,32 @@ static int read_one(const struct reading *r, const struct v8_shared *shared,
 	return result ? result : keep(text, 1, ret);
 }
 
+/* An isolate numbers its compilations: no other code has the number. */
+static int read_proof(const struct reading *r, const struct v8_code *code,
+		      struct runtime_proof *ret)
+{
+	const int32_t *c = r->heap.constants;
+	/* the word before the function's */
+	const uint64_t number = code->data - 1 + (uint64_t)c[V8_ARRAY_DATA] +
+				8 * ((uint64_t)c[V8_DEOPT_SHARED] - 1);
+	uint64_t word;
+	int result = v8_outcome_of_memory(memory_read(r->heap.memory, number, &word, 8));
+
+	if (result)
+		return result;
+	*ret = (struct runtime_proof){.n = 2};
+	ret->words[0].at = code->object - 1 + (uint64_t)c[V8_CODE_DATA];
+	ret->words[0].word = code->data;
+	ret->words[1].at = number;
+	ret->words[1].word = word;
+	if (!c[V8_TYPE_STREAM])
+		return 0;
+	ret->words[2].at = code->start - (uint64_t)c[V8_CODE_HEADER] + 8;
+	ret->words[2].word = code->object;
+	ret->n = 3;
+	return 0;
+}
+
 /* A function of optimised code, and those inlined there. */
 static int read_all(const struct reading *r, const struct v8_code *code, struct v8_function *ret)
 {
@@ -185,6 +211,8 @@ static int read_all(const struct reading *r, const struct v8_code *code, struct 
 		return -ENOMEM;
 	for (size_t i = 0; !result && i < scopes.n; i++)
 		result = read_scope(r, &scopes.items[i], &texts[i]);
+	if (!result)
+		result = read_proof(r, code, &ret->proof);
 	return result ? result : keep(texts, scopes.n, ret);
 }
 

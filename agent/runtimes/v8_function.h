@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtimes/runtime_reader.h"
 #include "runtimes/runtimes.h"
 #include "runtimes/v8_process.h"
 
@@ -19,6 +20,8 @@ struct v8_place;
  *             the strings, @n_bytes
  * @places:    @n_places lines of the bytecode, ascending; owned. None for compiled code, whose
  *             lines are in @functions
+ * @proof:     of optimised code: the garbage collector frees it, and the same function may be
+ *             compiled again, with other inlined functions, at the same address
  */
 struct v8_function {
 	struct runtime_place *functions;
@@ -26,6 +29,7 @@ struct v8_function {
 	size_t n_bytes;
 	struct v8_place *places;
 	size_t n_places;
+	struct runtime_proof proof;
 };
 
 void v8_function_deinit(struct v8_function *f);

@@ -666,6 +666,78 @@ static void test_place(void **state)
 	runtime_reader_free(reader);
 }
 
+/* ---------------------------------------------------------------- replaced code */
+
+#define FREED 99
+
+/* The number of the code at each address, in the memory of the process. */
+static volatile uint64_t code_number;
+static int n_code_reads;
+
+static int read_code(struct memory *m, const void *target, const uint64_t words[2], void *ret)
+{
+	(void)m;
+	(void)target;
+	(void)words;
+	n_code_reads++;
+	if (code_number == FREED)
+		return OUTCOME_ODD;
+	memset(ret, (int)code_number, 1);
+	return 0;
+}
+
+static void proof_of_code(const void *function, struct runtime_proof *ret)
+{
+	ret->n = 1;
+	ret->words[0].at = (uintptr_t)&code_number;
+	ret->words[0].word = *(const uint8_t *)function;
+}
+
+static void place_of_code(const void *function, uint32_t at, struct runtime_place *ret)
+{
+	(void)at;
+	*ret = (struct runtime_place){.function = {.name = "f", .file = ""},
+				      .line = *(const uint8_t *)function};
+}
+
+/* A function whose code is replaced at the same address is read again. If it cannot be read, it has
+ * no name. */
+static void test_replaced(void **state)
+{
+	static const struct {
+		uint64_t number;
+		int outcome, n_reads;
+	} steps[] = {
+		{5, 0, 1}, {5, 0, 1}, {6, 0, 2}, {6, 0, 2}, {FREED, RUNTIME_GONE, 3},
+	};
+	struct fixture *f = *state;
+	struct runtime_reader_kind of_code = kind;
+	const struct address_space_who who = who_of(f, 1, 1);
+	const struct runtime_host host = host_of(f);
+	struct runtime_place place;
+	void *reader;
+
+	of_code.read = read_code;
+	of_code.place = place_of_code;
+	of_code.proof = proof_of_code;
+	n_code_reads = 0;
+	assert_int_equal(runtime_reader_new(&of_code, &host, &reader), 0);
+	assert_false(runtime_reader_runs(reader, &who, ownspace(f->spaces, 1)));
+	while (runtime_reader_pending(reader))
+		loop_until(f->loop, are_over, &(struct turns){1});
+	for (size_t i = 0; i < array_size(steps); i++) {
+		code_number = steps[i].number;
+		assert_int_equal(name_at(f, reader, 64, 1, 7, &place), steps[i].outcome);
+		assert_int_equal(n_code_reads, steps[i].n_reads);
+		if (steps[i].outcome)
+			continue;
+		assert_int_equal(place.line, steps[i].number);
+		assert_true(place.until_ns);
+	}
+	runtime_reader_free(reader);
+	assert_int_equal(f->budget.n_bytes, 0);
+}
+
 /* ---------------------------------------------------------------- memory of names */
 
 /* Functions [@from, @from + @n) of a process of a reader, a sample in each. */
@@ -827,7 +899,8 @@ int main(void)
 		TEST(test_exec),       TEST(test_reused_pid),  TEST(test_attempts),
 		TEST(test_hung_owner), TEST(test_hung_probe),  TEST(test_hung_begin),
 		TEST(test_hung_end),   TEST(test_place),       TEST(test_chain),
-		TEST(test_budget),     TEST(test_budget_idle), TEST(test_budget_common)};
+		TEST(test_budget),     TEST(test_budget_idle), TEST(test_budget_common),
+		TEST(test_replaced)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,12 +42,17 @@ static const struct answer answers[] = {
 	  .line = 1}},
 	{RUNTIME_GONE, {.function = {"never", "seen", 0}, .line = 0}},
 	{-EIO, {.function = {"never", "seen", 0}, .line = 0}},
-	{0, {{"outer", "app.src", 30}, 31, inlined, array_size(inlined)}},
-	{0, {{"outer", "app.src", 30}, 32, inlined, array_size(inlined)}},
-	{0, {{"outer", "app.src", 30}, 31, inlined, 1}},
+	{0, {{"outer", "app.src", 30}, 31, inlined, array_size(inlined), 0}},
+	{0, {{"outer", "app.src", 30}, 32, inlined, array_size(inlined), 0}},
+	{0, {{"outer", "app.src", 30}, 31, inlined, 1, 0}},
 	{RUNTIME_NO_PLACE, {.function = {"handle", "app.src", 10}, .line = 0}},
 };
 #define NO_PLACE 12
+
+/* First words of frames of code that is replaced: the name is the number of names that were asked
+ * for. It counts for no time, or for ever. */
+#define REPLACED 2000
+#define KEPT	 2001
 
 static int n_readers;
 static int n_asked; /* for a name */
@@ -87,6 +92,10 @@ static int ant_frame_name(void *reader, const struct address_space_who *who,
 	if (frame->words[0] >= array_size(answers)) {
 		snprintf(name, sizeof(name), "f%llu", (unsigned long long)frame->words[0]);
 		*ret = (struct runtime_place){.function = {name, "many.src", 1}, .line = 1};
+		if (frame->words[0] == REPLACED || frame->words[0] == KEPT) {
+			snprintf(name, sizeof(name), "f%d", n_asked);
+			ret->until_ns = frame->words[0] == REPLACED ? 1 : UINT64_MAX;
+		}
 		return 0;
 	}
 	*ret = answers[frame->words[0]].place;
@@ -464,6 +473,30 @@ static void test_known(void **state)
 	}
 }
 
+/* Code that is replaced at its address has a new name once the old one counts no more. */
+static void test_replaced(void **state)
+{
+	static const uint64_t words[] = {REPLACED, KEPT};
+	_cleanup_(runtimes_freep) struct runtimes *rs = make();
+
+	(void)state;
+	n_asked = n_wants = 0;
+	for (size_t i = 0; i < 2 * array_size(words); i++) {
+		const uint64_t word = words[i / 2];
+		const struct frame_record record = {FRAME_RUNTIME, ANT, 0, 2, {word, 8}};
+		struct frame got;
+		char want[32];
+
+		(void)runtimes_wants(rs, &who, &record);
+		assert_int_equal(runtimes_resolve(rs, &who, &record, &got), 0);
+		snprintf(want, sizeof(want), "f%d", n_asked);
+		assert_string_equal(got.image->function.name, want);
+		image_unref(got.image);
+	}
+	assert_int_equal(n_asked, 3);
+	assert_int_equal(n_wants, 3);
+}
+
 /* ---------------------------------------------------------------- processes */
 
 static void test_runtime_of_process(void **state)
@@ -539,11 +572,17 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_resolve),	   cmocka_unit_test(test_equal),
-		cmocka_unit_test(test_no_place),   cmocka_unit_test(test_inlined),
-		cmocka_unit_test(test_long_names), cmocka_unit_test(test_ceiling),
-		cmocka_unit_test(test_known),	   cmocka_unit_test(test_runtime_of_process),
-		cmocka_unit_test(test_product),	   cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_resolve),
+		cmocka_unit_test(test_equal),
+		cmocka_unit_test(test_no_place),
+		cmocka_unit_test(test_inlined),
+		cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_known),
+		cmocka_unit_test(test_runtime_of_process),
+		cmocka_unit_test(test_product),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -373,10 +373,42 @@ static void compiled(void **state)
 	}
 }
 
+/* Optimised code is proved by its number, which no other code has. Other code is never replaced by
+ * code with other functions. */
+static void proofs(void **state)
+{
+	static const uint64_t places[] = {V8IMAGE_STREAM + 8, V8IMAGE_CODE + 16,
+					  V8IMAGE_MADE_OF + 16 + 8 * 5};
+	_cleanup_(v8_function_deinit) struct v8_function optimised = {0}, baseline_code = {0};
+	struct subject s;
+	uint64_t words[2];
+
+	(void)state;
+	subject_init(&s);
+	put(&s, places[2], INTEGER(77));
+	compiled_frame(INLINED, words);
+	assert_int_equal(v8_function_read(&s.fm.memory, &s.target, words, &optimised), V8_OK);
+	assert_int_equal(optimised.proof.n, array_size(places));
+	for (size_t i = 0; i < optimised.proof.n; i++) {
+		uint64_t word;
+
+		assert_int_equal(memory_read(&s.fm.memory, optimised.proof.words[i].at, &word, 8),
+				 0);
+		assert_int_equal(word, optimised.proof.words[i].word);
+	}
+	assert_int_equal(optimised.proof.words[0].at, places[1]);
+	assert_int_equal(optimised.proof.words[1].at, places[2]);
+	assert_int_equal(optimised.proof.words[1].word, INTEGER(77));
+	assert_int_equal(optimised.proof.words[2].at, places[0]);
+	compiled_frame(V8IMAGE_BASELINE_AT + 4, words);
+	assert_int_equal(v8_function_read(&s.fm.memory, &s.target, words, &baseline_code), V8_OK);
+	assert_int_equal(baseline_code.proof.n, 0);
+}
+
 /* System calls take most of the time of reading names. */
 static void calls(void **state)
 {
-	static const uint64_t want[][2] = {{42, 105}, {8, 15}}; /* without a cache, with one */
+	static const uint64_t want[][2] = {{42, 106}, {8, 15}}; /* without a cache, with one */
 	struct memory_cache cache;
 	struct subject s;
 	uint64_t words[2];
@@ -627,6 +659,7 @@ int main(void)
 		cmocka_unit_test(compiled),    cmocka_unit_test(calls),
 		cmocka_unit_test(strangers),   cmocka_unit_test(ways),
 		cmocka_unit_test(baseline),    cmocka_unit_test(places),
+		cmocka_unit_test(proofs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
