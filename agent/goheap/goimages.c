@@ -84,7 +84,7 @@ static int entry_new(const struct file_id *id, int path_fd, struct entry **ret)
 	r = look(path_fd, &e->image, &file);
 	if (r)
 		return r;
-	if (e->image.state != GORUNTIME_NO_RUNTIME) {
+	if (e->image.state == GORUNTIME_OK || e->image.state == GORUNTIME_UNKNOWN_LAYOUT) {
 		e->file = malloc(sizeof(file));
 		if (!e->file)
 			return -ENOMEM;

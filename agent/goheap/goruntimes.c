@@ -49,6 +49,7 @@ struct search {
 	size_t n_files;
 	bool has_exe; /* the executable is among the files */
 	bool is_packed;
+	bool is_too_large;	 /* a file takes too much work */
 	struct goruntime packed; /* the packed executable, without its content */
 	struct goruntimes *ret;
 };
@@ -193,6 +194,7 @@ static int add_runtime(struct search *s, const struct maps_entry *first)
 	rt.state = image->state;
 	keep_name(first->path, rt.name);
 	note_exe(s, image, &rt);
+	s->is_too_large |= image->state == GORUNTIME_TOO_LARGE;
 	if (!image->file)
 		return 0;
 	rt.file = *image->file;
@@ -350,5 +352,7 @@ int goruntimes_find(struct goimages *images, const struct root *proc, const stru
 	if (r)
 		return r;
 	first = goruntimes_first(ret);
-	return first ? (int)first->state : GORUNTIME_NO_RUNTIME;
+	if (!first)
+		return s.is_too_large ? GORUNTIME_TOO_LARGE : GORUNTIME_NO_RUNTIME;
+	return (int)first->state;
 }

@@ -41,7 +41,8 @@ struct goruntimes {
  * @ret:   set if there is a runtime, or if nothing has changed
  *
  * Return: GORUNTIME_OK with a readable runtime; _UNKNOWN_LAYOUT with unreadable runtimes
- * only; _NO_RUNTIME, _GONE, _DENIED; GORUNTIMES_UNCHANGED; -errno.
+ * only; _TOO_LARGE if a file takes too much work, and the others have no runtime; _NO_RUNTIME,
+ * _GONE, _DENIED; GORUNTIMES_UNCHANGED; -errno.
  */
 int goruntimes_find(struct goimages *images, const struct root *proc, const struct pid_id *id,
 		    struct memory *m, uint64_t known, struct goruntimes *ret);

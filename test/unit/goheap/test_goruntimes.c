@@ -2,6 +2,7 @@
 /* The Go runtimes of real processes: libraries, plugins, programs without a file, and the costs. */
 #include "support/test.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,10 @@
 #include "procmap/memory.h"
 #include "procmap/image.h"
 #include "support/allocfail.h"
+#include "support/elfmake.h"
 #include "support/gofixture.h"
 #include "support/goprocess.h"
+#include "support/tree.h"
 
 #define HEAP   "test/fixtures/go/heap"
 #define PLAIN  "test/fixtures/go/plain"
@@ -381,6 +384,63 @@ static void changed_file(void **state)
 	unlink(name);
 }
 
+/* A file of @n words that look like the begin of a line table, and without section headers. Each
+ * costs some hundred units of work. */
+static void write_words(const char *path, size_t n)
+{
+	struct elfmake m;
+	FILE *f;
+
+	elfmake_init(&m, ET_DYN, 8 * n);
+	m.eh.e_shnum = m.eh.e_shstrndx = 0;
+	m.eh.e_shoff = 0;
+	for (size_t i = 0; i < n; i++)
+		elfmake_bytes(&m, "\xf1\xff\xff\xff\0\0\1\x08", 8);
+	elfmake_segment(&m, PT_LOAD, PF_R | PF_X, 0, m.n - 8 * n, 8 * n);
+	elfmake_finish(&m);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	assert_int_equal(fwrite(m.data, 1, m.n, f), m.n);
+	assert_int_equal(fclose(f), 0);
+	elfmake_deinit(&m);
+}
+
+/* Python with its own libraries mapped, and @n files more. */
+static void start_mapping(struct goprocess *p, const char *dir, const char *n)
+{
+	static const char script[] = "import mmap, os, sys\n"
+				     "keep = []\n"
+				     "for i in range(int(sys.argv[2])):\n"
+				     "    fd = os.open('%s/%d' % (sys.argv[1], i), os.O_RDONLY)\n"
+				     "    keep.append(mmap.mmap(fd, 4096, mmap.MAP_PRIVATE,\n"
+				     "        mmap.PROT_READ | mmap.PROT_EXEC))\n"
+				     "os.write(1, b'ready\\n')\n"
+				     "os.read(0, 1)\n";
+	const char *const args[] = {"-c", script, dir, n, NULL};
+
+	goprocess_start(p, PYTHON, args, NULL);
+}
+
+/* Of a file that takes too much work there is a state, and nothing else. */
+static void too_much_work(void **state)
+{
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	_cleanup_(goimages_freep) struct goimages *images = NULL;
+	struct goruntimes found = {0};
+	struct tree tree;
+	char path[128];
+
+	(void)state;
+	tree_init(&tree);
+	snprintf(path, sizeof(path), "%s/0", tree.path);
+	write_words(path, 4u << 20);
+	start_mapping(&p, tree.path, "1");
+	assert_int_equal(goimages_new(&images), 0);
+	assert_int_equal(find(images, &p, 0, &found), GORUNTIME_TOO_LARGE);
+	assert_int_equal(found.n, 0);
+	tree_deinit(&tree);
+}
+
 static int attempt(void *arg)
 {
 	struct goprocess *p = arg;
@@ -415,6 +475,7 @@ int main(void)
 		cmocka_unit_test(memfd),
 		cmocka_unit_test(looked_at_once),
 		cmocka_unit_test(changed_file),
+		cmocka_unit_test(too_much_work),
 		cmocka_unit_test(out_of_memory),
 	};
 
