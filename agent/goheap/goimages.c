@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The cache holds no file open: a node has some ten thousand files mapped as code.
+ *
+ * A file is read once, but a container can map files faster than they are read: a sparse file of
+ * 256 MiB takes half a second of CPU, and changing a file's mode makes it another file. So the
+ * files of one container have a budget, without which the other containers would have no profiles.
  */
 #include "goheap/goimages.h"
 
@@ -11,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/file_id.h"
 #include "base/hash.h"
+#include "base/work_budget.h"
 #include "elf/elffile.h"
 #include "procmap/mapped.h"
 
@@ -31,6 +36,7 @@ struct goimages {
 	size_t n_go;
 	unsigned int round;
 	uint64_t n_looks;
+	uint64_t spent; /* units of work since goimages_begin() */
 };
 
 static void entry_free(struct entry *e)
@@ -49,8 +55,27 @@ static void forget_last(struct goimages *images)
 	images->last = NULL;
 }
 
+/* Measures the work, without a limit: goruntime_file_read() has one. */
+int goimages_read(struct goimages *images, const struct elffile *ef, struct goruntime_file *ret)
+{
+	_cleanup_(elffile_freep) struct elffile *metered = NULL;
+	struct work_budget work;
+	int r;
+
+	if (images->spent >= GOIMAGES_WORK)
+		return GORUNTIME_TOO_LARGE;
+	work_budget_init(&work, UINT64_MAX, 0, NULL);
+	work.cpu_ns = UINT64_MAX;
+	r = elffile_budgeted(ef, &work, &metered);
+	if (!r)
+		r = goruntime_file_read(metered, ret);
+	images->spent += work.spent;
+	return r;
+}
+
 /* 0 or -errno. */
-static int look(int path_fd, struct goimage *image, struct goruntime_file *ret)
+static int look(struct goimages *images, int path_fd, struct goimage *image,
+		struct goruntime_file *ret)
 {
 	_cleanup_(elffile_freep) struct elffile *ef = NULL;
 	_cleanup_(close_fdp) int fd = -1;
@@ -62,7 +87,7 @@ static int look(int path_fd, struct goimage *image, struct goruntime_file *ret)
 	if (r)
 		return r < 0 ? r : 0;
 	fd = -1; /* taken */
-	r = goruntime_file_read(ef, ret);
+	r = goimages_read(images, ef, ret);
 	if (r < 0)
 		return r;
 	image->state = (enum goruntime_state)r;
@@ -72,7 +97,8 @@ static int look(int path_fd, struct goimage *image, struct goruntime_file *ret)
 }
 
 /* 0 or -errno. Files that cannot be read now are not remembered. */
-static int entry_new(const struct file_id *id, int path_fd, struct entry **ret)
+static int entry_new(struct goimages *images, const struct file_id *id, int path_fd,
+		     struct entry **ret)
 {
 	_cleanup_(entry_freep) struct entry *e = calloc(1, sizeof(*e));
 	struct goruntime_file file;
@@ -81,7 +107,7 @@ static int entry_new(const struct file_id *id, int path_fd, struct entry **ret)
 	if (!e)
 		return -ENOMEM;
 	e->image = (struct goimage){.id = *id, .state = GORUNTIME_NO_RUNTIME};
-	r = look(path_fd, &e->image, &file);
+	r = look(images, path_fd, &e->image, &file);
 	if (r)
 		return r;
 	if (e->image.state == GORUNTIME_OK || e->image.state == GORUNTIME_UNKNOWN_LAYOUT) {
@@ -126,7 +152,7 @@ static int look_and_keep(struct goimages *images, const struct file_id *id, int 
 	int r;
 
 	images->n_looks++;
-	r = entry_new(id, path_fd, &e);
+	r = entry_new(images, id, path_fd, &e);
 	if (!r)
 		r = keep(images, e);
 	if (!r)
@@ -146,6 +172,8 @@ int goimages_get(struct goimages *images, int path_fd, const struct goimage **re
 		return GORUNTIME_NO_RUNTIME;
 	id = file_id_of_stat(&st);
 	HASH_FIND(hh, images->by_id, &id, sizeof(id), e);
+	if (!e && images->spent >= GOIMAGES_WORK)
+		return GORUNTIME_TOO_LARGE;
 	if (!e) {
 		r = look_and_keep(images, &id, path_fd, &e);
 		if (r)
@@ -154,6 +182,11 @@ int goimages_get(struct goimages *images, int path_fd, const struct goimage **re
 	e->round = images->round;
 	*ret = &e->image;
 	return 0;
+}
+
+void goimages_begin(struct goimages *images)
+{
+	images->spent = 0;
 }
 
 void goimages_sweep(struct goimages *images)

@@ -15,6 +15,7 @@
 #include "base/file_id.h"
 #include "goheap/goruntime.h"
 
+struct elffile;
 struct goimages;
 
 /**
@@ -36,19 +37,31 @@ struct goimage {
  * process's mappings (goprofile/process.c). */
 #define GOIMAGES_KEEP_ROUNDS 80
 
+/* Units of work on the files of one container in a round: ninety of the largest programs seen. A
+ * file that is begun within them is read to its end (GORUNTIME_WORK). Beyond: GORUNTIME_TOO_LARGE,
+ * and the next round reads further files. */
+#define GOIMAGES_WORK ((uint64_t)1 << 30)
+
 /* 0 or -ENOMEM. */
 int goimages_new(struct goimages **ret);
 void goimages_free(struct goimages *images);
 DEFINE_CLEANUP(struct goimages *, goimages_freep, goimages_free);
+
+/* Files are read for another container from now on: GOIMAGES_WORK begins anew, as in a new cache.
+ */
+void goimages_begin(struct goimages *images);
 
 /**
  * goimages_get() - get the Go information of a file
  * @path_fd: names the file (O_PATH is enough); stays the caller's
  * @ret:     borrowed until the next call
  *
- * Return: 0; GORUNTIME_NO_RUNTIME for a file that cannot be read now; -ENOMEM.
+ * Return: 0; GORUNTIME_NO_RUNTIME for a file that cannot be read now; GORUNTIME_TOO_LARGE without a
+ * unit of GOIMAGES_WORK left; -ENOMEM.
  */
 int goimages_get(struct goimages *images, int path_fd, const struct goimage **ret);
+/* goruntime_file_read() of a file that is not remembered, within GOIMAGES_WORK. */
+int goimages_read(struct goimages *images, const struct elffile *ef, struct goruntime_file *ret);
 
 /* End a round. */
 void goimages_sweep(struct goimages *images);

@@ -50,6 +50,7 @@ struct search {
 	bool has_exe; /* the executable is among the files */
 	bool is_packed;
 	bool is_too_large;	 /* a file takes too much work */
+	bool is_late;		 /* a file is to be read in a later round */
 	struct goruntime packed; /* the packed executable, without its content */
 	struct goruntimes *ret;
 };
@@ -84,6 +85,17 @@ static uint64_t fingerprint(const struct maps *maps)
 		hash = hash_words(hash, hash_bytes(words, sizeof(words)));
 	}
 	return hash ? hash : 1;
+}
+
+/* goimages_get(), where a file that cannot be read, or not now, is no failure. 0, 1 for such a
+ * file, -errno. */
+static int get_image(struct search *s, int fd, const struct goimage **ret)
+{
+	int r = goimages_get(s->images, fd, ret);
+
+	s->is_late |= r == GORUNTIME_TOO_LARGE;
+	s->is_too_large |= !r && (*ret)->state == GORUNTIME_TOO_LARGE;
+	return r > 0 ? 1 : r;
 }
 
 /* ---------------------------------------------------------------- one runtime */
@@ -187,14 +199,13 @@ static int add_runtime(struct search *s, const struct maps_entry *first)
 	int r = mapped_find(s->proc, s->maps.via_pid, first, &fd);
 
 	if (!r)
-		r = goimages_get(s->images, fd, &image);
+		r = get_image(s, fd, &image);
 	if (r)
 		return r < 0 ? r : 0; /* not allowed to open it */
 	rt.id = image->id;
 	rt.state = image->state;
 	keep_name(first->path, rt.name);
 	note_exe(s, image, &rt);
-	s->is_too_large |= image->state == GORUNTIME_TOO_LARGE;
 	if (!image->file)
 		return 0;
 	rt.file = *image->file;
@@ -219,7 +230,7 @@ static int look_at_exe(struct search *s)
 	fd = openat(s->proc->fd, path, O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
-	r = goimages_get(s->images, fd, &image);
+	r = get_image(s, fd, &image);
 	if (r)
 		return r < 0 ? r : 0;
 	rt.id = image->id;
@@ -235,7 +246,8 @@ static int add_unpacked(struct search *s)
 	int r = gounpacked_open(s->proc, s->id, rt->file.machine, &ef);
 
 	if (!r)
-		r = goruntime_file_read(ef, &rt->file);
+		r = goimages_read(s->images, ef, &rt->file);
+	s->is_late |= r == GORUNTIME_TOO_LARGE;
 	if (r < 0 || r == GORUNTIME_GONE)
 		return r;
 	if (r != GORUNTIME_OK)
@@ -321,6 +333,8 @@ static int search(struct search *s, uint64_t known)
 		return GORUNTIMES_UNCHANGED;
 	s->exe = pid_read_exe(s->proc, s->id->pid);
 	r = look_at_files(s);
+	if (s->is_late)
+		s->ret->mappings = 0; /* another look at the same mappings finds more */
 	return r ? r : check_alive(s);
 }
 
@@ -353,6 +367,6 @@ int goruntimes_find(struct goimages *images, const struct root *proc, const stru
 		return r;
 	first = goruntimes_first(ret);
 	if (!first)
-		return s.is_too_large ? GORUNTIME_TOO_LARGE : GORUNTIME_NO_RUNTIME;
+		return s.is_too_large || s.is_late ? GORUNTIME_TOO_LARGE : GORUNTIME_NO_RUNTIME;
 	return (int)first->state;
 }

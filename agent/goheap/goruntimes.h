@@ -25,7 +25,7 @@ struct root;
  * @items:      the executable's first, then by address
  * @n_left_out: above GORUNTIMES_MAX
  * @mappings:   a checksum of the process's code mappings; changes when a library is loaded or
- *              unloaded
+ *              unloaded; 0 if some files are to be read in a later round (GOIMAGES_WORK)
  */
 struct goruntimes {
 	struct goruntime items[GORUNTIMES_MAX];
@@ -41,8 +41,8 @@ struct goruntimes {
  * @ret:   set if there is a runtime, or if nothing has changed
  *
  * Return: GORUNTIME_OK with a readable runtime; _UNKNOWN_LAYOUT with unreadable runtimes
- * only; _TOO_LARGE if a file takes too much work, and the others have no runtime; _NO_RUNTIME,
- * _GONE, _DENIED; GORUNTIMES_UNCHANGED; -errno.
+ * only; _TOO_LARGE if a file takes too much work, now or at all, and the others have no runtime;
+ * _NO_RUNTIME, _GONE, _DENIED; GORUNTIMES_UNCHANGED; -errno.
  */
 int goruntimes_find(struct goimages *images, const struct root *proc, const struct pid_id *id,
 		    struct memory *m, uint64_t known, struct goruntimes *ret);

@@ -194,6 +194,7 @@ static void job_run(struct go_profile_task *task)
 {
 	struct go_profiler_job *job = container_of(task, struct go_profiler_job, task);
 
+	go_profile_reader_begin(task->reader);
 	for (size_t i = 0; i < job->n_targets; i++) {
 		work_alive(&task->work);
 		job->at = i;

@@ -430,6 +430,11 @@ static int process_read(struct reading *reading, struct go_profile_target *targe
 	return r;
 }
 
+void go_profile_reader_begin(struct go_profile_reader *reader)
+{
+	goimages_begin(reader->images);
+}
+
 int go_profile_reader_read(struct go_profile_reader *reader, uint64_t window_start_ns,
 			   struct go_profile_target *target)
 {

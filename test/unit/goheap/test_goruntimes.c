@@ -441,6 +441,42 @@ static void too_much_work(void **state)
 	tree_deinit(&tree);
 }
 
+/* The work on all files together is limited, too: the others are read in the next rounds. */
+static void too_many_files(void **state)
+{
+	enum { N = 6 };
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	_cleanup_(goimages_freep) struct goimages *images = NULL;
+	struct goruntimes found = {0};
+	uint64_t n_looks, n_first = 0;
+	struct tree tree;
+	char path[128];
+	int round, r = GORUNTIME_TOO_LARGE;
+
+	(void)state;
+	tree_init(&tree);
+	for (int i = 0; i < N; i++) {
+		snprintf(path, sizeof(path), "%s/%d", tree.path, i);
+		write_words(path, 512u << 10);
+	}
+	start_mapping(&p, tree.path, "6");
+	assert_int_equal(goimages_new(&images), 0);
+	for (round = 0; r == GORUNTIME_TOO_LARGE; round++) {
+		assert_true(round < N);
+		n_looks = goimages_looks(images);
+		r = find(images, &p, 0, &found);
+		assert_int_equal(found.mappings == 0, r == GORUNTIME_TOO_LARGE);
+		assert_true(goimages_looks(images) > n_looks);
+		n_first = round == 0 ? goimages_looks(images) : n_first;
+		goimages_begin(images);
+	}
+	assert_int_equal(r, GORUNTIME_NO_RUNTIME);
+	/* four of them take all of the work */
+	assert_int_equal(round, 2);
+	assert_true(goimages_looks(images) >= n_first + 2);
+	tree_deinit(&tree);
+}
+
 static int attempt(void *arg)
 {
 	struct goprocess *p = arg;
@@ -476,6 +512,7 @@ int main(void)
 		cmocka_unit_test(looked_at_once),
 		cmocka_unit_test(changed_file),
 		cmocka_unit_test(too_much_work),
+		cmocka_unit_test(too_many_files),
 		cmocka_unit_test(out_of_memory),
 	};
 
