@@ -36,10 +36,17 @@ struct cached_process {
 	UT_hash_handle hh; /* by process.pid */
 };
 
+/* Bytes of the snapshots of a container, as a multiple of the ceiling on kept data. Records within
+ * the ceiling have smaller ones. But a process whose records are just below it is above it with
+ * them: its records are freed after each read, and so are those of the next process, while all
+ * snapshots wait for the last one. Beyond, they are dropped. */
+#define SNAPSHOTS_FACTOR 2
+
 struct go_profile_reader {
 	struct go_profile_reader_opts opts;
-	struct root proc; /* own: an abandoned thread keeps its reader */
-	size_t bytes;	  /* used part of opts.record_bytes */
+	struct root proc;  /* own: an abandoned thread keeps its reader */
+	size_t bytes;	   /* used part of opts.record_bytes */
+	size_t snap_bytes; /* in rounds, of the snapshots since go_profile_reader_begin() */
 	unsigned int round;
 	struct cached_process *by_pid;
 	struct goimages *images;
@@ -230,6 +237,24 @@ void go_profile_found_drop(struct go_profile_found *found, enum go_profile_kind 
 	found->snaps[kind] = NULL;
 }
 
+/* Count a new snapshot, or drop it for lack of room. False if it was dropped. */
+static bool snap_keep(struct go_profile_reader *reader, enum go_profile_kind kind,
+		      struct go_profile_found *found)
+{
+	size_t n = snap_bytes(kind, found->snaps[kind]);
+
+	if (!reader->opts.rounds) {
+		reader->bytes += n;
+		return true;
+	}
+	if (reader->snap_bytes + n > SNAPSHOTS_FACTOR * reader->opts.record_bytes) {
+		go_profile_found_drop(found, kind);
+		return false;
+	}
+	reader->snap_bytes += n;
+	return true;
+}
+
 /* ---------------------------------------------------------------- one runtime */
 
 /* Read the allocator's own counters, which exist with or without a profile. */
@@ -310,10 +335,10 @@ static void describe(struct go_profile_found *found, struct go_process_runtime *
 		snprintf(found->go_version, sizeof(found->go_version), "%s", rt->file.version);
 }
 
-/* Read all kinds. The state is that of the first kind. Kinds that the program does not record,
- * or that cannot be read, have no profile. */
+/* Read all kinds. Sets *@ret_full if there was no room for one. The state is that of the first
+ * kind. Kinds that the program does not record, or that cannot be read, have no profile. */
 static int runtime_read(struct reading *reading, struct go_process_runtime *runtime, bool force,
-			struct go_profile_found *found)
+			struct go_profile_found *found, bool *ret_full)
 {
 	struct go_profile_reader *reader = reading->reader;
 	int state = GORUNTIME_STATE_MAX, r = 0, err;
@@ -330,8 +355,8 @@ static int runtime_read(struct reading *reading, struct go_process_runtime *runt
 		r = snap_read(reading, kind, found);
 		if (state == GORUNTIME_STATE_MAX)
 			state = r < 0 ? (int)goheap_state(runtime->heap) : r;
-		if (found->snaps[kind] && !reader->opts.rounds)
-			reader->bytes += snap_bytes(kind, found->snaps[kind]);
+		if (found->snaps[kind] && !snap_keep(reader, kind, found))
+			*ret_full = true;
 	}
 	describe(found, runtime, state);
 	err = goheap_was_forced(runtime->heap) ? go_process_forced(reading->process, runtime) : 0;
@@ -387,8 +412,8 @@ static int target_read(struct reading *reading, struct go_profile_target *target
 
 		if (!runtime->heap)
 			continue;
-		r = runtime_read(reading, runtime, target->force,
-				 &target->found[target->n_found++]);
+		r = runtime_read(reading, runtime, target->force, &target->found[target->n_found++],
+				 &target->full);
 		first = first ? first : r;
 		/* free its records for the next runtime; keep a reader of an ended process for
 		 * go_process_left() */
@@ -433,6 +458,7 @@ static int process_read(struct reading *reading, struct go_profile_target *targe
 void go_profile_reader_begin(struct go_profile_reader *reader)
 {
 	goimages_begin(reader->images);
+	reader->snap_bytes = 0;
 }
 
 int go_profile_reader_read(struct go_profile_reader *reader, uint64_t window_start_ns,
@@ -496,7 +522,7 @@ int go_profile_reader_read_core(struct go_profile_reader *reader, struct gocore 
 		}
 		r = goheap_new_of_memory(rt, gocore_memory(core), room(reader), &runtime.heap);
 		if (!r)
-			r = runtime_read(&reading, &runtime, false, found);
+			r = runtime_read(&reading, &runtime, false, found, &target->full);
 		goheap_free(runtime.heap);
 	}
 	return r < 0 ? r : 0;

@@ -77,7 +77,7 @@ struct go_profile_target {
 				    * is 1 */
 	bool force;		   /* turn sampling on, if never on before */
 	enum goruntime_state state;
-	bool full; /* over a ceiling: not read, or read afresh the next time */
+	bool full; /* over a ceiling: not read, without a snapshot, or read afresh the next time */
 	struct go_profile_found *found;
 	size_t n_found;
 };

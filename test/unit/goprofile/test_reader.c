@@ -11,9 +11,10 @@
 #include "support/gofixture.h"
 #include "support/goprocess.h"
 
-#define HEAP   "test/fixtures/go/heap"
-#define PLAIN  "test/fixtures/go/plain"
-#define PYTHON "/usr/bin/python3"
+#define HEAP	"test/fixtures/go/heap"
+#define PLAIN	"test/fixtures/go/plain"
+#define BUCKETS "test/fixtures/go/buckets"
+#define PYTHON	"/usr/bin/python3"
 
 static const char *const no_args[] = {NULL};
 
@@ -235,6 +236,66 @@ static void no_room(void **state)
 	go_profile_reader_free(reader);
 }
 
+static size_t snapshot_bytes(const struct go_profile_target *target)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < target->n_found; i++)
+		if (target->found[i].snaps[GO_PROFILE_HEAP])
+			n += heapsnap_bytes(target->found[i].snaps[GO_PROFILE_HEAP]);
+	return n;
+}
+
+/* The records are just above the ceiling, so they make room for the next process. The snapshots of
+ * all processes are together within another ceiling. Here all processes are one. */
+static void no_room_for_snapshots(void **state)
+{
+	enum { N = 8 };
+	static const char *const args[] = {"12", NULL};
+	_cleanup_(freep) char *path = gofixture_build(BUCKETS, newest(), "stripped");
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	struct go_profile_target targets[N];
+	struct go_profile_reader_opts opts = {.kinds = 1u << GO_PROFILE_HEAP,
+					      .rounds = true,
+					      .record_bytes = 64u << 20,
+					      .symbol_bytes = 1u << 20};
+	struct go_profile_reader *reader;
+	const struct heapsnap *snap;
+
+	(void)state;
+	goprocess_start(&p, path, args, "GOMAXPROCS=1");
+	opts.proc = &p.proc;
+	assert_int_equal(go_profile_reader_new(&opts, &reader), 0);
+	targets[0] = (struct go_profile_target){.pid = p.id};
+	assert_int_equal(go_profile_reader_read(reader, 0, &targets[0]), 0);
+	snap = targets[0].found[0].snaps[GO_PROFILE_HEAP];
+	/* the order of the records, 4 bytes each, does not count while they are read */
+	opts.record_bytes = go_profile_reader_end_round(reader).record_bytes - snap->n_records;
+	go_profile_target_deinit(&targets[0]);
+	go_profile_reader_free(reader);
+
+	assert_int_equal(go_profile_reader_new(&opts, &reader), 0);
+	for (int round = 0; round < 2; round++) {
+		size_t n_bytes = 0, n_dropped = 0;
+
+		go_profile_reader_begin(reader);
+		for (size_t i = 0; i < N; i++) {
+			targets[i] = (struct go_profile_target){.pid = p.id};
+			assert_int_equal(go_profile_reader_read(reader, 0, &targets[i]), 0);
+			assert_int_equal(targets[i].found[0].state, GORUNTIME_OK);
+			assert_true(targets[i].full);
+			n_bytes += snapshot_bytes(&targets[i]);
+			n_dropped += !targets[i].found[0].snaps[GO_PROFILE_HEAP];
+		}
+		assert_true(n_bytes <= 2 * opts.record_bytes);
+		assert_true(n_dropped > 0 && n_dropped < N);
+		for (size_t i = 0; i < N; i++)
+			go_profile_target_deinit(&targets[i]);
+		go_profile_reader_end_round(reader);
+	}
+	go_profile_reader_free(reader);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +305,7 @@ int main(void)
 		cmocka_unit_test(executes_itself),
 		cmocka_unit_test(ends),
 		cmocka_unit_test(no_room),
+		cmocka_unit_test(no_room_for_snapshots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
