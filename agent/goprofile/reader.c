@@ -24,6 +24,7 @@
 #include "goprofile/heapsnap.h"
 #include "goprofile/process.h"
 #include "procmap/address_space.h"
+#include "procmap/memory.h"
 #include "symbolize/symbolizer.h"
 
 /* Processes with an entry. Reached:
@@ -42,11 +43,20 @@ struct cached_process {
  * snapshots wait for the last one. Beyond, they are dropped. */
 #define SNAPSHOTS_FACTOR 2
 
+/* Bytes read of the processes of a container in a round, as a multiple of the ceiling on kept data;
+ * a call counts as CALL_BYTES. Records within the ceiling take one or two of these, and the other
+ * reads of a process 60 KiB. But lists that turn out to be forged, or too long, are read again in
+ * each round, in each process. Beyond, the other processes are not read. */
+#define READS_FACTOR 32
+#define CALL_BYTES   4096u
+
 struct go_profile_reader {
 	struct go_profile_reader_opts opts;
-	struct root proc;  /* own: an abandoned thread keeps its reader */
-	size_t bytes;	   /* used part of opts.record_bytes */
-	size_t snap_bytes; /* in rounds, of the snapshots since go_profile_reader_begin() */
+	struct root proc; /* own: an abandoned thread keeps its reader */
+	size_t bytes;	  /* used part of opts.record_bytes */
+	/* in rounds, since go_profile_reader_begin() */
+	size_t snap_bytes;
+	uint64_t read_bytes;
 	unsigned int round;
 	struct cached_process *by_pid;
 	struct goimages *images;
@@ -335,14 +345,21 @@ static void describe(struct go_profile_found *found, struct go_process_runtime *
 		snprintf(found->go_version, sizeof(found->go_version), "%s", rt->file.version);
 }
 
+static uint64_t cost(const struct memory *m)
+{
+	return m ? m->n_bytes + m->n_calls * CALL_BYTES : 0;
+}
+
 /* Read all kinds. Sets *@ret_full if there was no room for one. The state is that of the first
  * kind. Kinds that the program does not record, or that cannot be read, have no profile. */
 static int runtime_read(struct reading *reading, struct go_process_runtime *runtime, bool force,
 			struct go_profile_found *found, bool *ret_full)
 {
 	struct go_profile_reader *reader = reading->reader;
+	const struct memory *memory = goheap_memory(runtime->heap);
 	int state = GORUNTIME_STATE_MAX, r = 0, err;
 
+	reader->read_bytes -= cost(memory);
 	reading->heap = runtime->heap;
 	reading->space = (struct stacksnap_space){resolve, reading};
 	goheap_set_force(runtime->heap, force && go_process_may_force(reading->process));
@@ -362,6 +379,7 @@ static int runtime_read(struct reading *reading, struct go_process_runtime *runt
 	err = goheap_was_forced(runtime->heap) ? go_process_forced(reading->process, runtime) : 0;
 	if (!err && reader->opts.rounds)
 		err = read_counters(found, runtime);
+	reader->read_bytes += cost(memory);
 	return r < 0 ? r : err;
 }
 
@@ -459,6 +477,14 @@ void go_profile_reader_begin(struct go_profile_reader *reader)
 {
 	goimages_begin(reader->images);
 	reader->snap_bytes = 0;
+	reader->read_bytes = 0;
+}
+
+/* Whether another process of the container may be read. */
+static bool may_read(const struct go_profile_reader *reader)
+{
+	return !reader->opts.rounds ||
+	       reader->read_bytes / READS_FACTOR <= reader->opts.record_bytes;
 }
 
 int go_profile_reader_read(struct go_profile_reader *reader, uint64_t window_start_ns,
@@ -469,7 +495,9 @@ int go_profile_reader_read(struct go_profile_reader *reader, uint64_t window_sta
 	int r = 0;
 
 	go_process_init(&once, &target->pid);
-	if (reader->opts.rounds)
+	if (!may_read(reader))
+		r = 1;
+	else if (reader->opts.rounds)
 		r = cached_get(reader, target, &p);
 	if (r > 0) {
 		target->full = true;
@@ -641,6 +669,7 @@ struct go_profile_memory go_profile_reader_end_round(struct go_profile_reader *r
 		cached_free(reader, cached);
 	}
 	reader->round++;
+	go_profile_reader_begin(reader);
 	address_space_cache_sweep(reader->spaces, nsec_boot());
 	goimages_sweep(reader->images);
 	return (struct go_profile_memory){

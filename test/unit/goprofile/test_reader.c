@@ -296,6 +296,45 @@ static void no_room_for_snapshots(void **state)
 	go_profile_reader_free(reader);
 }
 
+/* The reads of one container are limited, too: records that are above the ceiling are read again
+ * and again. The next container, or the next round, has reads of its own. Here all processes are
+ * one. */
+static void too_many_reads(void **state)
+{
+	enum { N = 200 };
+	static const char *const args[] = {"10", NULL};
+	_cleanup_(freep) char *path = gofixture_build(BUCKETS, newest(), "stripped");
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	struct go_profile_reader_opts opts = {.kinds = 1u << GO_PROFILE_HEAP,
+					      .rounds = true,
+					      .record_bytes = 4096,
+					      .symbol_bytes = 1u << 20};
+	struct go_profile_reader *reader;
+
+	(void)state;
+	goprocess_start(&p, path, args, "GOMAXPROCS=1");
+	opts.proc = &p.proc;
+	assert_int_equal(go_profile_reader_new(&opts, &reader), 0);
+	for (int round = 0; round < 3; round++) {
+		size_t n = 0;
+
+		if (round == 1)
+			go_profile_reader_begin(reader);
+		for (size_t i = 0; i < N; i++) {
+			struct go_profile_target target = {.pid = p.id};
+
+			assert_int_equal(go_profile_reader_read(reader, 0, &target), 0);
+			assert_true(target.n_found || target.full);
+			n += target.n_found;
+			go_profile_target_deinit(&target);
+		}
+		assert_true(n > 0 && n < N);
+		if (round == 1)
+			go_profile_reader_end_round(reader);
+	}
+	go_profile_reader_free(reader);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +345,7 @@ int main(void)
 		cmocka_unit_test(ends),
 		cmocka_unit_test(no_room),
 		cmocka_unit_test(no_room_for_snapshots),
+		cmocka_unit_test(too_many_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
