@@ -387,6 +387,8 @@ static int reading_on(struct goheap *h, size_t budget, bool *ret_settled)
 		*ret_settled = after.cycle_word == h->now.cycle_word;
 		if (*ret_settled || ++reading->tries == GOHEAP_TRIES)
 			return gostate_of_memory(memory_check(h->memory));
+		if (after.rate <= 0) /* turned off meanwhile: the counts are of the rate before */
+			after.rate = h->now.rate;
 		h->now = after;
 		reading->phase = READING_NEW;
 		reading->n_known = h->buckets.n;

@@ -215,6 +215,39 @@ static void test_reads(void **state)
 	goheap_free(heap);
 }
 
+/* The program turns sampling off between two attempts of a read. */
+static void turn_off(struct heapimage *image, uint64_t n)
+{
+	if (n != changes_until)
+		return;
+	heapimage_cycle(image, 1, true);
+	heapimage_rate(image, 0);
+}
+
+static void test_turned_off(void **state)
+{
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	struct goheap_profile profile;
+	struct goruntime rt;
+	struct goheap *heap;
+
+	(void)state;
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	heapimage_bucket(&image, CHUNK, 0, false, pcs, 2, SIZE, (const heapimage_counts){{10, 4}});
+	heapimage_head(&image, CHUNK);
+	heapimage_runtime("go1.27", &rt);
+	assert_int_equal(goheap_new_of_memory(&rt, &image.memory, 0, &heap), 0);
+	image.on_read = turn_off;
+	changes_until = 2; /* after the variables */
+	assert_int_equal(goheap_read(heap, &profile), GORUNTIME_OK);
+	assert_true(profile.settled);
+	/* 1 would be no scaling at all */
+	assert_int_equal(profile.rate, 524288);
+	assert_int_equal(goheap_read(heap, &profile), GORUNTIME_DISABLED_BY_PROGRAM);
+	goheap_free(heap);
+}
+
 /* A runtime without a record so far: all that the first record has is of the time since. */
 static void test_none_before(void **state)
 {
@@ -337,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_published),
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_turned_off),
 		cmocka_unit_test(test_again_after_failure),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_none_before),
