@@ -92,7 +92,10 @@ struct go_profiler {
 	struct loop_source *list;
 	uint64_t first_boot_ns; /* the first window's start, boot clock; 0 before */
 	uint64_t start_ns;	/* of the window, wall clock */
-	uint64_t start_boot_ns; /* the same, boot clock: stays true if the wall clock is set */
+	/* the same, boot clock: stays true if the wall clock is set. After skipped rounds the start
+	 * of the first window without a round */
+	uint64_t start_boot_ns;
+	uint64_t skipped_boot_ns; /* of the first skipped window; 0: none */
 	uint64_t duration_ns;
 	uint64_t outcomes[GO_PROFILER_OUTCOME_MAX];
 	uint64_t forced[FORCE_OUTCOME_MAX];   /* attempts to turn sampling on */
@@ -650,12 +653,19 @@ static void wait_for_names(struct go_profiler *p)
 		read_round(p);
 }
 
-static void set_start(struct go_profiler *p, uint64_t start_ns)
+/* @start_ns, wall clock, by the boot clock. */
+static uint64_t boot_of(uint64_t start_ns)
 {
 	const int64_t boot_ns = (int64_t)(nsec_boot() - (nsec_wall() - start_ns));
 
+	return boot_ns > 0 ? (uint64_t)boot_ns : 1;
+}
+
+static void set_start(struct go_profiler *p, uint64_t start_ns)
+{
 	p->start_ns = start_ns;
-	p->start_boot_ns = boot_ns > 0 ? (uint64_t)boot_ns : 1;
+	p->start_boot_ns = p->skipped_boot_ns ? p->skipped_boot_ns : boot_of(start_ns);
+	p->skipped_boot_ns = 0;
 	if (!p->first_boot_ns)
 		p->first_boot_ns = p->start_boot_ns;
 }
@@ -683,6 +693,8 @@ void go_profiler_end_window(struct go_profiler *p, uint64_t start_ns, uint64_t d
 	end_baseline(p);
 	if (p->waiting || p->round || go_profile_worker_pending(p->worker)) {
 		p->outcomes[GO_PROFILER_ROUNDS_SKIPPED]++;
+		if (!p->skipped_boot_ns)
+			p->skipped_boot_ns = boot_of(start_ns);
 		return;
 	}
 	set_start(p, start_ns);

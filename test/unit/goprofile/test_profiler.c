@@ -721,6 +721,38 @@ static void names_and_windows(void **state)
 	}
 }
 
+/* The round of a window is skipped, because the round before still runs. The next round has the
+ * allocations of a process that began in the skipped window, as it has those of older processes. */
+static void skipped(void **state)
+{
+	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "stripped");
+	const uint64_t window_ns = 60 * NSEC_PER_SEC;
+	struct program a;
+	struct node node;
+	uint64_t began_ns;
+
+	(void)state;
+	if (gofixture_minor(path) < 17)
+		return; /* the linker turns nothing off */
+	start_under_new_agent(&node, &a, path);
+	name(node_entity(&node, "6c1bd2c0a2d7"), "web");
+	began_ns = nsec_wall() - nsec_boot() + pid_ns_of_ticks(a.process.id.start_ticks);
+	node_set(&node, NULL, NULL);
+	go_profiler_end_window(node.profiler, began_ns - 2 * window_ns, window_ns);
+	go_profiler_end_window(node.profiler, began_ns - window_ns, 2 * window_ns);
+	assert_int_equal(shown(&node, "podprof_go_heap_reads", "round_skipped").value, 1);
+	loop_until(node.loop, is_done, node.profiler);
+	assert_int_equal(node.n_profiles, 0);
+	node_set(&node, &a.process, NULL);
+	go_profiler_end_window(node.profiler, began_ns + window_ns, window_ns);
+	loop_until(node.loop, is_done, node.profiler);
+	assert_int_equal(node.n_profiles, 1);
+	assert_true(node.held_in_last[0] > 0);
+	assert_int_equal(node.held_in_windows[0], node.held_in_last[0]);
+	node_deinit(&node);
+	program_stop(&a);
+}
+
 /* An agent that replaces another agent: the first window of an older process has the allocations in
  * this window, and the agent finds the processes, whether their names arrive at once or late. */
 static void baseline(void **state)
@@ -886,6 +918,7 @@ int main(void)
 		cmocka_unit_test(set_up),	    cmocka_unit_test(names),
 		cmocka_unit_test(names_at_the_end), cmocka_unit_test(names_and_windows),
 		cmocka_unit_test(baseline),	    cmocka_unit_test(clock_set_back),
+		cmocka_unit_test(skipped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
