@@ -39,6 +39,8 @@
 
 /* Time to measure a tick. Clock reads take less than 100 ns, so the error is 1 in 10^5. */
 #define TICKS_MEASURE_NS (10 * NSEC_PER_MSEC)
+/* Reads of both clocks. */
+#define TICKS_TRIES	 8
 /* A float64 of 1, as an integer; int64 counts are far smaller. */
 #define FLOAT_ONE	 0x3ff0000000000000ull
 
@@ -58,8 +60,7 @@ struct contention {
 	size_t n_before;
 	size_t cap_before;
 	uint64_t rate;
-	int64_t ticks;	  /* in a second */
-	int64_t measured; /* in a second, by this machine's clocks; 0 until needed */
+	int64_t ticks; /* in a second */
 	bool was_read;
 };
 
@@ -111,17 +112,49 @@ static int64_t cpu_ticks(void)
 #endif
 }
 
-static int64_t measure_ticks(void)
-{
-	const struct timespec pause = {.tv_nsec = TICKS_MEASURE_NS};
-	uint64_t start_ns = nsec_monotonic(), ns;
-	int64_t start = cpu_ticks(), ticks;
+/* Both clocks at one moment. */
+struct moment {
+	uint64_t ns;
+	int64_t ticks;
+};
 
+/* The thread may lose the CPU between the clocks, so the best of some attempts counts. */
+static struct moment moment_now(void)
+{
+	struct moment best = {0};
+	int64_t least = INT64_MAX;
+
+	for (int i = 0; i < TICKS_TRIES; i++) {
+		int64_t before = cpu_ticks();
+		uint64_t ns = nsec_monotonic();
+		int64_t gap = cpu_ticks() - before;
+
+		if (gap < 0 || gap >= least)
+			continue;
+		least = gap;
+		best = (struct moment){ns, before + gap / 2};
+	}
+	return best;
+}
+
+/* In a second. The same for all processes of the machine, and a container may have very many, so
+ * only the first call takes time. */
+static int64_t measured_ticks(void)
+{
+	static _Atomic int64_t known;
+	const struct timespec pause = {.tv_nsec = TICKS_MEASURE_NS};
+	struct moment start, end;
+	int64_t ticks = known;
+
+	if (ticks)
+		return ticks;
+	start = moment_now();
 	nanosleep(&pause, NULL);
-	ns = nsec_monotonic() - start_ns;
-	ticks = cpu_ticks() - start;
-	ticks = (int64_t)((double)ticks * 1e9 / (double)(ns ? ns : 1));
-	return ticks > 0 ? ticks : 1;
+	end = moment_now();
+	ticks = (int64_t)((double)(end.ticks - start.ticks) * 1e9 /
+			  (double)(end.ns > start.ns ? end.ns - start.ns : 1));
+	known = ticks > 0 ? ticks : 1;
+	return known;
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -204,8 +237,7 @@ int contention_read(struct contention *c, struct contention_profile *ret)
 	if (r)
 		return r;
 	if (c->ticks <= 0) {
-		c->measured = c->measured ? c->measured : measure_ticks();
-		c->ticks = c->measured;
+		c->ticks = measured_ticks();
 		measured = true;
 	}
 	*ret = (struct contention_profile){

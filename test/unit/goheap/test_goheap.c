@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "goheap/buckets.h"
 #include "goheap/contention.h"
@@ -364,6 +367,47 @@ static void test_names(void **state)
 	assert_string_equal(goruntime_state_name(-ENOMEM), "error");
 }
 
+/* The length of a tick is that of the machine: many processes that have not measured it take no
+ * time. */
+static unsigned int n_sleeps;
+
+__attribute__((visibility("default"))) int nanosleep(const struct timespec *time,
+						     struct timespec *ret)
+{
+	n_sleeps++;
+	return (int)syscall(SYS_nanosleep, time, ret);
+}
+
+static void test_ticks_once(void **state)
+{
+	const uint64_t head = CHUNK + 0x8000, rate = head + 8;
+	const uint64_t words[] = {0, 0, 3, bucket_hash(pcs, 2, 0), 0, 2, pcs[0], pcs[1]};
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	struct goruntime rt;
+
+	(void)state;
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	heapimage_runtime("go1.27", &rt);
+	rt.file.vars[GORUNTIME_XBUCKETS] =
+		(struct goruntime_place){head, GORUNTIME_FROM_SYMTAB, ".bss"};
+	rt.file.vars[GORUNTIME_MUTEX_RATE] =
+		(struct goruntime_place){rate, GORUNTIME_FROM_SYMTAB, ".bss"};
+	heapimage_write(&image, CHUNK, words, sizeof(words));
+	heapimage_u64(&image, head, CHUNK);
+	n_sleeps = 0;
+	for (int i = 0; i < 20; i++) {
+		struct contention_profile profile;
+		struct goheap *heap;
+
+		assert_int_equal(goheap_new_of_memory(&rt, &image.memory, 0, &heap), 0);
+		assert_int_equal(goheap_contention(heap, GO_PROFILE_MUTEX, &profile), GORUNTIME_OK);
+		assert_true(profile.measured);
+		goheap_free(heap);
+	}
+	assert_true(n_sleeps <= 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +419,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_none_before),
 		cmocka_unit_test(test_no_contention_before),
+		cmocka_unit_test(test_ticks_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
