@@ -600,6 +600,7 @@ ATTACKS = [
     Attack("ELF: 160,000 functions inside each other", stack_of("growing"), "ELF files"),
     Attack("ELF: lying headers, then cut off", cut, "ELF files"),
     Attack("Go: 300,000 functions over each other", worst_files("go"), "Go programs"),
+    Attack("Go: 32 MiB like the begin of a line table", worst_files("words"), "Go programs"),
     Attack("Go: an endless list of heap records", lambda node: [program("goring")], "Go programs"),
     Attack("3 processes with 4,090 files each", images, "3 processes with 4,090 files each"),
     Attack("names with control characters", plain("names"), "names with control characters", check_names),

@@ -48,6 +48,19 @@ static void go(struct elfmake *m)
 	elfworst_go(m, 300000, true);
 }
 
+/* Each word looks like the begin of Go's line table. Without sections all words are looked at. */
+static void words(struct elfmake *m)
+{
+	static const uint8_t word[] = {0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8};
+	const size_t n = 32 << 20;
+
+	elfworst_segments(m, 1, n);
+	for (size_t i = 0; i < n; i += sizeof(word))
+		memcpy(m->data + m->n - n + i, word, sizeof(word));
+	m->eh.e_shnum = m->eh.e_shstrndx = 0;
+	m->eh.e_shoff = 0;
+}
+
 /* A page of code, and a segment of writable data of 8 TiB. */
 static void sparse(struct elfmake *m)
 {
@@ -85,6 +98,7 @@ static const struct {
 	{"name", name, false},	    {"labels", labels, false}, {"segments", segments, false},
 	{"nested", nested, false},  {"go", go, false},	       {"sparse", sparse, true},
 	{"endless", endless, true}, {"lying", lying, true},    {"growing", growing, false},
+	{"words", words, false},
 };
 
 int main(int argc, char **argv)
