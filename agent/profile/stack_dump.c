@@ -23,8 +23,9 @@ struct stack_dumps {
 	struct bpfobj_stack_dumps maps;
 	pthread_mutex_t ring_lock; /* guards the ring's reading end */
 	struct ring_buffer *ring;
-	pthread_mutex_t lock; /* guards the next two */
+	pthread_mutex_t lock; /* guards the next three */
 	struct copy_list list;
+	size_t n;
 	size_t bytes;
 	_Atomic uint64_t n_lost;
 	int n_possible;
@@ -168,6 +169,7 @@ static int on_record(void *ctx, void *data, size_t size)
 	memcpy(f->record, data, size);
 	pthread_mutex_lock(&c->lock);
 	STAILQ_INSERT_TAIL(&c->list, f, in_list);
+	c->n++;
 	c->bytes += sizeof(*f) + size;
 	full = c->bytes >= STACK_DUMPS_FETCHED_MAX;
 	pthread_mutex_unlock(&c->lock);
@@ -205,6 +207,7 @@ static struct stack_dump_copy *pop(struct stack_dumps *c)
 	f = STAILQ_FIRST(&c->list);
 	if (f) {
 		STAILQ_REMOVE_HEAD(&c->list, in_list);
+		c->n--;
 		c->bytes -= sizeof(*f) + f->size;
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -262,20 +265,33 @@ int stack_dumps_fetch(struct stack_dumps *c)
 	return r == -ENOSPC || r >= 0 ? 0 : r;
 }
 
-/* Deliver the contents of the ring at the start of the call. Delivered records make room for the
- * rest. */
+static size_t n_fetched(struct stack_dumps *c, bool *ret_full)
+{
+	size_t n;
+
+	pthread_mutex_lock(&c->lock);
+	n = c->n;
+	*ret_full = c->bytes >= STACK_DUMPS_FETCHED_MAX;
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
+/* Deliver the contents of the ring at the start of the call, and no later ones: dumps can come
+ * faster than @fn takes them, and another thread fetches meanwhile. A full list is delivered in two
+ * rounds: the first one makes room for the rest of the ring. */
 int stack_dumps_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx)
 {
-	struct stack_dump_copy *f;
-	bool full;
-	int r;
+	bool full = true;
+	int r = 0;
 
-	do {
+	for (int round = 0; round < 2 && full && !r; round++) {
+		struct stack_dump_copy *f;
+		size_t n;
+
 		r = stack_dumps_fetch(c);
-		full = stack_dumps_full(c);
-		while ((f = pop(c)))
+		for (n = n_fetched(c, &full); n && (f = pop(c)); n--)
 			fn(ctx, f);
-	} while (full && !r);
+	}
 	return r;
 }
 

@@ -100,8 +100,8 @@ struct stack_dump_copy {
 int stack_dump_join(const struct stack_dump_copy *copy, const struct stack_dump_copy *part,
 		    struct stack_dump_copy **ret);
 
-/* Deliver the fetched records, then those of the ring; @fn takes the copy, for free(). 0 or
- * -errno. */
+/* Deliver the fetched records, then those of the ring, as of the call; @fn takes the copy, for
+ * free(). 0 or -errno. */
 typedef void (*stack_dumps_fn)(void *ctx, struct stack_dump_copy *copy);
 int stack_dumps_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx);
 
