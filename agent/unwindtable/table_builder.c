@@ -292,7 +292,7 @@ static void on_abandoned(void *ctx, struct work *work)
 	if (!e)
 		return;
 	e->job = NULL;
-	if (x->opts.ready)
+	if (x->opts.ready && !x->closing) /* its owner may ask for the queues */
 		x->opts.ready(x->opts.ctx, e->number);
 }
 

@@ -15,6 +15,7 @@
 #include "procmap/image.h"
 #include "support/ehimage.h"
 #include "support/stalldir.h"
+#include "support/threads.h"
 #include "unwindtable/table_builder.h"
 #include "unwindtable/tables.h"
 
@@ -354,6 +355,21 @@ static void test_end(void **state)
 	image_unref(large);
 }
 
+/* The end while a file does not answer: nobody is told of its table, because the other queue is
+ * gone already. */
+static void test_end_blocked(void **state)
+{
+	struct bench *b = *state;
+	struct image *large = new_slow_image();
+
+	(void)begin_slow(b, large);
+	table_builder_free(take_ptr(b->builder));
+	stalldir_answer(stalled, 0);
+	threads_wait();
+	image_unref(large);
+	assert_int_equal(b->n_ready, 0);
+}
+
 static int mount(void **state)
 {
 	(void)state;
@@ -374,7 +390,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_most_missed), TEST(test_hurry),   TEST(test_large),
 		TEST(test_gives_way),	TEST(test_goes_on), TEST(test_released),
-		TEST(test_priority),	TEST(test_end),
+		TEST(test_priority),	TEST(test_end),	    TEST(test_end_blocked),
 	};
 
 	return cmocka_run_group_tests(tests, mount, unmount);
