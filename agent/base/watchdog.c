@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -45,20 +46,38 @@ static void blocked_unref(struct blocked *blocked)
 		free(blocked);
 }
 
-/* Time on a CPU or waiting for one. 0 if the kernel does not say: then all time is blocked time. */
-static uint64_t ran_ns(pid_t tid)
+/* A file of a thread of ours as text; empty without one. */
+static void read_file(pid_t tid, const char *file, char *ret, size_t size)
 {
 	_cleanup_(close_fdp) int fd = -1;
-	char text[96], *end;
-	uint64_t cpu_ns;
+	char path[64];
 	ssize_t n;
 
-	snprintf(text, sizeof(text), "/proc/self/task/%d/schedstat", (int)tid);
-	fd = open(text, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
+	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", (int)tid, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, ret, size - 1);
+	ret[n > 0 ? n : 0] = '\0';
+}
+
+/* Whether the thread is on a CPU or waits for one. */
+static bool is_runnable(pid_t tid)
+{
+	const char *name_end;
+	char text[96]; /* the state is behind the pid and the name */
+
+	read_file(tid, "stat", text, sizeof(text));
+	name_end = strrchr(text, ')');
+	return name_end && strncmp(name_end, ") R", 3) == 0;
+}
+
+/* Time on a CPU or waiting for one, except a wait that has not ended. 0 if the kernel does not say:
+ * then all time is blocked time. */
+static uint64_t ran_ns(pid_t tid)
+{
+	uint64_t cpu_ns;
+	char text[96], *end;
+
+	read_file(tid, "schedstat", text, sizeof(text));
 	cpu_ns = strtoull(text, &end, 10);
 	return cpu_ns + strtoull(end, NULL, 10);
 }
@@ -67,15 +86,19 @@ uint64_t blocked_time_ns(struct blocked_time *t, const struct worker *worker)
 {
 	struct worker_running running;
 	uint64_t now_ns, ran;
+	bool runnable;
 
 	if (!worker_running(worker, &running)) {
 		t->alive_ns = 0;
 		return 0;
 	}
+	runnable = is_runnable(running.tid); /* first: a blocked thread's waits have ended */
 	now_ns = nsec_monotonic();
 	ran = ran_ns(running.tid);
 	if (running.alive_ns != t->alive_ns)
 		*t = (struct blocked_time){running.alive_ns, now_ns, ran};
+	if (runnable)
+		return 0;
 	ran -= ran < t->ran_ns ? ran : t->ran_ns;
 	now_ns -= t->seen_ns;
 	return now_ns > ran ? now_ns - ran : 0;

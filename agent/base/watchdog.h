@@ -9,7 +9,8 @@
  * and its thread, and a new thread runs the next jobs.
  *
  * Only blocked time counts. Time on the CPU and in the run queue, from the thread's schedstat, is
- * progress: a starved node does not look like a silent file system.
+ * progress: a starved node does not look like a silent file system. The kernel adds a wait in the
+ * run queue to schedstat at its end, so a thread is not judged during such a wait.
  *
  * Without jobs the watchdog never wakes the loop.
  */
@@ -64,8 +65,8 @@ struct blocked_time {
 	uint64_t ran_ns;   /* run time and delay of its thread then */
 };
 /* Blocked nanoseconds since the job's last work_alive(), or since the first call of
- * blocked_time_ns() after it; 0 if no job is running. Time on a CPU, and time in the run queue, is
- * not blocked time. */
+ * blocked_time_ns() after it; 0 if no job is running, and while its thread is on a CPU or in the
+ * run queue. Time there is not blocked time. */
 uint64_t blocked_time_ns(struct blocked_time *t, const struct worker *worker);
 
 /* Call before the worker's first job; the watchdog is the worker's listener. */

@@ -2,8 +2,12 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/loop.h"
@@ -14,13 +18,15 @@
 
 #define BLOCKED_NS (200 * NSEC_PER_MSEC)
 
-enum behaviour { QUICK, BLOCKS, COMPUTES, SIGNS };
+/* STARVES: computes with the lowest priority on CPU 0, until the end of the starvation. */
+enum behaviour { QUICK, BLOCKS, COMPUTES, SIGNS, STARVES };
 
 struct bench {
 	struct loop *loop;
 	struct worker *worker;
 	struct watchdog *watchdog;
-	sem_t gate; /* BLOCKS waits here */
+	sem_t gate;	      /* BLOCKS waits here */
+	_Atomic bool is_over; /* the starvation */
 	_Atomic int n_dropped;
 	int n_done;
 	int n_prepared;
@@ -36,6 +42,20 @@ struct job {
 	enum behaviour behaviour;
 };
 
+/* The test may run on a set of CPUs. */
+static void pin_to_one(void)
+{
+	cpu_set_t set, one;
+	int cpu = 0;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	while (!CPU_ISSET(cpu, &set))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
 static void job_run(struct work *work)
 {
 	struct job *job = container_of(work, struct job, work);
@@ -50,6 +70,12 @@ static void job_run(struct work *work)
 		return;
 	case COMPUTES:
 		while (nsec_monotonic() < end_ns)
+			continue;
+		return;
+	case STARVES:
+		pin_to_one();
+		assert_int_equal(sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0}), 0);
+		while (!job->bench->is_over)
 			continue;
 		return;
 	case SIGNS:
@@ -223,6 +249,61 @@ static void progress_is_kept(void **state)
 	bench_deinit(&bench);
 }
 
+static void *spin(void *is_over)
+{
+	pin_to_one();
+	while (!*(_Atomic bool *)is_over)
+		continue;
+	return NULL;
+}
+
+/* What looks like blocked time by schedstat alone: neither on a CPU nor in an ended wait for one.
+ */
+static uint64_t unaccounted_ns(pid_t tid, uint64_t since_ns)
+{
+	uint64_t cpu_ns = 0, delay_ns = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", (int)tid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%" SCNu64 " %" SCNu64, &cpu_ns, &delay_ns), 2);
+	(void)fclose(f);
+	since_ns += cpu_ns + delay_ns;
+	return nsec_monotonic() > since_ns ? nsec_monotonic() - since_ns : 0;
+}
+
+/* A wait for a CPU is no block, and the kernel counts it only at its end. */
+static void starved_is_kept(void **state)
+{
+	struct blocked_time time = {0};
+	struct worker_running running;
+	uint64_t begun_ns, blocked_ns, most_ns = 0;
+	pthread_t spinners[4];
+	struct bench bench;
+
+	(void)state;
+	bench_init(&bench);
+	begun_ns = nsec_monotonic();
+	submit(&bench, STARVES);
+	for (size_t i = 0; i < array_size(spinners); i++)
+		assert_int_equal(pthread_create(&spinners[i], NULL, spin, &bench.is_over), 0);
+	while (!worker_running(bench.worker, &running))
+		usleep(1000);
+	do {
+		blocked_ns = blocked_time_ns(&time, bench.worker);
+		most_ns = blocked_ns > most_ns ? blocked_ns : most_ns;
+	} while (unaccounted_ns(running.tid, begun_ns) < 3 * BLOCKED_NS);
+	bench.is_over = true;
+	for (size_t i = 0; i < array_size(spinners); i++)
+		pthread_join(spinners[i], NULL);
+	run_until(&bench, 1);
+	assert_int_equal(bench.n_done, 1);
+	bench_deinit(&bench);
+	assert_in_range(most_ns, 0, BLOCKED_NS - 1);
+}
+
 /* At the ceiling the job is waited for, and so it is if the next thread has no data. The end
  * abandons it all the same. */
 static void ceiling_and_end(void **state)
@@ -252,6 +333,7 @@ int main(void)
 		cmocka_unit_test_teardown(blocked_is_abandoned, wait_for_threads),
 		cmocka_unit_test_teardown(idle_has_no_timer, wait_for_threads),
 		cmocka_unit_test_teardown(progress_is_kept, wait_for_threads),
+		cmocka_unit_test_teardown(starved_is_kept, wait_for_threads),
 		cmocka_unit_test_teardown(ceiling_and_end, wait_for_threads),
 	};
 
