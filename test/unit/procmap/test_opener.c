@@ -23,6 +23,7 @@
 #include "procmap/opener.h"
 #include "procmap/process_history.h"
 #include "support/metrics.h"
+#include "support/threads.h"
 #include "support/tree.h"
 
 /* Limit of a thread in the tests with blocked files: more than any open takes on a loaded machine.
@@ -116,8 +117,8 @@ static int teardown(void **state)
 	loop_remove(b->tick);
 	loop_free(b->loop);
 	root_deinit(&b->proc);
-	free(b); /* an abandoned thread has returned from the hook, or will not call the hook again
-		  */
+	threads_wait(); /* an abandoned thread may be in the hook still */
+	free(b);
 	return 0;
 }
 

@@ -57,7 +57,8 @@ struct fixture {
 	struct pid_id self;
 	struct runtime_budget budget;
 	void *reader;
-	void *other; /* of another runtime */
+	void *other;   /* of another runtime */
+	void *more[2]; /* of a test alone */
 	uint64_t n_found;
 	uint64_t n_expected;
 	uint64_t start_ns; /* of the process to wait for */
@@ -173,6 +174,14 @@ static void on_found(void *ctx, uint32_t runtime, const struct address_space_who
 	f->n_found++;
 }
 
+static void on_expected(void *ctx, uint32_t runtime)
+{
+	struct fixture *f = ctx;
+
+	assert_int_equal(runtime, kind.runtime);
+	f->n_expected++;
+}
+
 static void on_named(void *ctx, uint64_t pid)
 {
 	(void)ctx;
@@ -185,8 +194,30 @@ static struct runtime_host host_of(struct fixture *f)
 				     .loop = f->loop,
 				     .budget = &f->budget,
 				     .found = on_found,
+				     .expected = on_expected,
 				     .named = on_named,
 				     .ctx = f};
+}
+
+/* One more reader, until the end of the test: its thread ends if the test fails, too. */
+static void *another(struct fixture *f, const struct runtime_reader_kind *of)
+{
+	static struct runtime_reader_kind kinds[array_size(f->more)];
+	const struct runtime_host host = host_of(f);
+	const size_t i = f->more[0] ? 1 : 0;
+
+	assert_null(f->more[i]);
+	kinds[i] = *of;
+	assert_int_equal(runtime_reader_new(&kinds[i], &host, &f->more[i]), 0);
+	return f->more[i];
+}
+
+static void free_more(struct fixture *f)
+{
+	for (size_t i = 0; i < array_size(f->more); i++) {
+		runtime_reader_free(f->more[i]);
+		f->more[i] = NULL;
+	}
 }
 
 static int setup(void **state)
@@ -221,6 +252,7 @@ static int teardown(void **state)
 
 	runtime_reader_free(f->reader);
 	runtime_reader_free(f->other);
+	free_more(f);
 	assert_int_equal(f->budget.n_bytes, 0);
 	assert_null(f->budget.owners);
 	assert_null(f->budget.members);
@@ -344,14 +376,6 @@ static bool is_early(int outcome)
 	return outcome == OUTCOME_EARLY;
 }
 
-static void on_expected(void *ctx, uint32_t runtime)
-{
-	struct fixture *f = ctx;
-
-	assert_int_equal(runtime, kind.runtime);
-	f->n_expected++;
-}
-
 static int find_partial(struct runtime_files *files, const struct root *proc,
 			const struct pid_id *id, void *ret)
 {
@@ -378,24 +402,21 @@ static void test_attempts(void **state)
 {
 	struct runtime_reader_kind late = kind, partial = kind;
 	struct fixture *f = *state;
-	struct runtime_host host = host_of(f);
 	const struct address_space_who who = who_of(f, 1, 1);
 	void *readers[2];
 
-	host.expected = on_expected;
 	late.find = find_late;
 	late.may_change = always;
 	late.is_expected = is_early;
 	partial.find = find_partial;
 	partial.is_partial = is_partial;
 	partial.is_expected = is_early;
-	assert_int_equal(runtime_reader_new(&partial, &host, &readers[0]), 0);
-	assert_int_equal(runtime_reader_new(&late, &host, &readers[1]), 0);
+	readers[0] = another(f, &partial);
+	readers[1] = another(f, &late);
 	for (size_t i = 0; i < array_size(readers); i++)
 		assert_false(runtime_reader_runs(readers[i], &who, ownspace(f->spaces, 1)));
 	loop_until(f->loop, is_third, f);
-	for (size_t i = 0; i < array_size(readers); i++)
-		runtime_reader_free(readers[i]);
+	free_more(f);
 	print_message("%u attempts\n", n_late);
 	assert_true(n_late >= 5);
 	/* the last one may not have come back */
@@ -607,25 +628,17 @@ static void test_chain(void **state)
 	struct fixture *f = *state;
 	struct runtime_reader_kind of_chains = kind;
 	const struct address_space_who who = who_of(f, 1, 1);
-	const struct runtime_host host = host_of(f);
 	struct runtime_place found;
-	size_t n_read[2];
-	int r[2];
 	void *reader;
 
 	of_chains.read = read_chain;
-	assert_int_equal(runtime_reader_new(&of_chains, &host, &reader), 0);
+	reader = another(f, &of_chains);
 	assert_false(runtime_reader_runs(reader, &who, ownspace(f->spaces, 1)));
 	while (runtime_reader_pending(reader))
 		loop_until(f->loop, are_over, &(struct turns){1});
 	for (int i = 0; i < 2; i++) {
-		r[i] = name_at(f, reader, i ? 128 : 64, 1, 7, &found);
-		n_read[i] = n_links;
-	}
-	runtime_reader_free(reader);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(n_read[i], RUNTIME_FUNCTION_READS_MAX);
-		assert_int_equal(r[i], RUNTIME_GONE);
+		assert_int_equal(name_at(f, reader, i ? 128 : 64, 1, 7, &found), RUNTIME_GONE);
+		assert_int_equal(n_links, RUNTIME_FUNCTION_READS_MAX);
 	}
 }
 
@@ -636,14 +649,13 @@ static void test_place(void **state)
 	struct fixture *f = *state;
 	struct runtime_reader_kind by_place = kind;
 	const struct address_space_who who = who_of(f, 1, 1);
-	const struct runtime_host host = host_of(f);
 	struct runtime_place place;
 	void *reader;
 
 	by_place.any_place = any_place;
 	by_place.read = read_place;
 	by_place.place = place_of;
-	assert_int_equal(runtime_reader_new(&by_place, &host, &reader), 0);
+	reader = another(f, &by_place);
 	assert_false(runtime_reader_runs(reader, &who, ownspace(f->spaces, 1)));
 	while (runtime_reader_pending(reader))
 		loop_until(f->loop, are_over, &(struct turns){1});
@@ -663,7 +675,6 @@ static void test_place(void **state)
 	/* a stub's name is the place's */
 	assert_int_equal(name_at(f, reader, STUB, 1, 7, &place), 0);
 	assert_int_equal(name_at(f, reader, STUB, 1, LATE_BIT, &place), RUNTIME_GONE);
-	runtime_reader_free(reader);
 }
 
 /* ---------------------------------------------------------------- replaced code */
