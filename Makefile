@@ -6,6 +6,7 @@
 #   build/podprof            the agent
 #   build/obj/               its objects and the library they are linked from (libpodprof.a)
 #   build/san/               the same sources under ASan and UBSan, for the tests
+#   build/tsan/              the same once more under ThreadSanitizer, for the tests with threads
 #   build/count/             its parsers once more, counting their work
 #   build/fuzzobj/           the same once more, for libFuzzer
 #   build/gen/               generated headers and sources (BPF skeleton, protobuf)
@@ -63,6 +64,9 @@ ALL_CFLAGS := -std=gnu11 $(WARN) $(DEFS) $(INCS) $(CFLAGS)
 # -g1: functions and lines, as ASan prints them. Variables as well take a fifth more to compile.
 SANITIZE := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -pthread
 SAN_CFLAGS := -std=gnu11 $(WARN) $(DEFS) $(INCS) $(SANITIZE)
+# gcc warns of fences, which its ThreadSanitizer does not see. Ours order what BPF programs and the agent write.
+TSAN := -O1 -g1 -fno-omit-frame-pointer -fsanitize=thread -pthread
+TSAN_CFLAGS := -std=gnu11 $(WARN) -Wno-tsan $(DEFS) $(INCS) $(TSAN)
 # libre2 of Debian 13 needs C++17. Without -Wshadow: a function may have the name of a struct in a header of C.
 CXX_STD := -std=gnu++17 -fno-exceptions -fno-rtti
 CXX_FLAGS := $(CXX_STD) $(filter-out -Wshadow -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(DEFS) $(INCS)
@@ -92,10 +96,16 @@ TEST_HDR := $(TEST_BPF_SRC:test/bpf/%.bpf.c=$(B)/gen/%.skel.h) $(RUNTIME_HDR)
 
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o) $(CXX_SRC:%.cc=$(B)/obj/%.o) $(GEN_SRC:$(B)/%.c=$(B)/obj/%.o)
 SAN_OBJ := $(LIB_SRC:%.c=$(B)/san/%.o) $(CXX_SRC:%.cc=$(B)/san/%.o) $(GEN_SRC:$(B)/%.c=$(B)/san/%.o)
+TSAN_OBJ := $(SAN_OBJ:$(B)/san/%=$(B)/tsan/%)
 
 SUPPORT_SRC := $(sort $(wildcard test/support/*.c))
 SUPPORT_OBJ := $(SUPPORT_SRC:%.c=$(B)/san/%.o)
+TSAN_SUPPORT_OBJ := $(SUPPORT_SRC:%.c=$(B)/tsan/%.o)
 UNIT := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/unit/*/test_*.c)))
+# Unit tests with an event loop, or threads of their own. Two need a process with one thread, and ThreadSanitizer has one
+# of its own.
+TSAN_UNIT := $(patsubst %.c,$(B)/tsan/%,$(filter-out %/test_supervise.c %/test_cgroupnode.c, \
+	$(sort $(shell grep -lE 'base/loop\.h|support/(threads|until)\.h|pthread_create' test/unit/*/test_*.c))))
 BPF_TEST := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/bpf/test_*.c)))
 FUZZ_SRC := $(sort $(wildcard test/fuzz/*/fuzz_*.c))
 REPLAY := $(FUZZ_SRC:test/fuzz/%.c=$(B)/test/replay/%)
@@ -233,12 +243,20 @@ $(B)/san/podprof: $(B)/san/agent/main.o $(B)/san/libpodprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) -fsanitize=address,undefined $(LDFLAGS) -o $@ $^ $(LIBS)
 
+$(B)/tsan/podprof: $(B)/tsan/agent/main.o $(B)/tsan/libpodprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) -fsanitize=thread $(LDFLAGS) -o $@ $^ $(LIBS)
+
 $(B)/obj/libpodprof.a: $(LIB_OBJ)
 $(B)/san/libpodprof.a: $(SAN_OBJ)
 $(B)/san/libsupport.a: $(SUPPORT_OBJ)
+$(B)/tsan/libpodprof.a: $(TSAN_OBJ)
+$(B)/tsan/libsupport.a: $(TSAN_SUPPORT_OBJ)
 $(B)/obj/libpodprof.a.members: MEMBERS := $(LIB_OBJ)
 $(B)/san/libpodprof.a.members: MEMBERS := $(SAN_OBJ)
 $(B)/san/libsupport.a.members: MEMBERS := $(SUPPORT_OBJ)
+$(B)/tsan/libpodprof.a.members: MEMBERS := $(TSAN_OBJ)
+$(B)/tsan/libsupport.a.members: MEMBERS := $(TSAN_SUPPORT_OBJ)
 %.a: %.a.members
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)
@@ -287,6 +305,21 @@ $(B)/san/gen/%.o: $(B)/gen/%.c $(B)/flags
 	$(call say,CC-SAN,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAN_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/tsan/%.o: %.c $(B)/flags | $(GEN_HDR)
+	$(call say,CC-TSAN,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TSAN_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/tsan/%.o: %.cc $(B)/flags | $(GEN_HDR)
+	$(call say,CXX-TSAN,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(CXX_FLAGS) $(TSAN) -MMD -MP -c -o $@ $<
+
+$(B)/tsan/gen/%.o: $(B)/gen/%.c $(B)/flags
+	$(call say,CC-TSAN,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TSAN_CFLAGS) -MMD -MP -c -o $@ $<
 
 # ---------------------------------------------------------------- generated
 
@@ -551,6 +584,13 @@ $(UNIT) $(BPF_TEST): $(B)/%: $(B)/san/%.o $(TEST_LIBS)
 	$(Q)$(CC) -fsanitize=address,undefined $(ALLOC_WRAP) -o $@ $(filter %.o,$^) \
 		-Wl,--start-group $(TEST_LIBS) -liberty -Wl,--end-group -lcmocka $(LIBS)
 
+$(TSAN_UNIT): | $(FIXTURES)
+$(B)/tsan/test/unit/symbolize/test_dwarf: | $(B)/podprof
+$(TSAN_UNIT): $(B)/tsan/test/unit/%: $(B)/tsan/test/unit/%.o $(B)/tsan/libsupport.a $(B)/tsan/libpodprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) -fsanitize=thread $(ALLOC_WRAP) -o $@ $(filter %.o,$^) \
+		-Wl,--start-group $(filter %.a,$^) -liberty -Wl,--end-group -lcmocka $(LIBS)
+
 COUNT_FLAGS := -O1 -g1 -fno-builtin -fsanitize-coverage=trace-pc
 COUNT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,memcpy memmove memset memcmp memchr memrchr memmem strlen strnlen strchr \
 	strrchr strspn strcspn strstr strcmp strncmp inflate lzma_code json_loadb yaml_parser_parse)
@@ -636,7 +676,7 @@ $(B)/hostile/goring: $(wildcard test/hostile/goring/*)
 	$(Q)cd test/hostile/goring && CGO_ENABLED=0 ../../go.sh build -ldflags=-checklinkname=0 -o $(abspath $@) .
 
 ##@ Longer
-.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-large bench-names bench-symbols bench-images bench-turns bench-starved bench-overhead bench-runtimes bench-frames e2e e2e-cluster e2e-long e2e-san check-backends check-pyroscope check-parca check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64
+.PHONY: fuzz hostile check-relabel bench bench-counts bench-compare bench-workloads bench-idle bench-growth bench-large bench-names bench-symbols bench-images bench-turns bench-starved bench-overhead bench-runtimes bench-frames e2e e2e-cluster e2e-long e2e-san check-backends check-pyroscope check-parca check-go check-go-load check-go-programs check-symbols check-kernels check-rows check-attribution check-entities arm64 check-arm64 check-tsan
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -656,6 +696,9 @@ arm64: ## cross-build for arm64: build/arm64/podprof
 PYTHON_SUITE ?= bookworm
 NODE_SUITE ?= bookworm
 JAVA_SUITE ?= bookworm
+check-tsan: $(TSAN_UNIT) ## unit tests with threads under ThreadSanitizer (minutes)
+	$(Q)nice -n 5 test/run.sh tsan $(TSAN_UNIT)
+
 check-arm64: arm64 ## the arm64 programs in ARM64_KERNELS, booted in QEMU, with CPython, Node and OpenJDK of these suites
 	$(Q)B=build/arm64 ARCH=arm64 SYSROOT=$(SYSROOT) \
 		PYTHON=$$(test/kernels/debian.sh tree $(PYTHON_SUITE) arm64 python3.11-minimal python3.13-minimal) \
@@ -898,4 +941,4 @@ $(filter-out %/bench_lines,$(BENCH)): $(B)/%: $(B)/obj/%.o $(BENCH_SUPPORT) $(B)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
 
--include $(shell find $(B)/obj $(B)/san $(B)/count $(B)/fuzzobj $(B)/bpf $(B)/newer $(B)/lint -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/san $(B)/tsan $(B)/count $(B)/fuzzobj $(B)/bpf $(B)/newer $(B)/lint -name '*.d' 2>/dev/null)

@@ -3,6 +3,7 @@
 # Run test programs and keep count.
 #
 #   run.sh unit|bpf PROGRAM...      cmocka programs; output of failed programs only, and the time of each
+#   run.sh tsan PROGRAM...          cmocka programs under ThreadSanitizer
 #   run.sh fuzz PROGRAM...          each fuzzer on its corpus (test/fuzz/MODULE/corpus/NAME)
 #   run.sh search SECONDS PROGRAM.. libFuzzer; new findings go to build/fuzz/
 #   run.sh counts                   the arithmetic of the benchmarks, test/bench
@@ -20,10 +21,11 @@ results=build/test/results
 mkdir -p "$results"
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:allocator_may_return_null=1
 export UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS=history_size=4:exitcode=66:suppressions=$PWD/test/tsan.supp
 
 # reasons LOG: the first lines of a program's output that tell the failure
 reasons() {
-	grep -a -m 4 -E '^\[ +(ERROR|LINE) +\]|ERROR: |runtime error: |^Traceback|Error:' "$1" | cut -c 1-300 | sed 's/^/failed:    /'
+	grep -a -m 4 -E '^\[ +(ERROR|LINE) +\]|ERROR: |WARNING: ThreadSanitizer: |runtime error: |^Traceback|Error:' "$1" | cut -c 1-300 | sed 's/^/failed:    /'
 }
 
 # one PROGRAM ARGS...: run the program, print its output on failure, note the outcome
@@ -62,7 +64,7 @@ several() {
 }
 
 case $kind in
-unit) several "${TEST_JOBS:-$((2 * $(nproc)))}" "$@" ;;
+unit | tsan) several "${TEST_JOBS:-$((2 * $(nproc)))}" "$@" ;;
 bpf) several 1 "$@" ;;
 counts) several 1 test/bench/test_*.py ;;
 page) several 1 test/unit/server/test_*.js ;;

@@ -119,7 +119,8 @@ static int set_limits(const struct sandbox_opts *opts)
 
 	if (!r)
 		r = set_limit(RLIMIT_CPU, opts->cpu_s);
-#ifndef __SANITIZE_ADDRESS__ /* its shadow takes terabytes of addresses */
+/* the sanitizers' shadows take terabytes of addresses */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	if (!r)
 		r = set_limit(RLIMIT_DATA, opts->data_bytes);
 	if (!r)

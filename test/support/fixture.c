@@ -8,8 +8,8 @@
 
 #include "procmap/image.h"
 
-/* A test is build/test/unit/MODULE/test_x, build/test/bpf/test_x or build/test/bench/bench_x,
- * fixtures are in build/test/fixtures. */
+/* A test is build/test/unit/MODULE/test_x, build/tsan/test/unit/MODULE/test_x,
+ * build/test/bpf/test_x or build/test/bench/bench_x, fixtures are in build/test/fixtures. */
 const char *fixture_path(const char *name, char ret[FIXTURE_PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", ret, FIXTURE_PATH_MAX - 1);
@@ -17,7 +17,9 @@ const char *fixture_path(const char *name, char ret[FIXTURE_PATH_MAX])
 
 	assert_true(n > 0);
 	ret[n] = '\0';
-	at = strstr(ret, "/test/unit/");
+	at = strstr(ret, "/tsan/test/unit/");
+	if (!at)
+		at = strstr(ret, "/test/unit/");
 	if (!at)
 		at = strstr(ret, "/test/bpf/");
 	if (!at)
