@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -48,6 +49,10 @@ struct bench {
 	bool (*until)(struct bench *b);
 };
 
+/* Hooks that have waited. Read after the end of their threads, it orders all that they did before,
+ * also for ThreadSanitizer. */
+static _Atomic unsigned int n_returned;
+
 static void hook(void *ctx, uint64_t pid, const struct maps_entry *entry)
 {
 	struct bench *b = ctx;
@@ -56,6 +61,7 @@ static void hook(void *ctx, uint64_t pid, const struct maps_entry *entry)
 		return;
 	b->blocked++;
 	sem_wait(&b->gate);
+	n_returned++;
 }
 
 static void on_opened(void *ctx, uint64_t pid)
@@ -110,7 +116,8 @@ static int teardown(void **state)
 {
 	struct bench *b = *state;
 
-	for (int i = 0; i < b->blocked; i++)
+	b->inode = b->pid = 0;
+	for (int i = 0; i < b->blocked + 2; i++) /* each thread may be about to wait */
 		sem_post(&b->gate);
 	address_space_cache_free(b->cache);
 	tree_deinit(&b->tree);
@@ -118,6 +125,7 @@ static int teardown(void **state)
 	loop_free(b->loop);
 	root_deinit(&b->proc);
 	threads_wait(); /* an abandoned thread may be in the hook still */
+	(void)atomic_load(&n_returned);
 	free(b);
 	return 0;
 }

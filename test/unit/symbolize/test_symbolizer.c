@@ -572,7 +572,7 @@ struct silent {
 	_Atomic int n_opened, n_freed;
 	bool blocks; /* open() */
 	bool finds_block;
-	int later; /* open() says so this often */
+	_Atomic int later; /* open() says so this often */
 };
 
 static struct silent silent;
