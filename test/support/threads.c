@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/nsec.h"
+#include "support/until.h"
 
 /* Threads that never end: ThreadSanitizer has one of its own. */
 #ifdef __SANITIZE_THREAD__
@@ -31,8 +33,14 @@ static size_t n_threads(void)
 
 void threads_wait(void)
 {
-	while (n_threads() > N_LASTING)
+	const uint64_t until_ns = nsec_monotonic() + UNTIL_SECONDS * NSEC_PER_SEC;
+
+	while (n_threads() > N_LASTING) {
+		/* a failed test leaves its workers: its reason must be seen */
+		if (nsec_monotonic() > until_ns)
+			fail_msg("threads remain after %d s", UNTIL_SECONDS);
 		usleep(1000);
+	}
 }
 
 /* A thread that ends meanwhile has no name. */

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Waits until all other threads of this process have ended, abandoned ones included. */
+/* Waits until all other threads of this process have ended, abandoned ones included. Fails the test
+ * after UNTIL_SECONDS. */
 void threads_wait(void);
 
 /* Threads of this process with this name. */
