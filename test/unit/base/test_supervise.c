@@ -13,6 +13,7 @@
 
 #include "base/nsec.h"
 #include "base/supervise.h"
+#include "support/threads.h"
 
 #define SHORT_NS (50 * NSEC_PER_MSEC)
 #define LONG_NS	 (600 * NSEC_PER_SEC) /* only ends a failing test */
@@ -247,11 +248,30 @@ static void *stays(void *ctx)
 	struct work *work = ctx;
 
 	pthread_setname_np(pthread_self(), "deaf");
-	say(work, "ready\n");
 	sem_post(&work->ready);
 	for (;;)
 		pause();
 	return NULL;
+}
+
+/* Only a thread that waits has a place in the kernel to be told. On a busy machine it may begin to
+ * wait long after its start. */
+static void start_deaf(struct work *work, pthread_t *ret_id)
+{
+	char path[64], place[64] = "0";
+
+	assert_int_equal(pthread_create(ret_id, NULL, stays, work), 0);
+	sem_wait(&work->ready);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/wchan", (int)threads_find("deaf"));
+	while (strcmp(place, "0") == 0) {
+		FILE *f = fopen(path, "re");
+
+		assert_non_null(f);
+		assert_int_equal(fscanf(f, "%63s", place), 1);
+		fclose(f);
+		usleep(1000);
+	}
+	say(work, "ready\n");
 }
 
 static int ignores(struct work *work)
@@ -261,7 +281,7 @@ static int ignores(struct work *work)
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SUPERVISE_AT_ONCE, SIG_IGN);
-	assert_int_equal(pthread_create(&id, NULL, stays, work), 0);
+	start_deaf(work, &id);
 	pthread_join(id, NULL);
 	return 0;
 }
@@ -292,8 +312,7 @@ static int leaves_thread(struct work *work)
 {
 	pthread_t id;
 
-	assert_int_equal(pthread_create(&id, NULL, stays, work), 0);
-	sem_wait(&work->ready);
+	start_deaf(work, &id);
 	return 5;
 }
 
