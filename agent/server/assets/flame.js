@@ -31,6 +31,7 @@
 	let ui = {};
 	let wanted = new URLSearchParams(location.search);
 	let hidden = new Set((wanted.get("without") || "").split(",").filter((kind) => COLOURS[kind])); // kinds left out
+	let asked = 0; // requests for a tree so far; a choice made meanwhile makes an answer stale
 
 	function make(tag, text, attributes) {
 		const element = document.createElement(tag);
@@ -47,7 +48,9 @@
 		if (unit === "nanoseconds") {
 			if (value >= 60e9)
 				return (value / 60e9).toFixed(1) + " min";
-			return value >= 1e9 ? (value / 1e9).toFixed(2) + " s" : (value / 1e6).toFixed(1) + " ms";
+			if (value >= 1e9)
+				return (value / 1e9).toFixed(2) + " s";
+			return value >= 1e5 || !value ? (value / 1e6).toFixed(1) + " ms" : (value / 1e3).toFixed(1) + " µs";
 		}
 		if (unit === "bytes") {
 			const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -250,26 +253,32 @@
 
 	// ---------------------------------------------------------- search
 
-	// Whether a search finds a node: by its name, or by its kind, as in "kind:java_library".
-	function isFound(i, words) {
+	// What a search finds, for a node: a part of its name, its whole name in quotation marks, or its kind, as in
+	// "kind:java_library".
+	function finder(typed) {
+		const words = typed.toLowerCase();
+
 		if (words.startsWith("kind:"))
-			return kindOf(i) === words.slice(5);
-		return nameOf(i).toLowerCase().includes(words);
+			return (i) => kindOf(i) === words.slice(5);
+		if (/^".+"$/.test(typed))
+			return (i) => nameOf(i) === typed.slice(1, -1);
+		return (i) => nameOf(i).toLowerCase().includes(words);
 	}
 
 	// Marks the found nodes, and says how much of the whole lies below them (nested ones count once).
 	function mark() {
-		const words = ui.search.value.trim().toLowerCase();
+		const words = ui.search.value.trim();
+		const isFound = finder(words);
 		let sum = 0, end = 0;
 
 		ui.graph.classList.toggle("searching", words !== "");
 		for (const [i, frame] of frames)
-			frame.classList.toggle("found", words !== "" && isFound(i, words));
+			frame.classList.toggle("found", words !== "" && isFound(i));
 		ui.found.textContent = "";
 		if (!words)
 			return;
 		for (let i = 1; i < tree.end.length; i++) {
-			if (i < end || !isFound(i, words))
+			if (i < end || !isFound(i))
 				continue;
 			sum += tree.nodes.value[i];
 			end = tree.end[i];
@@ -302,7 +311,7 @@
 			const row = make("tr");
 			const button = make("button", name, { type: "button", title: "find in the graph" });
 			button.addEventListener("click", function () {
-				ui.search.value = name;
+				ui.search.value = '"' + name + '"';
 				mark();
 				ui.search.focus();
 			});
@@ -321,6 +330,7 @@
 		const top = make("thead");
 		top.append(head);
 		ui.table.replaceChildren(top, body);
+		ui.list.hidden = false;
 	}
 
 	// ---------------------------------------------------------- which profiles
@@ -338,27 +348,43 @@
 		return query;
 	}
 
-	async function load() {
-		ui.about.textContent = "Loading …";
-		let reply;
+	// The tree, or a sentence about why there is none.
+	async function ask() {
 		try {
-			reply = await fetch("/entity/" + encodeURIComponent(section.dataset.entity) + "/flame.json?" + address());
+			const reply = await fetch("/entity/" + encodeURIComponent(section.dataset.entity) + "/flame.json?" +
+				address());
+			if (reply.ok)
+				return [await reply.json(), ""];
+			return [null, reply.status === 404 ? "No profile of this kind in this time." : await reply.text()];
 		} catch (error) {
-			ui.about.textContent = "podprof does not answer.";
+			return [null, "podprof does not answer."];
+		}
+	}
+
+	async function load() {
+		const mine = ++asked;
+
+		ui.about.textContent = "Loading …";
+		const [data, problem] = await ask();
+		if (mine !== asked)
+			return;
+		if (!data) {
+			showNothing(problem);
 			return;
 		}
-		if (!reply.ok) {
-			ui.graph.replaceChildren(make("p", reply.status === 404 ?
-				"No profile of this kind in this time." : await reply.text(), { class: "empty" }));
-			ui.table.replaceChildren();
-			ui.about.textContent = "";
-			tree = whole = null;
-			return;
-		}
-		whole = await reply.json();
+		whole = data;
 		listKinds();
 		showKinds();
 		note();
+	}
+
+	function showNothing(problem) {
+		tree = whole = null;
+		frames = new Map();
+		ui.graph.replaceChildren(make("p", problem, { class: "empty" }));
+		for (const part of [ui.about, ui.note, ui.found, ui.kinds, ui.table])
+			part.replaceChildren();
+		ui.list.hidden = ui.reset.disabled = true;
 	}
 
 	function showKinds() {
@@ -379,7 +405,7 @@
 		overwritten: "another content was written into the file",
 		slow_file: "its file system does not answer",
 		over_budget: "the file takes too much work",
-		no_perf_map: "compiled code; let the runtime write a perf map, as node --perf-basic-prof does",
+		no_perf_map: "compiled code, such as that of a process's first second; if it stays, let the runtime write a perf map, as node --perf-basic-prof does",
 		not_in_perf_map: "not in the perf map or jitdump",
 		no_mapping: "code in memory that was mapped later or not at all",
 		kernel_hidden: "the kernel hides its addresses; see kernel.kptr_restrict",
@@ -447,8 +473,10 @@
 			if (!hidden.delete(kind))
 				hidden.add(kind);
 			made.setAttribute("aria-pressed", String(!hidden.has(kind)));
-			wanted.set("without", Array.from(hidden).join(","));
-			history.replaceState(null, "", "?" + wanted);
+			wanted.delete("without");
+			if (hidden.size)
+				wanted.set("without", Array.from(hidden).join(","));
+			history.replaceState(null, "", location.pathname + (String(wanted) ? "?" + wanted : ""));
 			showKinds();
 		});
 		const box = make("i");
@@ -483,7 +511,12 @@
 		ui.graph.addEventListener("keydown", onKey);
 		ui.search.addEventListener("input", () => tree && mark());
 		window.addEventListener("resize", () => tree && draw());
-		dark.addEventListener("change", () => tree && draw());
+		dark.addEventListener("change", () => {
+			if (!tree)
+				return;
+			listKinds();
+			draw();
+		});
 	}
 
 	function start() {
@@ -493,9 +526,10 @@
 		ui.type = typeChoice();
 		ui.span = spanChoice();
 		ui.search = make("input", undefined, { type: "search", placeholder: "Search functions",
-			"aria-label": "Search functions" });
+			"aria-label": "Search functions", title: "a part of a name, \"a whole name\", or kind:kernel" });
 		ui.found = make("span", "", { class: "dim", "aria-live": "polite" });
 		ui.reset = button("Reset zoom", () => zoomTo(0));
+		ui.reset.disabled = true;
 		ui.turn = button("Root at the bottom", () => {
 			ui.flip = !ui.flip;
 			ui.turn.textContent = ui.flip ? "Root at the top" : "Root at the bottom";
@@ -511,7 +545,9 @@
 		bar.append(ui.type, ui.span, ui.search, ui.found, ui.reset, ui.turn, ui.note, ui.kinds);
 		const list = make("div", undefined, { class: "scroll tall" });
 		list.append(ui.table);
-		section.replaceChildren(bar, ui.about, ui.graph, make("h2", "Functions by their own use"), list);
+		ui.list = make("div");
+		ui.list.append(make("h2", "Functions by their own use"), list);
+		section.replaceChildren(bar, ui.about, ui.graph, ui.list);
 		listen();
 		load();
 	}
