@@ -254,27 +254,49 @@ static void on_entity(void *arg, const struct ui_entity *o)
 	rows_add(rows, o->cpu_ns, start, h.error);
 }
 
-/* A full bar is the largest entity's share, and at least one CPU. */
-static void on_entity_scale(void *arg, const struct ui_entity *o)
-{
-	uint64_t *scale = arg;
+/* Over all entities. @scale: of a full bar, which is the largest entity's share, and at least one
+ * CPU. @is_new: nothing has a sample or a profile. */
+struct whole {
+	uint64_t scale;
+	bool is_new;
+};
 
-	if (o->cpu_ns > *scale)
-		*scale = o->cpu_ns;
+static void on_entity_whole(void *arg, const struct ui_entity *o)
+{
+	struct whole *whole = arg;
+
+	if (o->cpu_ns > whole->scale)
+		whole->scale = o->cpu_ns;
+	if (o->samples || o->n_profiles)
+		whole->is_new = false;
 }
 
-static void put_overview(struct html *h, const struct ui_data *ui, struct rows *rows)
+/* "CPU time of the last 60 s window; 12 listed, 1 left out." */
+static void put_summary(struct html *h, const struct ui_data *ui, const struct rows *rows,
+			bool is_new)
+{
+	html_raw(h, "<p class=\"dim\" id=\"summary\">");
+	if (is_new) {
+		html_raw(h, "No profiles yet. The first ones appear after the first window");
+	} else {
+		html_raw(h, "CPU time of the last ");
+		html_duration(h, ui->window_ns);
+		html_raw(h, " window");
+	}
+	html_printf(h, "; %zu listed", rows_shown(rows));
+	if (rows_left_out(rows))
+		html_printf(h, ", %zu left out", rows_left_out(rows));
+	html_raw(h, ".</p>\n");
+}
+
+static void put_overview(struct html *h, const struct ui_data *ui, struct rows *rows, bool is_new)
 {
 	put_head(h, ui, ui->node);
 	html_raw(h, "<div class=\"bar\"><h1>Containers and services</h1>"
 		    "<input type=\"search\" id=\"filter\" placeholder=\"Filter by name or label\" "
-		    "aria-label=\"Filter by name or label\" hidden></div>"
-		    "<p class=\"dim\">CPU time of the last ");
-	html_duration(h, ui->window_ns);
-	html_printf(h, " window; %zu shown", rows_shown(rows));
-	if (rows_left_out(rows))
-		html_printf(h, ", %zu left out", rows_left_out(rows));
-	html_raw(h, ".</p>\n<div class=\"scroll\"><table id=\"entities\"><thead><tr>"
+		    "aria-label=\"Filter by name or label\" hidden></div>");
+	put_summary(h, ui, rows, is_new);
+	html_raw(h, "<div class=\"scroll\"><table id=\"entities\"><thead><tr>"
 		    "<th scope=\"col\">Name</th><th scope=\"col\">Kind</th>"
 		    "<th scope=\"col\" aria-sort=\"descending\">CPU time</th>"
 		    "<th scope=\"col\">Samples</th><th scope=\"col\">Go heap in use</th>"
@@ -282,25 +304,25 @@ static void put_overview(struct html *h, const struct ui_data *ui, struct rows *
 	put_rows(h, rows);
 	html_raw(h, "</tbody></table></div><p><button type=\"button\" id=\"past\" hidden>"
 		    "</button></p>");
-	if (!rows->n)
-		html_raw(h,
-			 "<p class=\"empty\">No profiles yet. The first profiles appear after the "
-			 "first window.</p>");
+	html_raw(h, rows->n ? "<p class=\"empty\" id=\"none\" hidden>"
+			    : "<p class=\"empty\" id=\"none\">");
+	html_raw(h, "Nothing to profile yet.</p>");
 	put_foot(h);
 }
 
 int page_overview(const struct ui_data *ui, struct buf *ret)
 {
 	_cleanup_(rows_deinit) struct rows rows = {.text = BUF_INIT(PAGE_ROWS_BYTES_MAX),
-						   .show = UI_ENTITIES_MAX,
-						   .scale = ui->window_ns};
+						   .show = UI_ENTITIES_MAX};
+	struct whole whole = {.scale = ui->window_ns, .is_new = true};
 	struct html h = {.b = ret};
 
-	ui->entities(ui->ctx, on_entity_scale, &rows.scale);
+	ui->entities(ui->ctx, on_entity_whole, &whole);
+	rows.scale = whole.scale;
 	ui->entities(ui->ctx, on_entity, &rows);
 	if (rows.error)
 		return rows.error;
-	put_overview(&h, ui, &rows);
+	put_overview(&h, ui, &rows, whole.is_new);
 	return h.error;
 }
 

@@ -50,7 +50,7 @@
 		past.textContent = `${folded ? "Show" : "Hide"} ${count} without samples in this window`;
 	}
 
-	// The page as it is now, from which the new rows are taken over.
+	// The page as it is now, from which the new rows and what the page says about them are taken over.
 	async function refresh() {
 		if (document.hidden)
 			return;
@@ -61,6 +61,8 @@
 			const page = new DOMParser().parseFromString(await reply.text(), "text/html");
 			const focused = document.activeElement && document.activeElement.getAttribute("href");
 			table.tBodies[0].replaceWith(page.getElementById("entities").tBodies[0]);
+			for (const id of ["summary", "none"])
+				document.getElementById(id).replaceWith(page.getElementById(id));
 			sort();
 			applyFilter();
 			if (focused)

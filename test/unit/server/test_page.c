@@ -32,6 +32,62 @@ static void give_entities(void *ctx, ui_entity_fn fn, void *arg)
 	}
 }
 
+/* An overview in @ret, ended by a NUL. */
+static const char *overview_of(const struct ui_data *ui, struct buf *ret)
+{
+	assert_int_equal(page_overview(ui, ret), 0);
+	assert_int_equal(buf_append(ret, "", 1), 0);
+	return (const char *)ret->data;
+}
+
+static void give_new(void *ctx, ui_entity_fn fn, void *arg)
+{
+	static const struct labels none;
+
+	for (size_t i = 0; i < *(const size_t *)ctx; i++)
+		fn(arg, &(struct ui_entity){.id = "a",
+					    .name = "new",
+					    .kind = "container",
+					    .runtime = "",
+					    .labels = &none});
+}
+
+/* Before the first window has ended, the table is full of zeros. */
+static void without_profiles_the_page_says_so(void **state)
+{
+	static const struct {
+		size_t n;
+		void (*entities)(void *ctx, ui_entity_fn fn, void *arg);
+		const char *summary, *none;
+	} rows[] = {
+		{0, give_new,
+		 "<p class=\"dim\" id=\"summary\">No profiles yet. The first ones appear after the "
+		 "first window; 0 listed.</p>",
+		 "<p class=\"empty\" id=\"none\">"},
+		{2, give_new,
+		 "<p class=\"dim\" id=\"summary\">No profiles yet. The first ones appear after the "
+		 "first window; 2 listed.</p>",
+		 "<p class=\"empty\" id=\"none\" hidden>"},
+		{0, give_entities,
+		 "<p class=\"dim\" id=\"summary\">CPU time of the last 1 s window; 5 listed.</p>",
+		 "<p class=\"empty\" id=\"none\" hidden>"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		size_t n = rows[i].n;
+		const struct ui_data ui = {.ctx = &n,
+					   .node = "n1",
+					   .window_ns = NSEC_PER_SEC,
+					   .entities = rows[i].entities};
+		_cleanup_(buf_deinit) struct buf page = BUF_INIT(100000);
+		const char *text = overview_of(&ui, &page);
+
+		assert_non_null(strstr(text, rows[i].summary));
+		assert_non_null(strstr(text, rows[i].none));
+	}
+}
+
 /* A container is listed whatever it does, and so is all with another reason to be here. */
 static void programs_of_earlier_windows_are_marked(void **state)
 {
@@ -41,9 +97,7 @@ static void programs_of_earlier_windows_are_marked(void **state)
 	const char *text, *past;
 
 	(void)state;
-	assert_int_equal(page_overview(&ui, &page), 0);
-	assert_int_equal(buf_append(&page, "", 1), 0);
-	text = (const char *)page.data;
+	text = overview_of(&ui, &page);
 	past = strstr(text,
 		      "<tr class=\"past\"><th scope=\"row\"><a href=\"/entity/b\">before</a>");
 	assert_non_null(past);
@@ -55,6 +109,7 @@ static void programs_of_earlier_windows_are_marked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_profiles_the_page_says_so),
 		cmocka_unit_test(programs_of_earlier_windows_are_marked),
 	};
 
