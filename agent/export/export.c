@@ -644,6 +644,19 @@ int export_new(const struct export_opts *opts, struct export **ret, char **ret_e
 	return 0;
 }
 
+/* No scrape comes any more: the log alone tells. */
+static void route_close(struct route *route)
+{
+	uint64_t lost;
+
+	sender_free(route->sender);
+	outbox_deinit(&route->box);
+	lost = route->box.profiles[EXPORT_DROPPED_STOPPED];
+	if (lost)
+		log_warn("no time to send the last profiles, losing them",
+			 log_str("destination", route->name), log_uint("profiles", lost));
+}
+
 void export_free(struct export *e)
 {
 	if (!e)
@@ -651,10 +664,8 @@ void export_free(struct export *e)
 	for (size_t i = 0; i < e->n_routes; i++)
 		uploads_free(e->routes[i].uploads);
 	worker_free(e->encoder);
-	for (size_t i = 0; i < e->n_routes; i++) {
-		sender_free(e->routes[i].sender);
-		outbox_deinit(&e->routes[i].box);
-	}
+	for (size_t i = 0; i < e->n_routes; i++)
+		route_close(&e->routes[i]);
 	spool_free(e->spool); /* after the profiles from there */
 	for (size_t i = 0; i < e->n_routes; i++) {
 		struct route *route = &e->routes[i];

@@ -331,6 +331,19 @@ static int capture_begin(const char *path)
 	return saved;
 }
 
+/* The text in @ret, ended by a NUL; the file is gone afterwards. */
+static const char *capture_end(const char *path, int saved, struct buf *ret)
+{
+	static const struct root anywhere = {.fd = AT_FDCWD};
+
+	assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+	close(saved);
+	assert_int_equal(root_read(&anywhere, path, ret), 0);
+	assert_int_equal(buf_append(ret, "", 1), 0);
+	unlink(path);
+	return (const char *)ret->data;
+}
+
 static size_t occurrences(const char *text, const char *what)
 {
 	size_t n = 0;
@@ -350,8 +363,8 @@ static void test_recovers(void **state)
 	};
 	char path[] = "/tmp/podprof-log-XXXXXX";
 	_cleanup_(buf_deinit) struct buf log = BUF_INIT(65536);
-	static const struct root anywhere = {.fd = AT_FDCWD};
 	struct fixture *f = *state;
+	const char *text;
 	int saved;
 
 	close(mkstemp(path));
@@ -360,8 +373,7 @@ static void test_recovers(void **state)
 	saved = capture_begin(path);
 	submit(f, 5, 1000);
 	loop_until(f->loop, all_sent, f);
-	assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
-	close(saved);
+	text = capture_end(path, saved, &log);
 
 	row_begin("nothing lost, all counted");
 	assert_int_equal(sink_n_requests(f->sink), 4);
@@ -372,13 +384,11 @@ static void test_recovers(void **state)
 	assert_same_ids(f, 0, 3);
 
 	row_begin("one line when it fails, one when it works again");
-	assert_int_equal(root_read(&anywhere, path, &log), 0);
-	unlink(path);
-	assert_int_equal(occurrences(log.data, "\n"), 2);
-	assert_int_equal(occurrences(log.data, "level=warn"), 1);
-	assert_int_equal(occurrences(log.data, "err=\"disk full\""), 1);
-	assert_int_equal(occurrences(log.data, "status=500"), 1);
-	assert_int_equal(occurrences(log.data, "destination works again"), 1);
+	assert_int_equal(occurrences(text, "\n"), 2);
+	assert_int_equal(occurrences(text, "level=warn"), 1);
+	assert_int_equal(occurrences(text, "err=\"disk full\""), 1);
+	assert_int_equal(occurrences(text, "status=500"), 1);
+	assert_int_equal(occurrences(text, "destination works again"), 1);
 }
 
 static void test_retry_after(void **state)
@@ -741,6 +751,32 @@ static void test_flush_gives_up(void **state)
 	assert_true(metric(f, "podprof_export_queue_bytes", NULL, NULL) > 0);
 }
 
+/* No metric tells after the end. */
+static void test_end_tells_of_losses(void **state)
+{
+	static const struct sink_answer script[] = {{.status = 200, .times = 1},
+						    {.how = SINK_HANG}};
+	char path[] = "/tmp/podprof-log-XXXXXX";
+	_cleanup_(buf_deinit) struct buf log = BUF_INIT(65536);
+	struct fixture *f = *state;
+	const char *text;
+	int saved;
+
+	close(mkstemp(path));
+	f->sink = sink_new(script, array_size(script), NULL);
+	assert_int_equal(start(f, ""), 0);
+	saved = capture_begin(path);
+	submit(f, 1, 10);
+	flush(f, 30 * NSEC_PER_SEC);
+	assert_int_equal(count(f, EXPORT_SENT), 1);
+	submit(f, 2, 10);
+	flush(f, 200 * NSEC_PER_MSEC);
+	export_free(take_ptr(f->e));
+	text = capture_end(path, saved, &log);
+	assert_int_equal(occurrences(text, "losing them"), 1);
+	assert_non_null(strstr(text, "destination=pyroscope profiles=2\n"));
+}
+
 /* One destination works, the other two have no listener. */
 static void test_several(void **state)
 {
@@ -1003,6 +1039,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_program_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_old, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flush_gives_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end_tells_of_losses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_several, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wrong, setup, teardown),
