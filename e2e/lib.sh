@@ -52,12 +52,14 @@ containerd_start() {
 	until_true ctr -a "$work/containerd.sock" version || fail "containerd does not start"
 }
 
+new_container_id() { head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n'; }
+
 # container_run PROGRAM ARGS...: a container with one static program and the cgroup path of a best-effort pod, by the
-# cgroupfs driver or with driver=systemd by the other. Sets $container (its id) and $pod_uid. $container_run_flags are
-# ctr's.
+# cgroupfs driver or with driver=systemd by the other. Sets $container (its id: $container_id, or a new one) and $pod_uid.
+# $container_run_flags are ctr's.
 container_run() {
 	local root path slice
-	container=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')
+	container=${container_id:-$(new_container_id)}
 	pod_uid=$(cat /proc/sys/kernel/random/uuid)
 	root=$work/rootfs-${container:0:12}
 	mkdir -p "$root/out"
