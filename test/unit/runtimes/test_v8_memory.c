@@ -234,7 +234,7 @@ static void ids(void **state)
 		const char *what;
 		uint64_t addr, word;
 		int outcome;
-	} rows[] = {
+	} id_rows[] = {
 		{"as it is", V8IMAGE_SHARED + 56, 77, V8_OK},
 		{"another id", V8IMAGE_SHARED + 56, 78, V8_ODD},
 		{"something behind", V8IMAGE_SHARED + 56, 1ull << 32 | 77, V8_OK},
@@ -245,17 +245,17 @@ static void ids(void **state)
 	struct subject s;
 
 	(void)state;
-	for (size_t i = 0; i < array_size(rows); i++) {
+	for (size_t i = 0; i < array_size(id_rows); i++) {
 		_cleanup_(v8_function_deinit) struct v8_function f = {0};
 
-		row_begin(rows[i].what);
+		row_begin(id_rows[i].what);
 		subject_init(&s);
 		s.target.image.constants[V8_SHARED_ID] = 56;
 		put(&s, V8IMAGE_SHARED + 56, 77);
-		put(&s, rows[i].addr, rows[i].word);
+		put(&s, id_rows[i].addr, id_rows[i].word);
 		assert_int_equal(v8_function_read(&s.fm.memory, &s.target, words, &f),
-				 rows[i].outcome);
-		if (!rows[i].outcome)
+				 id_rows[i].outcome);
+		if (!id_rows[i].outcome)
 			assert_string_equal(f.functions[0].function.name, "leaf");
 	}
 }
