@@ -507,7 +507,7 @@ static void test_many(void **state)
 	get(f, "/entity/o-7", NULL, &profiles);
 	f->n_entities = 12;
 	f->n_profiles = 3;
-	assert_non_null(strstr(entities.body.data, "4096 shown, 1 left out"));
+	assert_non_null(strstr(entities.body.data, "4096 listed, 1 left out"));
 	assert_non_null(strstr(entities.body.data, "\"/entity/o-4096\""));
 	assert_null(strstr(entities.body.data, "\"/entity/o-0\""));
 	assert_non_null(strstr(profiles.body.data, "3001 stored"));
