@@ -17,7 +17,7 @@ struct v8_image;
  * frames only. */
 #define V8_BUILTINS_SEARCH_MAX (1u << 20)
 
-/* Where the search looks: @ret->zeroed, @ret->code, @ret->limit. 0 or V8_BUILTINS_UNKNOWN. */
+/* Sets where the search looks: @ret->zeroed and @ret->code. 0 or V8_BUILTINS_UNKNOWN. */
 int v8_builtins_prepare(const struct elffile *ef, struct v8_image *ret);
 
 /**

@@ -73,15 +73,14 @@ static int search_version(const struct elffile *ef, const struct elffile_section
 {
 	const size_t overlap = VERSION_BYTES + sizeof(SUFFIX);
 	_cleanup_(freep) char *piece = malloc(PIECE);
-	uint64_t at = 0, n;
+	uint64_t at = 0;
 
 	if (!piece)
 		return -ENOMEM;
 	for (; at < section->size && at < V8_RUSTY_SEARCH_MAX; at += PIECE - overlap) {
-		int r;
+		const size_t n = section->size - at < PIECE ? section->size - at : PIECE;
+		int r = elffile_read(ef, section->off + at, piece, n);
 
-		n = section->size - at < PIECE ? section->size - at : PIECE;
-		r = elffile_read(ef, section->off + at, piece, n);
 		if (r)
 			return r < 0 ? r : V8_MALFORMED;
 		if (find_version(piece, n, ret))

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,6 +30,19 @@ static size_t n_threads(void)
 		n += e->d_name[0] != '.';
 	closedir(dir);
 	return n;
+}
+
+void threads_pin(void)
+{
+	cpu_set_t all, one;
+	size_t cpu = 0;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	while (!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
 void threads_wait(void)

@@ -15,6 +15,10 @@ size_t threads_named(const char *name);
 /* The number of such a thread; 0: none. */
 pid_t threads_find(const char *name);
 
+/* Moves this thread, and those that it starts later, to the first CPU of its set. The test may run
+ * on a set of CPUs. */
+void threads_pin(void);
+
 /* The child process that this thread has started; 0: none. */
 pid_t threads_child(void);
 

@@ -42,20 +42,6 @@ struct job {
 	enum behaviour behaviour;
 };
 
-/* The test may run on a set of CPUs. */
-static void pin_to_one(void)
-{
-	cpu_set_t set, one;
-	int cpu = 0;
-
-	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
-	while (!CPU_ISSET(cpu, &set))
-		cpu++;
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-}
-
 static void job_run(struct work *work)
 {
 	struct job *job = container_of(work, struct job, work);
@@ -73,7 +59,7 @@ static void job_run(struct work *work)
 			continue;
 		return;
 	case STARVES:
-		pin_to_one();
+		threads_pin();
 		assert_int_equal(sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0}), 0);
 		while (!job->bench->is_over)
 			continue;
@@ -251,7 +237,7 @@ static void progress_is_kept(void **state)
 
 static void *spin(void *is_over)
 {
-	pin_to_one();
+	threads_pin();
 	while (!*(_Atomic bool *)is_over)
 		continue;
 	return NULL;
