@@ -371,11 +371,11 @@ static void test_names(void **state)
  * time. */
 static unsigned int n_sleeps;
 
-__attribute__((visibility("default"))) int nanosleep(const struct timespec *time,
-						     struct timespec *ret)
+__attribute__((visibility("default"))) int nanosleep(const struct timespec *requested_time,
+						     struct timespec *remaining)
 {
 	n_sleeps++;
-	return (int)syscall(SYS_nanosleep, time, ret);
+	return (int)syscall(SYS_nanosleep, requested_time, remaining);
 }
 
 static void test_ticks_once(void **state)
