@@ -686,6 +686,7 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 	int r;
 
 	stop_drain(s);
+	runtime_loader_end(s->loader);
 	oncpu_stop(s->oncpu);
 	(void)take_events(s, SIZE_MAX, &until_ns);
 	r = stacks_fetch_rest(oncpu_stacks(s->oncpu));

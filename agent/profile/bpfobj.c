@@ -15,6 +15,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,7 @@ struct bpfobj_parts {
 };
 
 struct bpfobj {
+	atomic_uint refs;
 	int *maps; /* descriptors in the object's order; -1: not made */
 	size_t n_maps;
 	int programs[BPFOBJ_PROGRAMS];
@@ -77,7 +79,7 @@ struct bpfobj {
 	struct kernel_version version;
 };
 
-DEFINE_CLEANUP(struct bpfobj *, bpfobj_freep, bpfobj_free);
+DEFINE_CLEANUP(struct bpfobj *, bpfobj_unrefp, bpfobj_unref);
 
 /* ---------------------------------------------------------------- loading */
 
@@ -566,7 +568,7 @@ static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
 
 int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret)
 {
-	_cleanup_(bpfobj_freep) struct bpfobj *obj = calloc(1, sizeof(*obj));
+	_cleanup_(bpfobj_unrefp) struct bpfobj *obj = calloc(1, sizeof(*obj));
 	struct bpfobj_opts possible = *opts;
 	struct bpfobj_facts facts;
 	char complaint[128];
@@ -574,6 +576,7 @@ int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struc
 
 	if (!obj)
 		return -ENOMEM;
+	obj->refs = 1;
 	for (size_t i = 0; i < BPFOBJ_PROGRAMS; i++)
 		obj->programs[i] = -1;
 	facts = bpfobj_facts_here(opts->proc, opts->sys);
@@ -597,9 +600,15 @@ int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struc
 	return 0;
 }
 
-void bpfobj_free(struct bpfobj *obj)
+struct bpfobj *bpfobj_ref(struct bpfobj *obj)
 {
-	if (!obj)
+	atomic_fetch_add(&obj->refs, 1);
+	return obj;
+}
+
+void bpfobj_unref(struct bpfobj *obj)
+{
+	if (!obj || atomic_fetch_sub(&obj->refs, 1) > 1)
 		return;
 	unload(obj);
 	free(obj);

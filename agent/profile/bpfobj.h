@@ -49,7 +49,10 @@ struct bpfobj_opts {
 /* Make the maps and load the programs that the options need, but for the walks and excerpts of
  * runtimes. 0, or -errno with *@ret_why set. */
 int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret);
-void bpfobj_free(struct bpfobj *obj);
+/* A load of a runtime may outlive the owner. From any thread. */
+struct bpfobj *bpfobj_ref(struct bpfobj *obj);
+/* NULL: does nothing. */
+void bpfobj_unref(struct bpfobj *obj);
 /* True: the kernel gives no stack dumps (kernel_ring_may_sleep()). */
 bool bpfobj_lacks_dumps(const struct bpfobj *obj);
 

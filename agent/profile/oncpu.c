@@ -261,7 +261,7 @@ void oncpu_free(struct oncpu *oc)
 	cgroup_sampling_free(oc->cgroup_sampling);
 	cgroup_events_free(oc->cgroup_events);
 	stacks_free(oc->stacks);
-	bpfobj_free(oc->obj);
+	bpfobj_unref(oc->obj);
 	free(oc);
 }
 
@@ -356,7 +356,7 @@ int oncpu_program(const struct oncpu *oc)
 	return oc->bpf.program;
 }
 
-const struct bpfobj *oncpu_object(const struct oncpu *oc)
+struct bpfobj *oncpu_object(const struct oncpu *oc)
 {
 	return oc->obj;
 }

@@ -117,7 +117,7 @@ const char *oncpu_why(const struct oncpu *oc);
 int oncpu_stats(const struct oncpu *oc, uint64_t ret[], size_t n);
 /* The loaded program, for bpfobj_cost(), and its object. */
 int oncpu_program(const struct oncpu *oc);
-const struct bpfobj *oncpu_object(const struct oncpu *oc);
+struct bpfobj *oncpu_object(const struct oncpu *oc);
 /* The drain of the samples, for a thread of its own, and for stacks_collect(). */
 struct stacks *oncpu_stacks(const struct oncpu *oc);
 uint64_t oncpu_map_bytes(const struct oncpu *oc);

@@ -22,6 +22,9 @@
  * Without the walk stacks are whole, and frames of the runtime have no names. */
 #define LOAD_NICE 5
 
+/* Wait for a load under way, at the end. */
+#define END_NS NSEC_PER_SEC
+
 enum load_state {
 	LOAD_NONE,
 	LOAD_WANTED, /* not begun */
@@ -38,8 +41,9 @@ struct runtime_load {
 
 struct runtime_loader {
 	struct loop *loop;
-	const struct bpfobj *obj;
+	struct bpfobj *obj;
 	bool urgent;
+	bool ended;
 	struct worker *worker;	    /* NULL: no runtime was wanted yet */
 	struct runtime_load *loads; /* by enum frame_runtime of the object, @n */
 	size_t n;
@@ -47,7 +51,8 @@ struct runtime_loader {
 
 struct load_job {
 	struct work work;
-	struct runtime_loader *loader;
+	struct runtime_loader *loader; /* not of the thread: may be freed before the load ends */
+	struct bpfobj *obj;
 	uint32_t runtime;
 	int nice; /* above the agent's */
 	struct bpfobj_runtime loaded;
@@ -67,7 +72,7 @@ static void run(struct work *work)
 
 	/* of this thread alone; a failure does no harm */
 	(void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, (id_t)getpid()) + job->nice);
-	job->result = bpfobj_load_runtime(job->loader->obj, job->runtime, &job->loaded);
+	job->result = bpfobj_load_runtime(job->obj, job->runtime, &job->loaded);
 }
 
 static void note_result(const struct load_job *job)
@@ -91,19 +96,37 @@ static void note_result(const struct load_job *job)
 	}
 }
 
+static void job_free(struct load_job *job, bool has_run)
+{
+	if (has_run && job->result >= 0)
+		bpfobj_runtime_deinit(&job->loaded);
+	bpfobj_unref(job->obj);
+	free(job);
+}
+
 static void done(struct work *work)
 {
 	struct load_job *job = (struct load_job *)work;
 
-	if (!work->cancelled) {
+	if (!work->cancelled)
 		note_result(job);
-		if (job->result >= 0)
-			bpfobj_runtime_deinit(&job->loaded);
-	}
-	free(job);
+	job_free(job, !work->cancelled);
 }
 
-int runtime_loader_new(struct loop *loop, const struct bpfobj *obj, bool urgent,
+/* In place of done(), after the end of the loader. */
+static void orphan(void *ctx, struct work *work)
+{
+	(void)ctx;
+	job_free((struct load_job *)work, true);
+}
+
+static void seen(void *ctx, struct work *work)
+{
+	(void)ctx;
+	(void)work;
+}
+
+int runtime_loader_new(struct loop *loop, struct bpfobj *obj, bool urgent,
 		       struct runtime_loader **ret)
 {
 	struct runtime_loader *l = calloc(1, sizeof(*l));
@@ -111,21 +134,27 @@ int runtime_loader_new(struct loop *loop, const struct bpfobj *obj, bool urgent,
 	if (!l)
 		return -ENOMEM;
 	*l = (struct runtime_loader){
-		.loop = loop, .obj = obj, .urgent = urgent, .n = bpfobj_unwind(obj).n_runtimes};
+		.loop = loop, .urgent = urgent, .n = bpfobj_unwind(obj).n_runtimes};
 	l->loads = calloc(l->n, sizeof(*l->loads));
 	if (!l->loads) {
 		free(l);
 		return -ENOMEM;
 	}
+	l->obj = bpfobj_ref(obj);
 	*ret = l;
 	return 0;
 }
 
 void runtime_loader_free(struct runtime_loader *l)
 {
+	const struct worker_left left = {.seen = seen, .orphan = orphan};
+
 	if (!l)
 		return;
+	if (l->worker && !worker_stop(l->worker, END_NS))
+		(void)worker_abandon(l->worker, &left); /* without memory: waits */
 	worker_free(l->worker);
+	bpfobj_unref(l->obj);
 	free(l->loads);
 	free(l);
 }
@@ -134,7 +163,7 @@ void runtime_loader_want(struct runtime_loader *l, uint32_t runtime, uint64_t no
 {
 	struct runtime_load *load = &l->loads[runtime];
 
-	if (load->state != LOAD_NONE || now_ns < load->again_ns)
+	if (l->ended || load->state != LOAD_NONE || now_ns < load->again_ns)
 		return;
 	load->state = LOAD_WANTED;
 	load->wanted_ns = now_ns;
@@ -152,10 +181,11 @@ static bool begin(struct runtime_loader *l, uint32_t runtime, int nice)
 		return false;
 	job->work = (struct work){.run = run, .done = done};
 	job->loader = l;
+	job->obj = bpfobj_ref(l->obj);
 	job->runtime = runtime;
 	job->nice = nice;
 	if (worker_submit(l->worker, &job->work)) {
-		free(job);
+		job_free(job, false);
 		return false;
 	}
 	l->loads[runtime].state = LOAD_PENDING;
@@ -192,6 +222,14 @@ void runtime_loader_tick(struct runtime_loader *l, bool busy, uint64_t now_ns)
 	for (; i < l->n && begin(l, i, yields(l, i, busy) ? LOAD_NICE : 0);
 	     i = next_load(l, busy, now_ns))
 		;
+}
+
+void runtime_loader_end(struct runtime_loader *l)
+{
+	l->ended = true;
+	for (size_t i = 0; i < l->n; i++)
+		if (l->loads[i].state == LOAD_WANTED)
+			l->loads[i].state = LOAD_NONE;
 }
 
 size_t runtime_loader_pending(const struct runtime_loader *l)

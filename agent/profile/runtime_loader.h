@@ -22,11 +22,12 @@ struct loop;
 struct metric_sink;
 struct runtime_loader;
 
-/* @obj: borrowed until runtime_loader_free(). @urgent: the caller waits for loads, so these have
+/* @obj: takes a reference. @urgent: the caller waits for loads, so these have
  * its priority and do not wait for tables. 0 or -errno. */
-int runtime_loader_new(struct loop *loop, const struct bpfobj *obj, bool urgent,
+int runtime_loader_new(struct loop *loop, struct bpfobj *obj, bool urgent,
 		       struct runtime_loader **ret);
-/* Waits for a load under way. NULL: does nothing. */
+/* A load under way that needs more than a second is left to its thread: on a starved node the
+ * verifier takes minutes, and ends at once with the process. NULL: does nothing. */
 void runtime_loader_free(struct runtime_loader *l);
 
 /* A process has the runtime (enum frame_runtime), or will: the next tick starts the first load;
@@ -36,6 +37,8 @@ void runtime_loader_want(struct runtime_loader *l, uint32_t runtime, uint64_t no
  * wanted load waits for RUNTIME_LOADER_WAIT_NS at most, and not at all if stacks of the runtime are
  * cut without the walk. */
 void runtime_loader_tick(struct runtime_loader *l, bool busy, uint64_t now_ns);
+/* No load begins from here on: for the end of sampling. */
+void runtime_loader_end(struct runtime_loader *l);
 /* Loads waiting or under way. */
 size_t runtime_loader_pending(const struct runtime_loader *l);
 /* A metric_collect_fn. */

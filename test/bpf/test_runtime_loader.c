@@ -2,7 +2,12 @@
 /* The walks of language runtimes are loaded after what stacks wait for, and not too late. */
 #include "support/test.h"
 
+#include <dlfcn.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
+
+#include <bpf/libbpf.h>
 #include <unistd.h>
 
 #include "base/loop.h"
@@ -12,6 +17,23 @@
 #include "support/sampling.h"
 #include "support/threads.h"
 #include "support/until.h"
+
+/* libbpf's, to hold up a load. */
+static atomic_bool is_held;
+static sem_t held, go_on;
+
+__attribute__((visibility("default"))) int
+bpf_object__open_skeleton(struct bpf_object_skeleton *s, const struct bpf_object_open_opts *opts)
+{
+	typedef int fn(struct bpf_object_skeleton *, const struct bpf_object_open_opts *);
+	fn *next = (fn *)dlsym(RTLD_NEXT, "bpf_object__open_skeleton");
+
+	if (is_held) {
+		sem_post(&held);
+		sem_wait(&go_on);
+	}
+	return next(s, opts);
+}
 
 struct bench {
 	struct sampling on;
@@ -145,6 +167,42 @@ static void test_urgent(void **state)
 	loop_until(b->on.loop, is_loaded, b);
 }
 
+/* A load of which no end is in sight is left behind, with what it needs. */
+static void test_end(void **state)
+{
+	struct bench *b = *state;
+
+	sem_init(&held, 0, 0);
+	sem_init(&go_on, 0, 0);
+	is_held = true;
+	runtime_loader_want(b->loader, FRAME_RUNTIME_PYTHON, 1);
+	runtime_loader_tick(b->loader, false, 1);
+	sem_wait(&held);
+	runtime_loader_free(b->loader);
+	b->loader = NULL;
+	assert_int_equal(threads_named("bpf-load"), 1);
+	sampling_close(&b->on);
+	is_held = false;
+	sem_post(&go_on);
+	threads_wait();
+	b->on = (struct sampling){0};
+	assert_int_equal(sampling_open(&b->on), 0);
+}
+
+/* After the end of sampling no load begins. */
+static void test_ended(void **state)
+{
+	struct bench *b = *state;
+
+	runtime_loader_want(b->loader, FRAME_RUNTIME_PYTHON, 1);
+	runtime_loader_end(b->loader);
+	assert_int_equal(runtime_loader_pending(b->loader), 0);
+	runtime_loader_want(b->loader, FRAME_RUNTIME_V8, 1);
+	assert_int_equal(runtime_loader_pending(b->loader), 0);
+	runtime_loader_tick(b->loader, false, 1);
+	assert_int_equal(threads_named("bpf-load"), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -153,6 +211,8 @@ int main(void)
 		TEST(test_busy),
 		TEST(test_always_busy),
 		TEST(test_cut),
+		TEST(test_end),
+		TEST(test_ended),
 		cmocka_unit_test_setup_teardown(test_urgent, setup_urgent, teardown),
 	};
 
