@@ -34,3 +34,12 @@ void slice_ask_short(void)
 	attr.runtime_ns = SLICE_NS;
 	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
 }
+
+/* A kernel with RT_GROUP_SCHED refuses it in a cgroup without real-time budget. */
+void slice_ask_first(void)
+{
+	const struct sched_param lowest = {.sched_priority = 1};
+
+	if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) < 0)
+		slice_ask_short();
+}

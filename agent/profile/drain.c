@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The thread works less than 0.3 ms a second, so it needs a CPU soon rather than much of a CPU. It
- * asks the scheduler for short slices (base/slice.h). Beside 150 spinning processes on 2 CPUs, a
- * sleeping thread waited for a CPU: 322 ms at most, with short slices 244 ms, with a nice value of
- * -10 94 ms, with SCHED_RR 0.1 ms. The maps hold two seconds, so none of these needs CAP_SYS_NICE
- * to lose nothing. And inside of a cgroup a nice value weighs against the agent's own threads only:
- * in Kubernetes the CPU request decides about the rest of the node. There, with 4 ms of CPU a
- * second for all threads, the ring of stack dumps was full 43 times in 2,214 without short slices
- * and never in 1,791 with them.
+ * asks the scheduler for SCHED_RR, and without the right to it for short slices (base/slice.h).
+ * Beside 150 spinning processes on 2 CPUs, a sleeping thread waited for a CPU: 322 ms at most, with
+ * short slices 244 ms, with a nice value of -10 94 ms, with SCHED_RR 0.1 ms. The maps hold two
+ * seconds, so none of these needs CAP_SYS_NICE to lose nothing there. Inside of a cgroup a nice
+ * value weighs against the agent's own threads only: in Kubernetes the CPU request decides about
+ * the rest of the node. There, with 4 ms of CPU a second for all threads, the ring of stack dumps
+ * was full 43 times in 2,214 without short slices and never in 1,791 with them. But a storm of
+ * forks once kept the whole cgroup from the CPUs for 14 s, and a third of the samples was lost.
  */
 #include "profile/drain.h"
 
@@ -165,7 +166,7 @@ static void *drain_main(void *arg)
 	struct drain *d = arg;
 	bool woken[WAIT_MAX];
 
-	slice_ask_short();
+	slice_ask_first();
 	while (wait_for_work(d, woken)) {
 		if (woken[WAIT_DUMPS] && d->opts.sideband)
 			wait_for_events();

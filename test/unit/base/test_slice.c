@@ -3,7 +3,9 @@
  * else as before. */
 #include "support/test.h"
 
+#include <linux/capability.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -69,10 +71,67 @@ static void test_short(void **state)
 	assert_int_equal(attr_of_thread().runtime_ns, own_ns);
 }
 
+static void drop_rights(void)
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct none[2] = {{0}};
+	const struct rlimit no_priority = {0, 0};
+
+	assert_int_equal(setrlimit(RLIMIT_RTPRIO, &no_priority), 0);
+	assert_int_equal(syscall(SYS_capset, &header, none), 0); /* this thread's */
+}
+
+/* A kernel with RT_GROUP_SCHED may refuse it to root. */
+static void *try_real_time(void *permitted)
+{
+	const struct sched_param lowest = {.sched_priority = 1};
+
+	*(bool *)permitted = sched_setscheduler(0, SCHED_RR, &lowest) == 0;
+	return NULL;
+}
+
+static void *first_thread(void *permitted)
+{
+	struct attr attr;
+
+	if (!*(bool *)permitted)
+		drop_rights();
+	slice_ask_first();
+	attr = attr_of_thread();
+	assert_int_equal(attr.policy, *(bool *)permitted ? SCHED_RR : SCHED_OTHER);
+	if (*(bool *)permitted)
+		assert_int_equal(attr.priority, 1);
+	else if (kernel_has_slices())
+		assert_int_equal(attr.runtime_ns, 100000);
+	return NULL;
+}
+
+static void run_thread(void *(*run)(void *arg), bool *permitted)
+{
+	pthread_t id;
+
+	assert_int_equal(pthread_create(&id, NULL, run, permitted), 0);
+	assert_int_equal(pthread_join(id, NULL), 0);
+}
+
+/* With the right to it and without. */
+static void test_first(void **state)
+{
+	bool permitted;
+
+	(void)state;
+	run_thread(try_real_time, &permitted);
+	run_thread(first_thread, &permitted);
+	permitted = false;
+	run_thread(first_thread, &permitted);
+	assert_int_equal(attr_of_thread().policy, SCHED_OTHER);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_short),
+		cmocka_unit_test(test_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
