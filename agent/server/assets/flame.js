@@ -19,8 +19,8 @@
 		go_mutex: [["delay", "Delay of mutex waiters"], ["contentions", "Contentions"]],
 		go_block: [["delay", "Delay"], ["contentions", "Contentions"]],
 	};
-	const SPANS = [["", "Everything stored"], ["5", "Last 5 minutes"], ["15", "Last 15 minutes"],
-		["60", "Last hour"], ["360", "Last 6 hours"], ["1440", "Last day"]];
+	const SPANS = [["5", "Last 5 minutes"], ["15", "Last 15 minutes"], ["60", "Last hour"], ["360", "Last 6 hours"],
+		["1440", "Last day"], ["all", "Everything stored"]];
 	const COLOURS = { go: [190, 45], python: [125, 40], python_library: [125, 14], java: [275, 45], java_library: [275, 18], javascript: [78, 55], javascript_library: [78, 20], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
 	const COLOUR_NAMES = { go: "Go", python: "Python", python_library: "Python's library", java: "Java", java_library: "Java's library", javascript: "JavaScript", javascript_library: "Node's library", native: "native", kernel: "kernel", unknown: "no name" };
 
@@ -29,8 +29,9 @@
 	let zoom = 0; // the node that fills the width
 	let frames = new Map(); // node to element, of what is drawn
 	let ui = {};
-	let wanted = new URLSearchParams(location.search);
-	let hidden = new Set((wanted.get("without") || "").split(",").filter((kind) => COLOURS[kind])); // kinds left out
+	let wanted; // the choices in the page's address: kind, type, minutes or else from and until, without
+	let range = null; // from and until, also while another time is chosen
+	let hidden; // kinds left out
 	let asked = 0; // requests for a tree so far; a choice made meanwhile makes an answer stale
 
 	function make(tag, text, attributes) {
@@ -335,24 +336,49 @@
 
 	// ---------------------------------------------------------- which profiles
 
-	function address() {
-		const query = new URLSearchParams({ kind: ui.type.value.split("/")[0], type: ui.type.value.split("/")[1] });
-		const minutes = ui.span.value;
+	function readAddress() {
+		wanted = new URLSearchParams(location.search);
+		hidden = new Set((wanted.get("without") || "").split(",").filter((kind) => COLOURS[kind]));
+		if (wanted.has("from") || wanted.has("until"))
+			range = ["from", "until"].filter((end) => wanted.has(end)).map((end) => [end, wanted.get(end)]);
+	}
 
-		if (minutes === "one") {
-			query.set("from", wanted.get("from"));
-			query.set("until", wanted.get("until"));
-		} else if (minutes) {
-			query.set("from", Date.now() - Number(minutes) * 60000);
-		}
-		return query;
+	function here() {
+		return location.pathname + (String(wanted) ? "?" + wanted : "");
+	}
+
+	// The kind, its sample type and the time of the controls.
+	function choices() {
+		const [kind, type] = ui.type.value.split("/");
+
+		return [["kind", kind], ["type", type], ...(ui.span.value === "one" ? range : [["minutes", ui.span.value]])];
+	}
+
+	// A choice is a step of the browser's history: a link, a reload and the way back show the same.
+	function choose() {
+		for (const name of ["kind", "type", "minutes", "from", "until"])
+			wanted.delete(name);
+		for (const [name, value] of choices())
+			wanted.set(name, value);
+		history.pushState(null, "", here());
+		load();
+	}
+
+	function query() {
+		const asks = new URLSearchParams(choices());
+		const minutes = Number(asks.get("minutes")); // not a number: everything
+
+		asks.delete("minutes");
+		if (minutes)
+			asks.set("from", Date.now() - minutes * 60000);
+		return asks;
 	}
 
 	// The tree, or a sentence about why there is none.
 	async function ask() {
 		try {
 			const reply = await fetch("/entity/" + encodeURIComponent(section.dataset.entity) + "/flame.json?" +
-				address());
+				query());
 			if (reply.ok)
 				return [await reply.json(), ""];
 			return [null, reply.status === 404 ? "No profile of this kind in this time." : await reply.text()];
@@ -439,26 +465,43 @@
 			option.selected = value === chosen;
 			select.append(option);
 		}
-		select.addEventListener("change", load);
+		select.addEventListener("change", choose);
 		return select;
 	}
 
+	// A kind of the address without a profile is a choice, too: another kind in its place would mislead.
 	function typeChoice() {
 		const listed = document.querySelectorAll("#profiles tbody td:nth-child(2)");
 		const kinds = new Set(Array.from(listed, (cell) => cell.textContent));
 		const options = [];
 
 		for (const kind of Object.keys(KINDS))
-			if (kinds.has(kind) || !kinds.size)
+			if (kinds.has(kind) || !kinds.size || kind === wanted.get("kind"))
 				for (const [type, text] of KINDS[kind])
 					options.push([kind + "/" + type, text]);
-		const chosen = options.find(([value]) => value.startsWith((wanted.get("kind") || "cpu") + "/"));
+		const kind = wanted.get("kind") || "cpu";
+		const chosen = options.find(([value]) => value === kind + "/" + wanted.get("type")) ||
+			options.find(([value]) => value.startsWith(kind + "/"));
 		return choice(options, "What to show", chosen && chosen[0]);
 	}
 
 	function spanChoice() {
-		const one = wanted.has("from") ? [["one", "The chosen profile"]] : [];
-		return choice(one.concat(SPANS.slice(1), SPANS.slice(0, 1)), "Time", one.length ? "one" : "60");
+		const options = (range ? [["one", "The chosen profile"]] : []).concat(SPANS);
+		const minutes = wanted.get("minutes");
+		const chosen = options.find(([value]) => value === minutes && value !== "one");
+		return choice(options, "Time", chosen ? minutes : wanted.has("from") || wanted.has("until") ? "one" : "60");
+	}
+
+	// The way back and forth in the browser's history.
+	function goTo() {
+		const type = ui.type, span = ui.span;
+
+		readAddress();
+		ui.type = typeChoice();
+		ui.span = spanChoice();
+		type.replaceWith(ui.type);
+		span.replaceWith(ui.span);
+		load();
 	}
 
 	function button(text, act) {
@@ -476,7 +519,7 @@
 			wanted.delete("without");
 			if (hidden.size)
 				wanted.set("without", Array.from(hidden).join(","));
-			history.replaceState(null, "", location.pathname + (String(wanted) ? "?" + wanted : ""));
+			history.replaceState(null, "", here());
 			showKinds();
 		});
 		const box = make("i");
@@ -511,6 +554,7 @@
 		ui.graph.addEventListener("keydown", onKey);
 		ui.search.addEventListener("input", () => tree && mark());
 		window.addEventListener("resize", () => tree && draw());
+		window.addEventListener("popstate", goTo);
 		dark.addEventListener("change", () => {
 			if (!tree)
 				return;
@@ -522,6 +566,7 @@
 	function start() {
 		const bar = make("div", undefined, { class: "bar" });
 
+		readAddress();
 		ui.flip = false;
 		ui.type = typeChoice();
 		ui.span = spanChoice();

@@ -94,10 +94,15 @@ function run(scripts, body, more) {
 	const document = Object.assign(h("html", body), {
 		createElement: (tag) => new Element(tag), hidden: false, activeElement: null });
 	const globals = { document, console, URLSearchParams, Date, Map, Set, setInterval() {},
-		location: new URL("http://node/entity/e"), history: { replaceState(state, title, to) { globals.shown = to; } },
-		matchMedia: () => new Element("media"), ...more };
+		location: new URL("http://node/entity/e"), matchMedia: () => new Element("media"), ...more };
+	const visited = [globals.location.href]; // of the tab; the last one is shown
+	const show = () => { globals.location.href = visited[visited.length - 1]; };
 
 	globals.window = new Element("window");
+	globals.history = {
+		replaceState(state, title, to) { visited.splice(-1, 1, new URL(to, globals.location).href); show(); },
+		pushState(state, title, to) { visited.push(new URL(to, globals.location).href); show(); },
+		back() { visited.pop(); show(); globals.window.dispatch("popstate"); } };
 	vm.createContext(globals);
 	for (const script of scripts)
 		vm.runInContext(fs.readFileSync(path.join(__dirname, "../../../agent/server/assets", script), "utf8"), globals,

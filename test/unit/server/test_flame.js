@@ -17,7 +17,7 @@ function page(more) {
 	const section = Object.assign(h("section#flame"), { dataset: { entity: "e" } });
 	const answers = [];
 	const globals = run(["flametree.js", "flame.js"], section, {
-		fetch: () => new Promise((give, fail) => answers.push({ give, fail })), ...more });
+		fetch: (address) => new Promise((give, fail) => answers.push({ give, fail, address })), ...more });
 	const by = (test) => section.find(test);
 
 	return { answers, globals, section,
@@ -26,6 +26,8 @@ function page(more) {
 		legend: by((element) => element.className === "legend"),
 		functions: by((element) => element.className === "functions"),
 		search: by((element) => element.tag === "input"),
+		chosen: () => section.querySelectorAll("select").map((select) => select.value).join(" "),
+		asked: () => answers[answers.length - 1].address.replace("/entity/e/flame.json?", ""),
 		choose(nth, value) {
 			const select = section.querySelectorAll("select")[nth];
 			select.value = value;
@@ -100,9 +102,51 @@ const TESTS = {
 		p.answers[0].give(ok(tree("count")));
 		await settle();
 		p.button("kernel").click();
-		assert.strictEqual(p.globals.shown, "/entity/e?without=kernel");
+		assert.strictEqual(p.globals.location.href, "http://node/entity/e?without=kernel");
 		p.button("kernel").click();
-		assert.strictEqual(p.globals.shown, "/entity/e");
+		assert.strictEqual(p.globals.location.href, "http://node/entity/e");
+	},
+	async "the address has the choices, and the way back shows the earlier ones"() {
+		const p = page({ Date: { now: () => 3600000 } });
+		assert.strictEqual(p.asked(), "kind=cpu&type=cpu&from=0", "the last hour");
+		p.choose(0, "offcpu/switches");
+		assert.strictEqual(p.globals.location.search, "?kind=offcpu&type=switches&minutes=60");
+		p.choose(1, "5");
+		assert.strictEqual(p.globals.location.search, "?kind=offcpu&type=switches&minutes=5");
+		assert.strictEqual(p.asked(), "kind=offcpu&type=switches&from=3300000");
+		p.globals.history.back();
+		assert.strictEqual(p.chosen(), "offcpu/switches 60");
+		assert.strictEqual(p.asked(), "kind=offcpu&type=switches&from=0");
+		p.globals.history.back();
+		assert.strictEqual(p.chosen(), "cpu/cpu 60");
+		assert.strictEqual(p.asked(), "kind=cpu&type=cpu&from=0");
+		p.choose(1, "15");
+		assert.strictEqual(p.globals.location.search, "?kind=cpu&type=cpu&minutes=15", "a new control after the way back");
+	},
+	async "an address with choices"() {
+		for (const [search, chosen, asked] of [
+			["?kind=go_heap&type=alloc_space&minutes=all", "go_heap/alloc_space all", "kind=go_heap&type=alloc_space"],
+			["?kind=go_heap&from=7&until=8", "go_heap/inuse_space one", "kind=go_heap&type=inuse_space&from=7&until=8"],
+			["?from=7", "cpu/cpu one", "kind=cpu&type=cpu&from=7"],
+			["?kind=cpu&type=none&minutes=none", "cpu/cpu 60", "kind=cpu&type=cpu&from=0"],
+			["?kind=none&minutes=one", "cpu/cpu 60", "kind=cpu&type=cpu&from=0"]]) {
+			const p = page({ Date: { now: () => 3600000 }, location: new URL("http://node/entity/e" + search) });
+			assert.strictEqual(p.chosen(), chosen, search);
+			assert.strictEqual(p.asked(), asked, search);
+		}
+	},
+	async "the chosen profile, left and chosen again"() {
+		const p = page({ location: new URL("http://node/entity/e?kind=cpu&from=7&until=8&without=go") });
+		p.choose(1, "all");
+		assert.strictEqual(p.globals.location.search, "?without=go&kind=cpu&type=cpu&minutes=all");
+		assert.strictEqual(p.asked(), "kind=cpu&type=cpu");
+		p.choose(1, "one");
+		assert.strictEqual(p.globals.location.search, "?without=go&kind=cpu&type=cpu&from=7&until=8");
+		assert.strictEqual(p.asked(), "kind=cpu&type=cpu&from=7&until=8");
+		p.globals.history.back();
+		assert.strictEqual(p.chosen(), "cpu/cpu all");
+		p.choose(1, "one");
+		assert.strictEqual(p.asked(), "kind=cpu&type=cpu&from=7&until=8");
 	},
 	async "times below a millisecond"() {
 		for (const [value, text] of [[0, "0.0 ms"], [5, "0.0 µs"], [42100, "42.1 µs"], [99999, "100.0 µs"],
