@@ -190,6 +190,8 @@ static void job_done(struct work *work)
 	if (work->cancelled)
 		job->result = HTTP_JOB_STOPPED;
 	job->jobs->counts[job_answer(job)]++;
+	if (job->failed && job->response.status >= 400)
+		job->failed(job, &job->response);
 	httpd_later_answer(job->later, &job->response);
 	job_free(job);
 }

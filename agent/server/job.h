@@ -52,6 +52,7 @@ enum http_job_outcome {
  *        http_job_go_on() every few milliseconds
  * @free: on the loop, after the answer, or if there is none; on the worker for a job that was
  *        blocked, perhaps after the server's end
+ * @failed: NULL, or rewrites the answer of a failure, on the loop. Not of a job that was blocked
  * @reads_disk: @run waits for a file system
  *
  * The other members belong to http_jobs.
@@ -60,6 +61,7 @@ struct http_job {
 	int (*prepare)(struct http_job *job);
 	int (*run)(struct http_job *job, struct buf *ret);
 	void (*free)(struct http_job *job);
+	void (*failed)(struct http_job *job, struct httpd_response *response);
 	bool reads_disk;
 	struct work work;
 	struct http_job *prev, *next; /* being prepared */

@@ -90,7 +90,7 @@ static void put_rows(struct html *h, struct rows *rows)
 				      rows->items[i].len);
 }
 
-static void put_head(struct html *h, const struct ui_data *ui, const char *title)
+static void put_head(struct html *h, const char *node, const char *title)
 {
 	html_raw(h, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
 		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
@@ -102,7 +102,7 @@ static void put_head(struct html *h, const struct ui_data *ui, const char *title
 		    "<script src=\"/assets/flametree.js\" defer></script>"
 		    "<script src=\"/assets/flame.js\" defer></script></head>\n<body>"
 		    "<header><a class=\"brand\" href=\"/\">podprof</a><span class=\"node\">");
-	html_text(h, ui->node);
+	html_text(h, node);
 	html_raw(h, "</span><nav><a href=\"/metrics\">Metrics</a> "
 		    "<a href=\"/-/ready\">Health</a></nav></header>\n<main>");
 }
@@ -291,7 +291,7 @@ static void put_summary(struct html *h, const struct ui_data *ui, const struct r
 
 static void put_overview(struct html *h, const struct ui_data *ui, struct rows *rows, bool is_new)
 {
-	put_head(h, ui, ui->node);
+	put_head(h, ui->node, ui->node);
 	html_raw(h, "<div class=\"bar\"><h1>Containers and services</h1>"
 		    "<input type=\"search\" id=\"filter\" placeholder=\"Filter by name or label\" "
 		    "aria-label=\"Filter by name or label\" hidden></div>");
@@ -366,7 +366,7 @@ static void on_entity_head(void *arg, const struct ui_entity *o)
 	const struct entity_head *head = arg;
 	struct html *h = head->h;
 
-	put_head(h, head->ui, o->name);
+	put_head(h, head->ui->node, o->name);
 	html_raw(h, "<h1>");
 	html_text(h, o->name);
 	html_raw(h, "</h1><p class=\"labels\"><span class=\"label\">");
@@ -424,6 +424,22 @@ int page_entity(const struct ui_data *ui, const char *id, struct buf *ret)
 		return rows.error;
 	put_flame(&h, id);
 	put_profiles(&h, &rows);
+	put_foot(&h);
+	return h.error;
+}
+
+/* ---- a failure */
+
+int page_failure(const char *node, const char *title, const char *why, struct buf *ret)
+{
+	struct html h = {.b = ret};
+
+	put_head(&h, node, title);
+	html_raw(&h, "<h1>");
+	html_text(&h, title);
+	html_raw(&h, "</h1><p>");
+	html_text(&h, why);
+	html_raw(&h, "</p><p><a href=\"/\">All containers and services</a></p>");
 	put_foot(&h);
 	return h.error;
 }

@@ -18,7 +18,13 @@
 
 /* Bytes of an entity's id with its NUL: a folder's name, which file systems limit to 255. Reached:
  * 404. */
-#define UI_ID_MAX 256
+#define UI_ID_MAX     256
+/* Bytes of a failure's reason with its NUL. Reached: cut. */
+#define UI_REASON_MAX 512
+
+#define UI_GONE_TEXT                                                                             \
+	"There is nothing at this address. The container, service or process has ended and has " \
+	"no stored profiles any more, or the link is wrong."
 
 static void fail(struct httpd_response *ret, int r)
 {
@@ -30,9 +36,27 @@ static void fail(struct httpd_response *ret, int r)
 		httpd_fail(ret, 500, strerror(-r));
 }
 
+/* A failure is a line of text. People follow links and bookmarks to pages, so theirs is a page. */
+static void show_failure(const struct ui_source *ui, struct httpd_response *ret)
+{
+	_cleanup_(buf_deinit) struct buf page = BUF_INIT(HTTPD_BODY_MAX);
+	char why[UI_REASON_MAX] = UI_GONE_TEXT;
+
+	if (ret->status != 404)
+		snprintf(why, sizeof(why), "%s", ret->body.data ? ret->body.data : "");
+	why[strcspn(why, "\n")] = '\0';
+	if (page_failure(ui->node, ret->status == 404 ? "Not found" : "No answer", why, &page))
+		return; /* without memory the line stays */
+	buf_deinit(&ret->body);
+	ret->body = page;
+	page = (struct buf)BUF_INIT(0);
+	ret->content_type = "text/html; charset=utf-8";
+}
+
 /* A page; rendered by the worker from a copy of its data, which the loop makes in steps. */
 struct page_job {
 	struct http_job job;
+	const struct ui_source *ui;
 	struct ui_snapshot *snapshot;
 	bool is_entity;
 	char id[UI_ID_MAX];
@@ -59,9 +83,13 @@ static void page_job_free(struct http_job *job)
 	free(page);
 }
 
-/* @id: NULL for the page of all entities. */
-static void answer_page(const struct ui_source *ui, struct http_jobs *jobs, const char *id,
-			const struct httpd_request *request, struct httpd_response *ret)
+static void page_job_failed(struct http_job *job, struct httpd_response *response)
+{
+	show_failure(container_of(job, struct page_job, job)->ui, response);
+}
+
+static void begin_page(const struct ui_source *ui, struct http_jobs *jobs, const char *id,
+		       const struct httpd_request *request, struct httpd_response *ret)
 {
 	struct page_job *page;
 	int r;
@@ -78,11 +106,22 @@ static void answer_page(const struct ui_source *ui, struct http_jobs *jobs, cons
 	page->job.prepare = page_job_prepare;
 	page->job.run = page_job_run;
 	page->job.free = page_job_free;
+	page->job.failed = page_job_failed;
+	page->ui = ui;
 	page->is_entity = id;
 	snprintf(page->id, sizeof(page->id), "%s", id ? id : "");
 	ret->content_type = "text/html; charset=utf-8";
 	ret->compress = true;
 	http_jobs_submit(jobs, request, &page->job, ret);
+}
+
+/* @id: NULL for the page of all entities. */
+static void answer_page(const struct ui_source *ui, struct http_jobs *jobs, const char *id,
+			const struct httpd_request *request, struct httpd_response *ret)
+{
+	begin_page(ui, jobs, id, request, ret);
+	if (ret->status >= 400)
+		show_failure(ui, ret);
 }
 
 static void answer_asset(struct strview name, struct httpd_response *ret)
@@ -173,15 +212,18 @@ static void answer_entity(const struct ui_source *ui, struct http_jobs *jobs, st
 
 	if (!strview_until(&rest, '/', &id) || strview_len(&id) >= sizeof(entity)) {
 		httpd_fail(ret, 404, "no such entity");
+		show_failure(ui, ret);
 		return;
 	}
 	snprintf(entity, sizeof(entity), "%.*s", (int)strview_len(&id), id.p);
-	if (strview_empty(&rest))
+	if (strview_empty(&rest)) {
 		answer_page(ui, jobs, entity, request, ret);
-	else if (strview_is(&rest, "flame.json"))
+	} else if (strview_is(&rest, "flame.json")) {
 		answer_flame(ui, jobs, entity, request, ret);
-	else
+	} else {
 		httpd_fail(ret, 404, "no such page");
+		show_failure(ui, ret);
+	}
 }
 
 bool ui_handle(const struct ui_source *ui, struct http_jobs *jobs,

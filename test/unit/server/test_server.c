@@ -75,7 +75,7 @@ static void give_entity(size_t i, ui_entity_fn fn, void *arg)
 /* One entity a step. */
 struct ui_listing {
 	size_t at, end;
-	bool is_gone;
+	bool is_gone, is_broken;
 };
 
 static int list(void *ctx, const char *id, struct ui_listing **ret)
@@ -86,13 +86,15 @@ static int list(void *ctx, const char *id, struct ui_listing **ret)
 	assert_non_null(l);
 	*l = (struct ui_listing){.end = f->n_entities};
 	if (id)
-		*l = (struct ui_listing){7, 8, strcmp(id, "o-7") != 0};
+		*l = (struct ui_listing){7, 8, strcmp(id, "o-7") != 0, strcmp(id, "broken") == 0};
 	*ret = l;
 	return 0;
 }
 
 static int list_step(struct ui_listing *l, ui_entity_fn fn, void *arg)
 {
+	if (l->is_broken)
+		return -EIO;
 	if (l->is_gone)
 		return UI_GONE;
 	if (l->at == l->end)
@@ -374,10 +376,15 @@ static const struct get_row get_rows[] = {
 	 "list of mappings</i>2 processes, such as 6</span>"},
 	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8",
 	 "<a download href=\"/profile/1002.pb.gz\">"},
-	{"/entity/o-8", NULL, 404, "text/plain; charset=utf-8", ""},
-	{"/entity/", NULL, 404, "text/plain; charset=utf-8", ""},
-	{"/entity/o-7/other", NULL, 404, "text/plain; charset=utf-8", ""},
-	{"/entity/%2e%2e%2fetc", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/entity/o-8", NULL, 404, "text/html; charset=utf-8",
+	 "<h1>Not found</h1><p>There is nothing at this address."},
+	{"/entity/", NULL, 404, "text/html; charset=utf-8",
+	 "<a href=\"/\">All containers and services</a>"},
+	{"/entity/o-7/other", NULL, 404, "text/html; charset=utf-8", "<h1>Not found</h1>"},
+	{"/entity/%2e%2e%2fetc", NULL, 404, "text/html; charset=utf-8", "<h1>Not found</h1>"},
+	{"/entity/broken", NULL, 500, "text/html; charset=utf-8",
+	 "<h1>No answer</h1><p>Input/output error</p>"},
+	{"/entity/o-8/flame.json?kind=none", NULL, 404, "text/plain; charset=utf-8", ""},
 	{"/entity/o-7/flame.json?kind=cpu", NULL, 200, "application/json",
 	 "{\"entity\":\"o-7\",\"kind\":\"cpu\",\"type\":null,\"from\":0,\"all\":true}"},
 	{"/entity/o-7/flame.json?kind=go_heap&type=inuse_space&from=5&until=6", NULL, 200,
