@@ -90,6 +90,7 @@ struct agent {
 	bool told_nothing; /* the log has said that nothing is selected */
 	bool stopping;
 	char url[LISTEN_TEXT_MAX + sizeof("https:///")];
+	char no_cpu[sizeof(struct bpfobj_why) + 64]; /* for the page; "": there are CPU profiles */
 };
 
 static void on_profile(void *ctx, struct profile *profile)
@@ -479,8 +480,13 @@ static int start_debuginfod(struct agent *a)
 	return metric_list_add(&a->metrics, debuginfod_collect, a->debuginfod);
 }
 
-/* Without CPU profiles the agent continues: heaps, metrics and the page do not need BPF. The log
- * and /-/ready report the reason. */
+static void set_no_cpu(struct agent *a, const char *why)
+{
+	snprintf(a->no_cpu, sizeof(a->no_cpu), "No CPU profiles are recorded: %s", why);
+}
+
+/* Without CPU profiles the agent continues: heaps, metrics and the page do not need BPF. The log,
+ * /-/ready and the page report the reason. */
 static int start_cpu(struct agent *a)
 {
 	const struct config *c = a->config;
@@ -488,8 +494,10 @@ static int start_cpu(struct agent *a)
 	struct bpfobj_why why = {""};
 	int r;
 
-	if (!c->cpu_rate)
+	if (!c->cpu_rate) {
+		set_no_cpu(a, "--cpu-rate is 0");
 		return 0;
+	}
 	opts.loop = a->loop;
 	opts.proc = &a->proc;
 	opts.sys = &a->sys;
@@ -507,6 +515,7 @@ static int start_cpu(struct agent *a)
 		return start_failed(r, "cannot profile CPUs", NULL);
 	health_set(&a->health, HEALTH_READY, "cpu profiling", !r, why.text);
 	if (r) {
+		set_no_cpu(a, why.text);
 		log_error("no CPU profiles, continuing without", log_str("why", why.text));
 		return 0;
 	}
@@ -621,6 +630,21 @@ static void agent_collect(void *ctx, struct metric_sink *sink)
 	metric_u64(sink, a->config->memory_budget, NULL, 0);
 }
 
+static struct ui_off off_of(const struct agent *a)
+{
+	const char *no_cpu = *a->no_cpu ? a->no_cpu : NULL;
+
+	return (struct ui_off){
+		.cpu = no_cpu,
+		.off_cpu = no_cpu		? no_cpu
+			   : a->config->off_cpu ? NULL
+						: "No waits are recorded: --off-cpu is 0",
+		.go = a->heap ? NULL : "No Go profiles are recorded: --go-heap-profiler disabled",
+		.store = export_store(a->export) ? NULL
+						 : "No profiles are kept here: no --store-dir",
+	};
+}
+
 static int start_ui(struct agent *a)
 {
 	const struct uisource_opts opts = {
@@ -630,6 +654,7 @@ static int start_ui(struct agent *a)
 		.store = export_store(a->export),
 		.node = a->config->node_name,
 		.window_ns = a->config->window_ns,
+		.off = off_of(a),
 	};
 
 	return uisource_new(&opts, &a->ui);

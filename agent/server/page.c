@@ -33,6 +33,7 @@ struct rows {
 	size_t n_over;	/* rows beyond the limits */
 	size_t show;	/* number of visible rows */
 	uint64_t scale; /* value of a full bar */
+	bool no_cpu;	/* CPU profiles are not recorded */
 	const char *id; /* entity of these profiles */
 	int error;
 };
@@ -178,17 +179,22 @@ static void put_slow(struct html *h, const struct ui_slow *slow)
 }
 
 /* An excluded entity has numbers only of a window in which it was profiled. */
-static void put_cpu(struct html *h, const struct ui_entity *o, uint64_t scale)
+static void put_cpu(struct html *h, const struct ui_entity *o, const struct rows *rows)
 {
 	if (o->excluded && !o->samples) {
 		html_raw(h, "<td data-v=\"0\"><span class=\"state\">excluded</span></td>"
 			    "<td data-v=\"0\" class=\"dim\">–</td>");
 		return;
 	}
+	if (rows->no_cpu && !o->samples) {
+		html_raw(h, "<td data-v=\"0\" class=\"dim\">–</td>"
+			    "<td data-v=\"0\" class=\"dim\">–</td>");
+		return;
+	}
 	html_printf(h,
 		    "<td data-v=\"%" PRIu64 "\"><meter max=\"%" PRIu64 "\" value=\"%" PRIu64
 		    "\"></meter> ",
-		    o->cpu_ns, scale, o->cpu_ns);
+		    o->cpu_ns, rows->scale, o->cpu_ns);
 	html_duration(h, o->cpu_ns);
 	html_printf(h, "</td><td data-v=\"%" PRIu64 "\">%" PRIu64 "</td>", o->samples, o->samples);
 }
@@ -248,7 +254,7 @@ static void on_entity(void *arg, const struct ui_entity *o)
 	put_slow(&h, &o->slow);
 	html_raw(&h, "</div></th>");
 	put_kind(&h, o);
-	put_cpu(&h, o, rows->scale);
+	put_cpu(&h, o, rows);
 	put_go(&h, o);
 	html_printf(&h, "<td data-v=\"%zu\">%zu</td></tr>\n", o->n_profiles, o->n_profiles);
 	rows_add(rows, o->cpu_ns, start, h.error);
@@ -259,6 +265,7 @@ static void on_entity(void *arg, const struct ui_entity *o)
 struct whole {
 	uint64_t scale;
 	bool is_new;
+	size_t n, n_excluded;
 };
 
 static void on_entity_whole(void *arg, const struct ui_entity *o)
@@ -269,14 +276,20 @@ static void on_entity_whole(void *arg, const struct ui_entity *o)
 		whole->scale = o->cpu_ns;
 	if (o->samples || o->n_profiles)
 		whole->is_new = false;
+	whole->n++;
+	whole->n_excluded += o->excluded != NULL;
 }
 
 /* "CPU time of the last 60 s window; 12 listed, 1 left out." */
 static void put_summary(struct html *h, const struct ui_data *ui, const struct rows *rows,
-			bool is_new)
+			const struct whole *whole)
 {
 	html_raw(h, "<p class=\"dim\" id=\"summary\">");
-	if (is_new) {
+	if (ui->off.cpu) {
+		html_text(h, ui->off.cpu);
+	} else if (whole->n && whole->n_excluded == whole->n && whole->is_new) {
+		html_raw(h, "No profiles: everything here is excluded from profiling");
+	} else if (whole->is_new) {
 		html_raw(h, "No profiles yet. The first ones appear after the first window");
 	} else {
 		html_raw(h, "CPU time of the last ");
@@ -286,16 +299,23 @@ static void put_summary(struct html *h, const struct ui_data *ui, const struct r
 	html_printf(h, "; %zu listed", rows_shown(rows));
 	if (rows_left_out(rows))
 		html_printf(h, ", %zu left out", rows_left_out(rows));
-	html_raw(h, ".</p>\n");
+	html_raw(h, ".");
+	if (ui->off.store) {
+		html_raw(h, " ");
+		html_text(h, ui->off.store);
+		html_raw(h, ".");
+	}
+	html_raw(h, "</p>\n");
 }
 
-static void put_overview(struct html *h, const struct ui_data *ui, struct rows *rows, bool is_new)
+static void put_overview(struct html *h, const struct ui_data *ui, struct rows *rows,
+			 const struct whole *whole)
 {
 	put_head(h, ui->node, ui->node);
 	html_raw(h, "<div class=\"bar\"><h1>Containers and services</h1>"
 		    "<input type=\"search\" id=\"filter\" placeholder=\"Filter by name or label\" "
 		    "aria-label=\"Filter by name or label\" hidden></div>");
-	put_summary(h, ui, rows, is_new);
+	put_summary(h, ui, rows, whole);
 	html_raw(h, "<div class=\"scroll\"><table id=\"entities\"><thead><tr>"
 		    "<th scope=\"col\">Name</th><th scope=\"col\">Kind</th>"
 		    "<th scope=\"col\" aria-sort=\"descending\">CPU time</th>"
@@ -313,7 +333,8 @@ static void put_overview(struct html *h, const struct ui_data *ui, struct rows *
 int page_overview(const struct ui_data *ui, struct buf *ret)
 {
 	_cleanup_(rows_deinit) struct rows rows = {.text = BUF_INIT(PAGE_ROWS_BYTES_MAX),
-						   .show = UI_ENTITIES_MAX};
+						   .show = UI_ENTITIES_MAX,
+						   .no_cpu = ui->off.cpu};
 	struct whole whole = {.scale = ui->window_ns, .is_new = true};
 	struct html h = {.b = ret};
 
@@ -322,7 +343,7 @@ int page_overview(const struct ui_data *ui, struct buf *ret)
 	ui->entities(ui->ctx, on_entity, &rows);
 	if (rows.error)
 		return rows.error;
-	put_overview(&h, ui, &rows, whole.is_new);
+	put_overview(&h, ui, &rows, &whole);
 	return h.error;
 }
 
@@ -385,10 +406,13 @@ static void on_entity_head(void *arg, const struct ui_entity *o)
 	html_raw(h, "</p>\n");
 }
 
-static void put_profiles(struct html *h, struct rows *rows)
+static void put_profiles(struct html *h, struct rows *rows, const char *no_store)
 {
-	html_printf(h, "<h2>Profiles</h2><p class=\"dim\">%zu stored; times are UTC",
-		    rows->n + rows->n_over);
+	html_raw(h, "<h2>Profiles</h2><p class=\"dim\">");
+	if (no_store)
+		html_text(h, no_store);
+	else
+		html_printf(h, "%zu stored; times are UTC", rows->n + rows->n_over);
 	if (rows_left_out(rows))
 		html_printf(h, "; the newest %zu are listed", rows_shown(rows));
 	html_raw(h, ".</p><div class=\"scroll tall\"><table id=\"profiles\"><thead><tr>"
@@ -399,11 +423,24 @@ static void put_profiles(struct html *h, struct rows *rows)
 	html_raw(h, "</tbody></table></div>");
 }
 
+static void put_reason(struct html *h, const char *attribute, const char *why)
+{
+	if (!why)
+		return;
+	html_printf(h, "\" data-no-%s=\"", attribute);
+	html_text(h, why);
+	html_raw(h, ".");
+}
+
 /* Filled by flame.js. */
-static void put_flame(struct html *h, const char *id)
+static void put_flame(struct html *h, const char *id, const struct ui_off *off)
 {
 	html_raw(h, "<section id=\"flame\" data-entity=\"");
 	html_text(h, id);
+	put_reason(h, "cpu", off->cpu);
+	put_reason(h, "offcpu", off->off_cpu);
+	put_reason(h, "go", off->go);
+	put_reason(h, "store", off->store);
 	html_raw(h, "\"><noscript><p class=\"empty\">The flame graph needs JavaScript. The files "
 		    "below open in <code>go tool pprof</code>.</p></noscript></section>\n");
 }
@@ -422,8 +459,8 @@ int page_entity(const struct ui_data *ui, const char *id, struct buf *ret)
 	ui->profiles(ui->ctx, id, on_profile, &rows);
 	if (rows.error)
 		return rows.error;
-	put_flame(&h, id);
-	put_profiles(&h, &rows);
+	put_flame(&h, id, &ui->off);
+	put_profiles(&h, &rows, ui->off.store);
 	put_foot(&h);
 	return h.error;
 }

@@ -83,6 +83,19 @@ struct ui_profile {
 	uint64_t bytes;
 };
 
+/**
+ * struct ui_off - why profiles are missing on all pages, each a sentence without its full stop;
+ * constant and borrowed; NULL: they are there
+ * @cpu, @off_cpu, @go: none of the kind is recorded
+ * @store: none is kept for the pages
+ */
+struct ui_off {
+	const char *cpu;
+	const char *off_cpu;
+	const char *go;
+	const char *store;
+};
+
 /* The profiles of a flame graph: of @entity and @kind, started in [from, until), added up. @type:
  * sample type, NULL for the kind's first. */
 struct ui_flame_query {
@@ -108,6 +121,7 @@ typedef void (*ui_profile_fn)(void *arg, const struct ui_profile *profile);
  * struct ui_source - the source of the pages' data; filled by agent.c
  * @node:      name of the node, borrowed
  * @window_ns: length of a window
+ * @off:       missing profiles
  * @list:      begins a listing of all entities, or of the one with @id. 0, -errno
  * @list_step: calls @fn for some entities. UI_MORE, 0, UI_GONE, -errno
  * @list_free: ends the listing; NULL is fine
@@ -121,6 +135,7 @@ struct ui_source {
 	void *ctx;
 	const char *node;
 	uint64_t window_ns;
+	struct ui_off off;
 	int (*list)(void *ctx, const char *id, struct ui_listing **ret);
 	int (*list_step)(struct ui_listing *listing, ui_entity_fn fn, void *arg);
 	void (*list_free)(struct ui_listing *listing);
@@ -139,6 +154,7 @@ struct ui_data {
 	void *ctx;
 	const char *node;
 	uint64_t window_ns;
+	struct ui_off off;
 	void (*entities)(void *ctx, ui_entity_fn fn, void *arg);
 	int (*entity)(void *ctx, const char *id, ui_entity_fn fn, void *arg);
 	void (*profiles)(void *ctx, const char *entity, ui_profile_fn fn, void *arg);

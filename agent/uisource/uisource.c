@@ -239,6 +239,7 @@ int uisource_new(const struct uisource_opts *opts, struct uisource **ret)
 		.ctx = u,
 		.node = opts->node,
 		.window_ns = opts->window_ns,
+		.off = opts->off,
 		.list = on_list,
 		.list_step = uilisting_step,
 		.list_free = uilisting_free,

@@ -23,6 +23,7 @@ struct uisource_opts {
 	const struct store *store;
 	const char *node;
 	uint64_t window_ns;
+	struct ui_off off;
 };
 
 /* 0 or -ENOMEM. */

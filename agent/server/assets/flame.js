@@ -21,6 +21,8 @@
 	};
 	const SPANS = [["5", "Last 5 minutes"], ["15", "Last 15 minutes"], ["60", "Last hour"], ["360", "Last 6 hours"],
 		["1440", "Last day"], ["all", "Everything stored"]];
+	// The attribute of the section that says why there are no profiles of a kind.
+	const REASONS = { cpu: "noCpu", offcpu: "noOffcpu", go_heap: "noGo", go_mutex: "noGo", go_block: "noGo" };
 	const COLOURS = { go: [190, 45], python: [125, 40], python_library: [125, 14], java: [275, 45], java_library: [275, 18], javascript: [78, 55], javascript_library: [78, 20], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
 	const COLOUR_NAMES = { go: "Go", python: "Python", python_library: "Python's library", java: "Java", java_library: "Java's library", javascript: "JavaScript", javascript_library: "Node's library", native: "native", kernel: "kernel", unknown: "no name" };
 
@@ -374,6 +376,13 @@
 		return asks;
 	}
 
+	// Without a profile: a longer time may have some, unless there is a reason for none.
+	function nothing() {
+		const why = section.dataset.noStore || section.dataset[REASONS[ui.type.value.split("/")[0]]];
+
+		return "No profile of this kind in this time." + (why ? " " + why : "");
+	}
+
 	// The tree, or a sentence about why there is none.
 	async function ask() {
 		try {
@@ -381,7 +390,7 @@
 				query());
 			if (reply.ok)
 				return [await reply.json(), ""];
-			return [null, reply.status === 404 ? "No profile of this kind in this time." : await reply.text()];
+			return [null, reply.status === 404 ? nothing() : await reply.text()];
 		} catch (error) {
 			return [null, "podprof does not answer."];
 		}

@@ -148,6 +148,19 @@ const TESTS = {
 		p.choose(1, "one");
 		assert.strictEqual(p.asked(), "kind=cpu&type=cpu&from=7&until=8");
 	},
+	async "no profile, for a reason"() {
+		for (const [reasons, type, text] of [
+			[{ noCpu: "Off." }, "cpu/cpu", " Off."], [{ noCpu: "Off." }, "offcpu/delay", ""],
+			[{ noOffcpu: "Off." }, "offcpu/delay", " Off."], [{ noGo: "Off." }, "go_mutex/delay", " Off."],
+			[{ noCpu: "Off.", noStore: "Not kept." }, "cpu/cpu", " Not kept."]]) {
+			const p = page();
+			Object.assign(p.section.dataset, reasons);
+			p.choose(0, type);
+			p.answers[1].give(not_found);
+			await settle();
+			assert.strictEqual(p.graph.textContent, "No profile of this kind in this time." + text);
+		}
+	},
 	async "times below a millisecond"() {
 		for (const [value, text] of [[0, "0.0 ms"], [5, "0.0 µs"], [42100, "42.1 µs"], [99999, "100.0 µs"],
 			[100000, "0.1 ms"], [1500000, "1.5 ms"], [2e9, "2.00 s"], [90e9, "1.5 min"]]) {

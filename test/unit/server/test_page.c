@@ -52,6 +52,19 @@ static void give_new(void *ctx, ui_entity_fn fn, void *arg)
 					    .labels = &none});
 }
 
+static void give_excluded(void *ctx, ui_entity_fn fn, void *arg)
+{
+	static const struct labels none;
+
+	(void)ctx;
+	fn(arg, &(struct ui_entity){.id = "a",
+				    .name = "out",
+				    .kind = "container",
+				    .runtime = "",
+				    .excluded = "--select",
+				    .labels = &none});
+}
+
 /* Before the first window has ended, the table is full of zeros. */
 static void without_profiles_the_page_says_so(void **state)
 {
@@ -59,18 +72,43 @@ static void without_profiles_the_page_says_so(void **state)
 		size_t n;
 		void (*entities)(void *ctx, ui_entity_fn fn, void *arg);
 		const char *summary, *none;
+		struct ui_off off;
 	} rows[] = {
+		{2,
+		 give_new,
+		 "<p class=\"dim\" id=\"summary\">No CPU: 1 &lt; 2; 2 listed. Not kept.</p>",
+		 "–</td><td data-v=\"0\" class=\"dim\">–</td>",
+		 {.cpu = "No CPU: 1 < 2", .store = "Not kept"}},
+		{0,
+		 give_entities,
+		 "<p class=\"dim\" id=\"summary\">No CPU; 5 listed.</p>",
+		 "<span class=\"state\">excluded</span>",
+		 {.cpu = "No CPU"}},
+		{0,
+		 give_entities,
+		 "last 1 s window; 5 listed. Not kept.</p>",
+		 "<p class=\"empty\" id=\"none\" hidden>",
+		 {.off_cpu = "no", .go = "no", .store = "Not kept"}},
+		{0,
+		 give_excluded,
+		 "<p class=\"dim\" id=\"summary\">No profiles: everything here is excluded from "
+		 "profiling; 1 listed.</p>",
+		 "<i>excluded</i>--select",
+		 {0}},
 		{0, give_new,
 		 "<p class=\"dim\" id=\"summary\">No profiles yet. The first ones appear after the "
 		 "first window; 0 listed.</p>",
-		 "<p class=\"empty\" id=\"none\">"},
+		 "<p class=\"empty\" id=\"none\">",
+		 {0}},
 		{2, give_new,
 		 "<p class=\"dim\" id=\"summary\">No profiles yet. The first ones appear after the "
 		 "first window; 2 listed.</p>",
-		 "<p class=\"empty\" id=\"none\" hidden>"},
+		 "<p class=\"empty\" id=\"none\" hidden>",
+		 {0}},
 		{0, give_entities,
 		 "<p class=\"dim\" id=\"summary\">CPU time of the last 1 s window; 5 listed.</p>",
-		 "<p class=\"empty\" id=\"none\" hidden>"},
+		 "<p class=\"empty\" id=\"none\" hidden>",
+		 {0}},
 	};
 
 	(void)state;
@@ -79,12 +117,64 @@ static void without_profiles_the_page_says_so(void **state)
 		const struct ui_data ui = {.ctx = &n,
 					   .node = "n1",
 					   .window_ns = NSEC_PER_SEC,
+					   .off = rows[i].off,
 					   .entities = rows[i].entities};
 		_cleanup_(buf_deinit) struct buf page = BUF_INIT(100000);
 		const char *text = overview_of(&ui, &page);
 
 		assert_non_null(strstr(text, rows[i].summary));
 		assert_non_null(strstr(text, rows[i].none));
+	}
+}
+
+static int give_one(void *ctx, const char *id, ui_entity_fn fn, void *arg)
+{
+	size_t n = 1;
+
+	(void)ctx;
+	(void)id;
+	give_new(&n, fn, arg);
+	return 0;
+}
+
+static void give_no_profiles(void *ctx, const char *entity, ui_profile_fn fn, void *arg)
+{
+	(void)ctx;
+	(void)entity;
+	(void)fn;
+	(void)arg;
+}
+
+static void an_entitys_page_has_the_reasons(void **state)
+{
+	static const struct {
+		struct ui_off off;
+		const char *section, *table;
+	} rows[] = {
+		{{0},
+		 "data-entity=\"a\"><noscript>",
+		 "<p class=\"dim\">0 stored; times are UTC.</p>"},
+		{{"No \"CPU\"", "No waits", "No Go", NULL},
+		 "data-entity=\"a\" data-no-cpu=\"No &quot;CPU&quot;.\" data-no-offcpu=\"No "
+		 "waits.\" "
+		 "data-no-go=\"No Go.\"><noscript>",
+		 "<p class=\"dim\">0 stored; times are UTC.</p>"},
+		{{.store = "Not kept"},
+		 "data-entity=\"a\" data-no-store=\"Not kept.\"><noscript>",
+		 "<p class=\"dim\">Not kept.</p>"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		const struct ui_data ui = {.node = "n1",
+					   .off = rows[i].off,
+					   .entity = give_one,
+					   .profiles = give_no_profiles};
+		_cleanup_(buf_deinit) struct buf page = BUF_INIT(100000);
+
+		assert_int_equal(page_entity(&ui, "a", &page), 0);
+		assert_non_null(strstr(page.data, rows[i].section));
+		assert_non_null(strstr(page.data, rows[i].table));
 	}
 }
 
@@ -110,6 +200,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_profiles_the_page_says_so),
+		cmocka_unit_test(an_entitys_page_has_the_reasons),
 		cmocka_unit_test(programs_of_earlier_windows_are_marked),
 	};
 
