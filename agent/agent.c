@@ -710,6 +710,7 @@ static int start_listening(struct agent *a)
 	opts.access = access;
 	a->pulls = (struct pull_sources){
 		.off = a->may_pull ? NULL : "no profiles on demand here: --pull turns them on",
+		.no_cpu = *a->no_cpu ? a->no_cpu : NULL,
 		.cpu = a->cpu ? cpu_profiler_pull_source(a->cpu) : NULL,
 		.go = go_profile_http_source(a->pull),
 	};

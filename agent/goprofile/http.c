@@ -192,8 +192,8 @@ static void refuse(struct pull_job *job, enum pull_outcome outcome, unsigned int
 	pull_refuse(&job->pull->counts, job->later, outcome, status, why);
 }
 
-/* The reason for a missing profile; NULL if the state is a failure. */
-static const char *why_nothing(enum goruntime_state state)
+/* The reason for a missing profile. @ret_is_failure: podprof's, and not the program's. */
+static const char *why_nothing(enum goruntime_state state, bool *ret_is_failure)
 {
 	static const char *const texts[GORUNTIME_STATE_MAX] = {
 		[GORUNTIME_NO_RUNTIME] = "not a Go program",
@@ -203,17 +203,33 @@ static const char *why_nothing(enum goruntime_state state)
 		[GORUNTIME_DISABLED_BY_PROGRAM] = "the program has not turned this profile on",
 		[GORUNTIME_GONE] = "the process has ended, or runs another program now",
 	};
+	static const char *const failures[GORUNTIME_STATE_MAX] = {
+		[GORUNTIME_DENIED] = "the kernel denies reading it: see 'podprof doctor'",
+		[GORUNTIME_UNKNOWN_LAYOUT] =
+			"a Go program of an unknown layout: see 'podprof inspect goruntime'",
+		[GORUNTIME_TOO_LARGE] = "too many records: raise --memory-budget",
+		[GORUNTIME_UNRESPONSIVE] = "reads of the process block",
+	};
+	const char *why = texts[state] ? texts[state] : failures[state];
 
-	return texts[state];
+	*ret_is_failure = !texts[state];
+	return why ? why : "cannot be read";
 }
 
 static void answer_nothing(struct pull_job *job)
 {
-	const char *why = why_nothing(job->state);
-	char text[96];
+	bool is_failure;
+	const char *why = why_nothing(job->state, &is_failure);
+	char text[256];
 
-	snprintf(text, sizeof(text), "cannot be read: %s", goruntime_state_name(job->state));
-	refuse(job, why ? PULL_NOTHING : PULL_FAILED, why ? 404 : 500, why ? why : text);
+	if (job->n_ids > 1 && job->state == GORUNTIME_NO_RUNTIME)
+		snprintf(text, sizeof(text), "none of %zu processes is a Go program", job->n_ids);
+	else if (job->n_ids > 1)
+		snprintf(text, sizeof(text), "none of %zu processes; the first Go program: %s",
+			 job->n_ids, why);
+	else
+		snprintf(text, sizeof(text), "%s", why);
+	refuse(job, is_failure ? PULL_FAILED : PULL_NOTHING, is_failure ? 500 : 404, text);
 }
 
 static void answer_profile(struct pull_job *job)

@@ -162,6 +162,37 @@ const char *httpd_query(const struct httpd_request *r, const char *name)
 	return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
+/* @seen: bits of the names */
+struct odd_search {
+	const char *const *names;
+	uint64_t seen;
+	const char *found;
+};
+
+static enum MHD_Result on_parameter(void *ctx, enum MHD_ValueKind kind, const char *key,
+				    const char *value)
+{
+	struct odd_search *search = ctx;
+	size_t i = 0;
+
+	(void)kind;
+	while (search->names[i] && strcmp(search->names[i], key) != 0)
+		i++;
+	if (!value || !search->names[i] || search->seen & 1ull << i)
+		search->found = key;
+	search->seen |= 1ull << i;
+	return search->found ? MHD_NO : MHD_YES;
+}
+
+const char *httpd_query_odd(const struct httpd_request *r, const char *const names[])
+{
+	struct odd_search search = {.names = names};
+
+	(void)MHD_get_connection_values(r->connection, MHD_GET_ARGUMENT_KIND, on_parameter,
+					&search);
+	return search.found;
+}
+
 const char *httpd_header(const struct httpd_request *r, const char *name)
 {
 	return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);

@@ -134,6 +134,9 @@ const char *httpd_path(const struct httpd_request *r);
 /* NULL if absent. A parameter of the query string, percent-decoded; a header. */
 const char *httpd_query(const struct httpd_request *r, const char *name);
 const char *httpd_header(const struct httpd_request *r, const char *name);
+/* The first parameter of the query string that is not one of @names, which end with NULL, or that
+ * is one for the second time, or has no value; NULL: none. */
+const char *httpd_query_odd(const struct httpd_request *r, const char *const names[]);
 bool httpd_accepts_gzip(const struct httpd_request *r);
 /* The client's address; of family AF_UNSPEC if unknown. */
 void httpd_client(const struct httpd_request *r, struct sockaddr_storage *ret);

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Unsupported parameters are refused instead of ignored: "debug" (text). "gc" is refused, because
- * it would run the program's garbage collector, and podprof changes nothing in programs.
+ * Unsupported parameters are refused instead of ignored: "debug" (text), and unknown ones, because
+ * with a misspelt selector the profile would be that of the whole node. "gc" is refused, because it
+ * would run the program's garbage collector, and podprof changes nothing in programs.
  */
 #include "server/pull.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/strview.h"
+#include "base/utf8.h"
 #include "server/httpd.h"
 
 #define PULL_PATH "/debug/pprof/"
 
-/* Whether @path is one of a profile. */
+/* Bytes of a parameter's name in an answer, with its NUL. Reached: cut. */
+#define PULL_NAME_MAX 64
+
+/* Whether @path, without PULL_PATH, is one of a profile. */
 static bool parse_path(const char *path, struct pull_ask *ask)
 {
-	if (strncmp(path, PULL_PATH, strlen(PULL_PATH)) != 0)
-		return false;
-	path += strlen(PULL_PATH);
 	ask->what = PULL_GO;
 	if (strcmp(path, "profile") == 0) {
 		ask->what = PULL_CPU;
@@ -70,6 +73,26 @@ static const char *parse_entity(const struct httpd_request *request, struct pull
 	return NULL;
 }
 
+/* True: answered. */
+static bool refuse_odd(const struct httpd_request *request, struct httpd_response *ret)
+{
+	static const char *const names[] = {"seconds", "container", "pod", "service",
+					    "pid",     "debug",	    "gc",  NULL};
+	const char *odd = httpd_query_odd(request, names);
+	char name[PULL_NAME_MAX], text[256];
+
+	if (!odd)
+		return false;
+	snprintf(name, sizeof(name), "%s", odd);
+	utf8_make_printable(name);
+	snprintf(text, sizeof(text),
+		 "?%s= is unknown, there twice or without a value; the parameters are seconds, "
+		 "container, pod, service and pid",
+		 name);
+	httpd_fail(ret, 400, text);
+	return true;
+}
+
 static const char *parse(const struct httpd_request *request, struct pull_ask *ask)
 {
 	const char *debug = httpd_query(request, "debug");
@@ -87,13 +110,20 @@ static const char *parse(const struct httpd_request *request, struct pull_ask *a
 bool pull_handle(const struct pull_sources *sources, const struct httpd_request *request,
 		 struct httpd_response *ret)
 {
+	const char *path = httpd_path(request);
 	const struct pull_source *source;
 	struct pull_ask ask = {0};
 	struct httpd_later *later;
 	const char *why;
 
-	if (!parse_path(httpd_path(request), &ask))
+	if (strncmp(path, PULL_PATH, strlen(PULL_PATH)) != 0)
 		return false;
+	if (!parse_path(path + strlen(PULL_PATH), &ask)) {
+		httpd_fail(ret, 404,
+			   "no such profile; there are profile (CPU), offcpu, heap, allocs, mutex, "
+			   "block and goroutine");
+		return true;
+	}
 	if (!sources || sources->off) {
 		httpd_fail(ret, 404, sources ? sources->off : "no profiles are made on demand");
 		return true;
@@ -102,9 +132,12 @@ bool pull_handle(const struct pull_sources *sources, const struct httpd_request 
 	if (!source) {
 		httpd_fail(ret, 404,
 			   ask.what == PULL_GO ? "Go's profiles are off: --go-heap-profiler"
+			   : sources->no_cpu   ? sources->no_cpu
 					       : "no CPU profiles: see --cpu-rate and /-/ready");
 		return true;
 	}
+	if (refuse_odd(request, ret))
+		return true;
 	why = parse(request, &ask);
 	if (why) {
 		httpd_fail(ret, 400, why);

@@ -20,6 +20,8 @@
  *	service=NAME            the label "service_name"
  *	pid=N                   a single process, of Go's own profiles only
  *
+ * Unknown parameters are refused.
+ *
  * The answer is one gzip-compressed pprof over all of them, or a line of text with a status.
  */
 
@@ -72,15 +74,17 @@ struct pull_source {
  * struct pull_sources - the makers of all profiles
  * @off: why there are none at all, a constant; NULL: they are on
  * @cpu: NULL: no CPU profiles
+ * @no_cpu: the reason, borrowed; may be NULL
  * @go:  NULL: Go's profiles are turned off
  */
 struct pull_sources {
 	const char *off;
+	const char *no_cpu;
 	const struct pull_source *cpu;
 	const struct pull_source *go;
 };
 
-/* False for any other path. @sources: NULL for none at all. */
+/* False for a path that is not below /debug/pprof/. @sources: NULL for none at all. */
 bool pull_handle(const struct pull_sources *sources, const struct httpd_request *request,
 		 struct httpd_response *ret);
 

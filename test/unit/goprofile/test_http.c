@@ -234,6 +234,8 @@ static void who_is_not_read(void **state)
 		{"its pod is not known yet", "/debug/pprof/goroutine?container=6c1bd2", false,
 		 GO_PROFILE_WISH_PENDING, 200, NULL},
 		{"not on", "/debug/pprof/mutex?pid=%d", false, GO_PROFILE_WISH_NONE, 404, "turned"},
+		{"not on, of several", "/debug/pprof/mutex", false, GO_PROFILE_WISH_NONE, 404,
+		 "none of "},
 		{"never turned on", "/debug/pprof/heap?pid=%d", false, GO_PROFILE_WISH_FORCE, 404,
 		 "off: nothing in the program asks"},
 	};

@@ -169,9 +169,17 @@ static void questions(void **state)
 		{"longer", "/debug/pprof/mutex?seconds=241", "400", "from 1 to 240"},
 		{"no difference", "/debug/pprof/allocs?seconds=0", "400", "from 1 to 240"},
 		{"a collection", "/debug/pprof/heap?pid=7&gc=1", "400", "gc"},
-		{"another kind", "/debug/pprof/threadcreate?pid=7", "404", NULL},
-		{"no kind", "/debug/pprof/", "404", NULL},
-		{"below a kind", "/debug/pprof/heap/x?pid=7", "404", NULL},
+		{"another kind", "/debug/pprof/threadcreate?pid=7", "404", "there are profile"},
+		{"no kind", "/debug/pprof/", "404", "there are profile"},
+		{"below a kind", "/debug/pprof/heap/x?pid=7", "404", "there are profile"},
+		{"a misspelt selector", "/debug/pprof/profile?seconds=1&namespace=shop", "400",
+		 "?namespace= is unknown"},
+		{"in other letters", "/debug/pprof/heap?Pod=shop%2Fcart", "400", "?Pod= is"},
+		{"a selector twice", "/debug/pprof/heap?service=a&service=b", "400",
+		 "?service= is unknown, there twice"},
+		{"a selector without a value", "/debug/pprof/heap?container", "400",
+		 "?container= is unknown, there twice or without a value"},
+		{"a name of control characters", "/debug/pprof/heap?%1b%5b=1", "400", "\n??[= is"},
 	};
 	struct fixture f;
 
@@ -184,8 +192,7 @@ static void questions(void **state)
 		ask(&f, "GET", rows[i].target, &reply);
 		assert_memory_equal(reply.data + strlen("HTTP/1.1 "), rows[i].status, 3);
 		assert_non_null(strstr(reply.data, "X-Content-Type-Options: nosniff"));
-		if (rows[i].has)
-			assert_non_null(strstr(reply.data, rows[i].has));
+		assert_non_null(strstr(reply.data, rows[i].has));
 		buf_reset(&reply);
 		ask(&f, "HEAD", rows[i].target, &reply);
 		assert_memory_equal(reply.data + strlen("HTTP/1.1 "), rows[i].status, 3);
@@ -207,6 +214,7 @@ static void turned_off(void **state)
 		{"Go's", true, "/debug/pprof/heap?pid=7", "--go-heap-profiler"},
 		{"CPU", true, "/debug/pprof/profile", "--cpu-rate"},
 		{"off-CPU", true, "/debug/pprof/offcpu", "--cpu-rate"},
+		{"CPU, for a reason", true, "/debug/pprof/profile", "no BTF"},
 	};
 	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
 	struct fixture f;
@@ -215,6 +223,7 @@ static void turned_off(void **state)
 	for (size_t i = 0; i < array_size(rows); i++) {
 		row_begin(rows[i].name);
 		start(&f, rows[i].on, false);
+		f.sources.no_cpu = strstr(rows[i].name, "reason") ? "no BTF" : NULL;
 		buf_reset(&reply);
 		ask(&f, "GET", rows[i].target, &reply);
 		assert_memory_equal(reply.data, "HTTP/1.1 404", 12);
