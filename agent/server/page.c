@@ -433,9 +433,13 @@ static void put_reason(struct html *h, const char *attribute, const char *why)
 }
 
 /* Filled by flame.js. */
-static void put_flame(struct html *h, const char *id, const struct ui_off *off)
+static void put_flame(struct html *h, const char *id, const struct ui_data *ui)
 {
-	html_raw(h, "<section id=\"flame\" data-entity=\"");
+	const struct ui_off *off = &ui->off;
+	uint64_t window_ms = ui->window_ns / NSEC_PER_MSEC;
+
+	html_printf(h, "<section id=\"flame\" data-window-ms=\"%" PRIu64 "\" data-entity=\"",
+		    window_ms);
 	html_text(h, id);
 	put_reason(h, "cpu", off->cpu);
 	put_reason(h, "offcpu", off->off_cpu);
@@ -459,7 +463,7 @@ int page_entity(const struct ui_data *ui, const char *id, struct buf *ret)
 	ui->profiles(ui->ctx, id, on_profile, &rows);
 	if (rows.error)
 		return rows.error;
-	put_flame(&h, id, &ui->off);
+	put_flame(&h, id, ui);
 	put_profiles(&h, &rows, ui->off.store);
 	put_foot(&h);
 	return h.error;

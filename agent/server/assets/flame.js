@@ -366,13 +366,14 @@
 		load();
 	}
 
+	// The last minutes begin with the profile that was under way then: a window may be longer than the minutes.
 	function query() {
 		const asks = new URLSearchParams(choices());
 		const minutes = Number(asks.get("minutes")); // not a number: everything
 
 		asks.delete("minutes");
 		if (minutes)
-			asks.set("from", Date.now() - minutes * 60000);
+			asks.set("from", Date.now() - minutes * 60000 - Number(section.dataset.windowMs));
 		return asks;
 	}
 

@@ -14,7 +14,7 @@ function tree(unit, more) {
 
 // The page of an entity. Answers are given by hand: page.answers is a list of functions, one for each request.
 function page(more) {
-	const section = Object.assign(h("section#flame"), { dataset: { entity: "e" } });
+	const section = Object.assign(h("section#flame"), { dataset: { entity: "e", windowMs: "60000" } });
 	const answers = [];
 	const globals = run(["flametree.js", "flame.js"], section, {
 		fetch: (address) => new Promise((give, fail) => answers.push({ give, fail, address })), ...more });
@@ -107,8 +107,8 @@ const TESTS = {
 		assert.strictEqual(p.globals.location.href, "http://node/entity/e");
 	},
 	async "the address has the choices, and the way back shows the earlier ones"() {
-		const p = page({ Date: { now: () => 3600000 } });
-		assert.strictEqual(p.asked(), "kind=cpu&type=cpu&from=0", "the last hour");
+		const p = page({ Date: { now: () => 3660000 } });
+		assert.strictEqual(p.asked(), "kind=cpu&type=cpu&from=0", "the last hour, and a window");
 		p.choose(0, "offcpu/switches");
 		assert.strictEqual(p.globals.location.search, "?kind=offcpu&type=switches&minutes=60");
 		p.choose(1, "5");
@@ -130,7 +130,7 @@ const TESTS = {
 			["?from=7", "cpu/cpu one", "kind=cpu&type=cpu&from=7"],
 			["?kind=cpu&type=none&minutes=none", "cpu/cpu 60", "kind=cpu&type=cpu&from=0"],
 			["?kind=none&minutes=one", "cpu/cpu 60", "kind=cpu&type=cpu&from=0"]]) {
-			const p = page({ Date: { now: () => 3600000 }, location: new URL("http://node/entity/e" + search) });
+			const p = page({ Date: { now: () => 3660000 }, location: new URL("http://node/entity/e" + search) });
 			assert.strictEqual(p.chosen(), chosen, search);
 			assert.strictEqual(p.asked(), asked, search);
 		}

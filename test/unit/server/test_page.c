@@ -95,17 +95,20 @@ static void without_profiles_the_page_says_so(void **state)
 		 "profiling; 1 listed.</p>",
 		 "<i>excluded</i>--select",
 		 {0}},
-		{0, give_new,
+		{0,
+		 give_new,
 		 "<p class=\"dim\" id=\"summary\">No profiles yet. The first ones appear after the "
 		 "first window; 0 listed.</p>",
 		 "<p class=\"empty\" id=\"none\">",
 		 {0}},
-		{2, give_new,
+		{2,
+		 give_new,
 		 "<p class=\"dim\" id=\"summary\">No profiles yet. The first ones appear after the "
 		 "first window; 2 listed.</p>",
 		 "<p class=\"empty\" id=\"none\" hidden>",
 		 {0}},
-		{0, give_entities,
+		{0,
+		 give_entities,
 		 "<p class=\"dim\" id=\"summary\">CPU time of the last 1 s window; 5 listed.</p>",
 		 "<p class=\"empty\" id=\"none\" hidden>",
 		 {0}},
@@ -152,7 +155,7 @@ static void an_entitys_page_has_the_reasons(void **state)
 		const char *section, *table;
 	} rows[] = {
 		{{0},
-		 "data-entity=\"a\"><noscript>",
+		 "data-window-ms=\"2500\" data-entity=\"a\"><noscript>",
 		 "<p class=\"dim\">0 stored; times are UTC.</p>"},
 		{{"No \"CPU\"", "No waits", "No Go", NULL},
 		 "data-entity=\"a\" data-no-cpu=\"No &quot;CPU&quot;.\" data-no-offcpu=\"No "
@@ -167,6 +170,7 @@ static void an_entitys_page_has_the_reasons(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(rows); i++) {
 		const struct ui_data ui = {.node = "n1",
+					   .window_ns = 2500 * NSEC_PER_MSEC,
 					   .off = rows[i].off,
 					   .entity = give_one,
 					   .profiles = give_no_profiles};
