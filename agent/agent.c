@@ -294,12 +294,14 @@ static int start_roots(struct agent *a)
 {
 	int r = root_open(a->config->proc_root, &a->proc);
 
-	if (r)
-		return start_failed(r, "cannot open /proc; set --proc-root",
-				    r > 0 ? root_outcome_name(r) : NULL);
+	if (r) {
+		log_error("cannot open --proc-root: give a mounted procfs",
+			  log_str("path", a->config->proc_root), log_str("why", root_why(r)));
+		return -EINVAL;
+	}
 	r = root_open("/sys", &a->sys);
 	if (r)
-		return start_failed(r, "cannot open /sys", r > 0 ? root_outcome_name(r) : NULL);
+		return start_failed(r, "cannot open /sys", root_why(r));
 	tell_procview(a);
 	return 0;
 }
@@ -702,6 +704,7 @@ static int start_listening(struct agent *a)
 		.pull = &a->pulls,
 		.share = &a->http_share,
 	};
+	char address[LISTEN_TEXT_MAX];
 	bool is_ui;
 	int r = start_access(a, &access);
 
@@ -716,8 +719,10 @@ static int start_listening(struct agent *a)
 	};
 	r = server_new(&opts, &is_ui, &a->server);
 	if (r) {
+		listen_name(is_ui ? &a->addresses.ui : &a->addresses.metrics, address);
 		log_error("cannot listen", log_str("flag", is_ui ? "--ui-listen" : "--listen"),
-			  log_err(r), log_str("why", listen_hint(r)));
+			  log_str("address", address), log_err(r),
+			  log_str("why", listen_plan_hint(&a->addresses, r)));
 		return r;
 	}
 	snprintf(a->url, sizeof(a->url), "http%s://%s/", web_access_tls(access) ? "s" : "",

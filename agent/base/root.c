@@ -7,6 +7,7 @@
 #include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -39,17 +40,19 @@ int root_outcome(int err)
 	}
 }
 
-const char *root_outcome_name(int outcome)
+const char *root_why(int r)
 {
-	static const char *const names[ROOT_OUTCOME_MAX] = {
+	static const char *const words[ROOT_OUTCOME_MAX] = {
 		[ROOT_OK] = "ok",
-		[ROOT_GONE] = "gone",
-		[ROOT_DENIED] = "denied",
-		[ROOT_TOO_LARGE] = "too_large",
-		[ROOT_NOT_FILE] = "not_a_file",
+		[ROOT_GONE] = "no such file or directory",
+		[ROOT_DENIED] = "permission denied",
+		[ROOT_TOO_LARGE] = "too large",
+		[ROOT_NOT_FILE] = "not a file",
 	};
 
-	return outcome >= 0 && outcome < ROOT_OUTCOME_MAX ? names[outcome] : "error";
+	if (r < 0)
+		return strerror(-r);
+	return r < ROOT_OUTCOME_MAX ? words[r] : "unknown";
 }
 
 int root_open(const char *path, struct root *ret)

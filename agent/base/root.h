@@ -64,7 +64,7 @@ int root_read_link(const struct root *root, const char *path, struct buf *b);
 /* Converts a positive errno to an outcome, or to -errno if the failure is ours. */
 int root_outcome(int err);
 
-/* "gone", "denied", ...: label values of metrics. */
-const char *root_outcome_name(int outcome);
+/* The words for an outcome or -errno, for the end of a message. */
+const char *root_why(int r);
 
 #endif

@@ -199,7 +199,7 @@ int cmdline_open_proc(const char *command, const char *path, struct root *ret)
 	if (!r)
 		return CMD_DONE;
 	cmd_error("%s: cannot open %s: %s; set --proc-root to a mounted procfs", command, path,
-		  r < 0 ? strerror(-r) : root_outcome_name(r));
+		  root_why(r));
 	return CMD_FAILED;
 }
 
@@ -210,10 +210,7 @@ int cmdline_open_elf(const char *command, const char *path, int *ret_fd)
 
 	if (!r)
 		return CMD_DONE;
-	cmd_error("%s: cannot open %s: %s; give a program or library", command, path,
-		  r < 0		   ? strerror(-r)
-		  : r == ROOT_GONE ? "no such file"
-				   : root_outcome_name(r));
+	cmd_error("%s: cannot open %s: %s; give a program or library", command, path, root_why(r));
 	return CMD_FAILED;
 }
 

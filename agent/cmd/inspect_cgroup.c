@@ -162,8 +162,7 @@ static int inspect_node(const struct options *options)
 
 	r = root_open("/proc", &proc);
 	if (r) {
-		cmd_error("inspect cgroup: cannot open /proc: %s",
-			  r < 0 ? strerror(-r) : root_outcome_name(r));
+		cmd_error("inspect cgroup: cannot open /proc: %s", root_why(r));
 		return CMD_FAILED;
 	}
 	r = discovery_new(&opts, &d);

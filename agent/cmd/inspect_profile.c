@@ -553,7 +553,7 @@ static int inspect_input(const struct options *o)
 			  o->file, FILE_BYTES_MAX >> 20);
 	else if (r)
 		cmd_error("inspect profile: cannot read %s: %s; give a pprof file or '-'", o->file,
-			  r < 0 ? strerror(-r) : root_outcome_name(r));
+			  root_why(r));
 	return r ? CMD_FAILED : inspect_bytes(&bytes, o);
 }
 

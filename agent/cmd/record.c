@@ -240,8 +240,7 @@ static int start_roots(struct recording *rec)
 		return status;
 	r = root_open("/sys", &rec->sys);
 	if (r) {
-		cmd_error("record: cannot open /sys: %s",
-			  r < 0 ? strerror(-r) : root_outcome_name(r));
+		cmd_error("record: cannot open /sys: %s", root_why(r));
 		return CMD_FAILED;
 	}
 	return CMD_DONE;

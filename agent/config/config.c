@@ -46,8 +46,7 @@ static int read_file(const char *path, struct buf *text, struct config_error *er
 	if (r == -ENOMEM)
 		return r;
 	if (r) {
-		config_error_set(error, "cannot read %s: %s", path,
-				 r > 0 ? root_outcome_name(r) : strerror(-r));
+		config_error_set(error, "cannot read %s: %s", path, root_why(r));
 		return CONFIG_BAD;
 	}
 	return 0;
@@ -389,12 +388,14 @@ static int validate_doc_url(const char *url, struct config_error *error)
 	return CONFIG_BAD;
 }
 
-static int validate_server(const char *url, struct config_error *error)
+static int validate_server(const char *name, const char *url, struct config_error *error)
 {
 	if (is_web_address(url))
 		return 0;
-	config_error_set(error, "--debuginfod: '%.100s' is not valid: give http://HOST[:PORT]",
-			 url);
+	config_error_set(error,
+			 "--%s: '%.100s' is not valid: give http://HOST[:PORT] or "
+			 "https://HOST[:PORT]",
+			 name, url);
 	return CONFIG_BAD;
 }
 
@@ -421,7 +422,9 @@ static int validate_texts(const struct config *c, struct config_error *error)
 	for (size_t i = 0; i < c->ignore.n && !r; i++)
 		r = validate_pattern("ignore", c->ignore.items[i], error);
 	for (size_t i = 0; i < c->debuginfod.n && !r; i++)
-		r = validate_server(c->debuginfod.items[i], error);
+		r = validate_server("debuginfod", c->debuginfod.items[i], error);
+	if (c->kubelet_url && !r)
+		r = validate_server("kubelet-url", c->kubelet_url, error);
 	return r;
 }
 

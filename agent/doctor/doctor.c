@@ -163,10 +163,7 @@ void doctor_check(const struct probe_results *results, struct findings *ret)
 	kernelside_check(results, ret);
 	if (results->no_proc) {
 		finding_say(findings_add(ret, "processes", FINDING_MISSING, "%s: %s",
-					 results->config->proc_root,
-					 results->no_proc < 0
-						 ? strerror(-results->no_proc)
-						 : root_outcome_name(results->no_proc)),
+					 results->config->proc_root, root_why(results->no_proc)),
 			    "the agent does not start", "set --proc-root to the node's procfs");
 	} else {
 		node_check(results, ret);

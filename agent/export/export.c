@@ -352,6 +352,15 @@ static uint64_t keeper_bytes(const struct export *e, const struct export_opts *o
 	return opts->queue_bytes / EXPORT_STORES_PART / (n ? n : 1);
 }
 
+/* Why a folder cannot be made or opened. */
+static const char *folder_why(bool is_full, bool is_read_only)
+{
+	if (is_full)
+		return "the disk is full";
+	return is_read_only ? "no permission to write, or a read-only file system"
+			    : "a part of the path is no folder, or the file system fails";
+}
+
 /* @setting: names the folder. */
 static int keeper_open(struct keeper *k, const struct export *e, const struct export_opts *opts,
 		       struct store_opts *store, const char *setting, char **ret_error)
@@ -366,9 +375,10 @@ static int keeper_open(struct keeper *k, const struct export *e, const struct ex
 	if (r <= 0)
 		return r;
 	if (asprintf(ret_error,
-		     "cannot use the store's folder '%s' (%s); create this folder, or set %s to "
+		     "cannot use the store's folder '%s': %s; create this folder, or set %s to "
 		     "another",
-		     store->dir, store_outcome_name(r), setting) < 0)
+		     store->dir, folder_why(r == STORE_DISK_FULL, r == STORE_READ_ONLY),
+		     setting) < 0)
 		return -ENOMEM;
 	return 1;
 }
@@ -602,9 +612,9 @@ static int export_open_spool(struct export *e, const struct export_opts *opts, c
 	if (r <= 0)
 		return r;
 	if (asprintf(ret_error,
-		     "cannot use the spool's folder '%s' (%s); set --spool-dir to a writable "
+		     "cannot use the spool's folder '%s': %s; set --spool-dir to a writable "
 		     "folder of this agent alone",
-		     opts->spool_dir, spool_outcome_name(r)) < 0)
+		     opts->spool_dir, folder_why(r == SPOOL_DISK_FULL, r == SPOOL_READ_ONLY)) < 0)
 		return -ENOMEM;
 	return 1;
 }

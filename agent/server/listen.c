@@ -71,13 +71,19 @@ bool listen_is_loopback(const struct listen_address *a)
 	return ntohl(in->sin_addr.s_addr) >> 24 == 127;
 }
 
+static uint16_t port_of(const struct listen_address *a)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&a->addr;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&a->addr;
+
+	return ntohs(a->addr.ss_family == AF_INET6 ? in6->sin6_port : in->sin_port);
+}
+
 /* 127.0.0.1 and the port after @a's. */
 static void loopback_beside(const struct listen_address *a, struct listen_address *ret)
 {
-	const struct sockaddr_in *of = (const struct sockaddr_in *)&a->addr;
-	const struct sockaddr_in6 *of6 = (const struct sockaddr_in6 *)&a->addr;
 	struct sockaddr_in *in = (struct sockaddr_in *)&ret->addr;
-	uint16_t port = ntohs(a->addr.ss_family == AF_INET6 ? of6->sin6_port : of->sin_port);
+	uint16_t port = port_of(a);
 
 	*ret = (struct listen_address){.len = sizeof(*in)};
 	in->sin_family = AF_INET;
@@ -109,6 +115,15 @@ static bool is_everywhere(const struct listen_address *a)
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&a->addr;
 
 	return a->addr.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
+}
+
+/* "[::]" or "0.0.0.0" */
+static bool is_all(const struct listen_address *a)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&a->addr;
+
+	return is_everywhere(a) ||
+	       (a->addr.ss_family == AF_INET && in->sin_addr.s_addr == htonl(INADDR_ANY));
 }
 
 static int open_at(const struct listen_address *a, int *ret_fd)
@@ -174,22 +189,38 @@ const char *listen_hint(int error)
 	}
 }
 
-void listen_text(int fd, char ret[LISTEN_TEXT_MAX])
+const char *listen_plan_hint(const struct listen_plan *plan, int error)
 {
-	struct sockaddr_storage addr = {0};
-	const struct sockaddr_in *in = (struct sockaddr_in *)&addr;
-	const struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&addr;
-	socklen_t len = sizeof(addr);
+	const bool all = is_all(&plan->metrics) || is_all(&plan->ui);
+
+	if (error == -EADDRINUSE && !plan->is_one && all &&
+	    port_of(&plan->metrics) == port_of(&plan->ui))
+		return "--listen and --ui-listen have the same port: give both the same address, "
+		       "or another port";
+	return listen_hint(error);
+}
+
+void listen_name(const struct listen_address *a, char ret[LISTEN_TEXT_MAX])
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&a->addr;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&a->addr;
 	char host[INET6_ADDRSTRLEN] = "";
 
 	ret[0] = '\0';
-	if (getsockname(fd, (struct sockaddr *)&addr, &len) < 0)
-		return;
-	if (addr.ss_family == AF_INET6) {
+	if (a->addr.ss_family == AF_INET6) {
 		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-		snprintf(ret, LISTEN_TEXT_MAX, "[%s]:%u", host, ntohs(in6->sin6_port));
-	} else if (addr.ss_family == AF_INET) {
+		snprintf(ret, LISTEN_TEXT_MAX, "[%s]:%u", host, port_of(a));
+	} else if (a->addr.ss_family == AF_INET) {
 		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
-		snprintf(ret, LISTEN_TEXT_MAX, "%s:%u", host, ntohs(in->sin_port));
+		snprintf(ret, LISTEN_TEXT_MAX, "%s:%u", host, port_of(a));
 	}
+}
+
+void listen_text(int fd, char ret[LISTEN_TEXT_MAX])
+{
+	struct listen_address a = {.len = sizeof(a.addr)};
+
+	ret[0] = '\0';
+	if (getsockname(fd, (struct sockaddr *)&a.addr, &a.len) == 0)
+		listen_name(&a, ret);
 }

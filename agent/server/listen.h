@@ -47,6 +47,10 @@ int listen_open(const struct listen_address *a, int *ret_fd);
 bool listen_same_host(const struct sockaddr *a, const struct sockaddr *b);
 /* The remedy for this error, for the end of its message. */
 const char *listen_hint(int error);
+/* The same, for an address of @plan, which may be in the way of the other one. */
+const char *listen_plan_hint(const struct listen_plan *plan, int error);
+/* As listen_parse() takes it. */
+void listen_name(const struct listen_address *a, char ret[LISTEN_TEXT_MAX]);
 /* The actual address of @fd; "" for a socket that does not listen. */
 void listen_text(int fd, char ret[LISTEN_TEXT_MAX]);
 

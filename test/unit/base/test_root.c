@@ -138,7 +138,7 @@ static void test_denied(void **state)
 	assert_true(uid != 0 || seteuid(65534) == 0);
 	assert_int_equal(root_read(&f->root, "denied", &b), ROOT_DENIED);
 	assert_true(uid != 0 || seteuid(0) == 0);
-	assert_string_equal(root_outcome_name(ROOT_DENIED), "denied");
+	assert_string_equal(root_why(ROOT_DENIED), "permission denied");
 }
 
 static void test_appends(void **state)

@@ -184,7 +184,7 @@ static const struct output_row output_rows[] = {
 	{"--select (", CMD_USAGE, NULL, "--select"},
 	{"more", CMD_USAGE, NULL, "'more'"},
 	{"--metadata none", CMD_FAILED, "cgroups", NULL},
-	{"--proc-root /nonexistent", CMD_FAILED, "/nonexistent: gone", NULL},
+	{"--proc-root /nonexistent", CMD_FAILED, "/nonexistent: no such file or directory", NULL},
 };
 
 static void outputs(void **state)

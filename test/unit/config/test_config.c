@@ -125,6 +125,8 @@ struct bad_row {
 
 static const struct bad_row bad_rows[] = {
 	{"--debuginfod", "ftp://server", "http://"},
+	{"--kubelet-url", "10.0.0.1:10250", "--kubelet-url: '10.0.0.1:10250' is not valid"},
+	{"--config", "/tmp", "cannot read /tmp: not a file"},
 	{"--doc-url", "javascript:alert(1)", "http://"},
 	{"--cpu-rate", "fast", "--cpu-rate: 'fast'"},
 	{"--cpu-rate", "10001", "out of range"},
@@ -348,6 +350,7 @@ static const struct {
 } special_schemas[] = {
 	{"ui-listen", "#/definitions/address"},
 	{"doc-url", NULL},
+	{"kubelet-url", NULL},
 	{"label", NULL},
 };
 

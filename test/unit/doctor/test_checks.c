@@ -763,7 +763,9 @@ static const struct check_row check_rows[] = {
 	 {{"CPU profiles", MISSING, "(Operation not permitted)", "a seccomp profile"}}},
 	{"no sideband", no_events, {{"short-lived processes", DEGRADED, "denied", "PERFMON"}}},
 
-	{"no /proc", no_proc, {{"processes", MISSING, "/proc: gone", "--proc-root"}}},
+	{"no /proc",
+	 no_proc,
+	 {{"processes", MISSING, "/proc: no such file or directory", "--proc-root"}}},
 	{"hidepid", hidden, {{"processes", MISSING, "hidepid", "CAP_SYS_PTRACE"}}},
 	{"a node that is a container", nested, {{"processes", DEGRADED, "inside", "kind"}}},
 	{"no hostPID",

@@ -85,6 +85,38 @@ static void test_open(void **state)
 	assert_string_equal(text, "");
 }
 
+/* Both settings may be in each other's way. */
+static void test_hint(void **state)
+{
+	static const struct {
+		const char *listen, *ui;
+		int error;
+		bool is_own;
+	} rows[] = {
+		{"[::]:7070", "0.0.0.0:7070", -EADDRINUSE, true},
+		{"127.0.0.1:7070", "0.0.0.0:7070", -EADDRINUSE, true},
+		{"[::]:7070", "127.0.0.1:7070", -EADDRINUSE, true},
+		{"[::]:7070", "127.0.0.1:7071", -EADDRINUSE, false},
+		{"[::]:7070", "[::]:7070", -EADDRINUSE, false},
+		{"127.0.0.1:7070", "127.0.0.2:7070", -EADDRINUSE, false},
+		{"[::]:7070", "0.0.0.0:7070", -EACCES, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct listen_plan plan;
+		char text[LISTEN_TEXT_MAX];
+
+		row_begin(rows[i].ui);
+		assert_int_equal(listen_plan(rows[i].listen, rows[i].ui, &plan), 0);
+		listen_name(&plan.metrics, text);
+		assert_string_equal(text, rows[i].listen);
+		assert_int_equal(
+			strncmp(listen_plan_hint(&plan, rows[i].error), "--listen and", 12) == 0,
+			rows[i].is_own);
+	}
+}
+
 /* A network of its own, in which "[::]" is IPv6 alone by default. */
 static bool enter_network(void)
 {
@@ -219,9 +251,8 @@ static void test_plan(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_open),
-		cmocka_unit_test(test_everywhere),
+		cmocka_unit_test(test_parse), cmocka_unit_test(test_open),
+		cmocka_unit_test(test_hint),  cmocka_unit_test(test_everywhere),
 		cmocka_unit_test(test_plan),
 	};
 
