@@ -50,6 +50,9 @@ check_values() {
 		config.ui-listen=10.1.2.3:80 'config.ui-listen=[::]:7071' config.doc-url=https://wiki port=65534 'relabelConfigs[0].modulus=1' \
 		'store.enabled=false,destinations={file=/out}' \
 		'store.enabled=false,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/var/lib/podprof' \
+		config.memory-budget=16MiB config.memory-budget=16777216 config.window=1h 'config.window=1h,config.store-age=60m' \
+		config.spool-bytes=4MiB 'config.off-cpu=0,config.cpu-rate=0' config.kubelet-url=https://10.0.0.1:10250 \
+		'config.memory-budget=300MiB,resources.limits.memory=301Mi' config.memory-budget=255MiB \
 		'config.store-bytes=1GiB,store.sizeLimit=1100Mi' config.store-bytes=335544319 config.spool-bytes=1GiB \
 		'spool.enabled=true,spool.hostPath=/s,config.spool-bytes=1GiB' 'store.enabled=false,config.store-bytes=1GiB,destinations={file=/out}'; do
 		"$charttool" template -version "$kube" -set "$value" charts/podprof >/dev/null || {
@@ -61,6 +64,10 @@ check_values() {
 		config.cpu-rate=10001 config.off-cpu=1.5 config.window=0s config.store-bytes=0 config.label=__a=b config.label=a= \
 		config.ui-listen=localhost:7071 config.ui-listen=:7071 config.doc-url=wiki port=65535 'relabelConfigs[0].modulus=0' \
 		'secrets={a,a}' nodeSelector.a=true podAnnotations.a=1 store.enabled=false \
+		config.memory-budget=15MiB config.memory-budget=16777215 config.window=999ms config.window=61m config.store-age=59s \
+		'config.window=1h,config.store-age=59m' config.spool-bytes=3MiB config.store-bytes=1048575 \
+		'config.off-cpu=0.1,config.cpu-rate=0' config.kubelet-url=10.0.0.1:10250 config.memory-budget=256MiB \
+		'config.memory-budget=300MiB,resources.limits.memory=300Mi' \
 		config.store-bytes=1GiB config.store-bytes=335544320 store.sizeLimit=256Mi \
 		'spool.enabled=true,config.spool-bytes=400MiB' 'debuginfod.servers={http://d},debuginfod.sizeLimit=1Gi'; do
 		if "$charttool" template -version "$kube" -set "$value" charts/podprof >/dev/null 2>&1; then

@@ -72,7 +72,42 @@ httpGet: { path: {{ .path }}, port: http }
 {{- end }}
 {{- end }}
 
+{{- /* A time in milliseconds. */ -}}
+{{- define "podprof.ms" -}}
+{{- $n := regexFind "^[0-9]+" . | int64 }}
+{{- if hasSuffix "ms" . }}{{ $n }}
+{{- else if hasSuffix "s" . }}{{ mul $n 1000 }}
+{{- else if hasSuffix "m" . }}{{ mul $n 60000 }}
+{{- else }}{{ mul $n 3600000 }}
+{{- end }}
+{{- end }}
+
+{{- /* Values of the right form that the agent refuses: its pods would start again and again. */ -}}
+{{- define "podprof.checkRanges" -}}
+{{- range $setting, $least := dict "memory-budget" "16MiB" "spool-bytes" "4MiB" "store-bytes" "1MiB" }}
+{{- if lt (include "podprof.bytes" (get $.config $setting | default $least) | int64) (include "podprof.bytes" $least | int64) }}
+{{- fail (printf "config.%s has to be %s or more" $setting $least) }}
+{{- end }}
+{{- end }}
+{{- $window := include "podprof.ms" (get .config "window" | default "60s") | int64 }}
+{{- if or (lt $window 1000) (gt $window 3600000) }}
+{{- fail (printf "config.window (%s) has to be from 1s to 1h" .config.window) }}
+{{- end }}
+{{- if lt (include "podprof.ms" (get .config "store-age" | default "24h") | int64) $window }}
+{{- fail (printf "config.store-age (%s) has to be config.window or more" (get .config "store-age")) }}
+{{- end }}
+{{- if and (gt (get .config "off-cpu" | default 0 | float64) 0.0) (eq (get .config "cpu-rate" | toString) "0") }}
+{{- fail "config.off-cpu needs a config.cpu-rate above 0" }}
+{{- end }}
+{{- $limit := dig "limits" "memory" "" .resources | toString }}
+{{- $budget := get .config "memory-budget" | default "96MiB" }}
+{{- if and (regexMatch "^[0-9]+[KMG]i$" $limit) (ge (include "podprof.bytes" $budget | int64) (include "podprof.bytes" $limit | int64)) }}
+{{- fail (printf "resources.limits.memory (%s) has to be above config.memory-budget (%v), or the kernel kills the agent" $limit (kindIs "string" $budget | ternary $budget (include "podprof.bytes" $budget))) }}
+{{- end }}
+{{- end }}
+
 {{- define "podprof.config" -}}
+{{- include "podprof.checkRanges" (dict "config" .Values.config "resources" (.Values.resources | default dict)) }}
 {{- if .Values.store.enabled }}
 {{- include "podprof.checkRoom" (dict "part" "store" "setting" "store-bytes" "default" "256MiB" "config" .Values.config "sizeLimit" .Values.store.sizeLimit) }}
 {{- end }}
