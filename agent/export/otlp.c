@@ -413,6 +413,19 @@ static bool nothing_stored(const struct http_reply *reply)
 	return strview_starts(&body, "rpc error: code = InvalidArgument");
 }
 
+/* The end of the text is missing, and what it would say. */
+static bool is_cut(const struct http_reply *reply)
+{
+	return reply->cut_status || reply->body_len >= HTTP_REPLY_MAX;
+}
+
+/* Whether a part of the request may be stored, by a text that lists the failures. */
+static bool may_be_partial(const struct http_reply *reply)
+{
+	return is_cut(reply) ? pyroscope_reply_may_be_partial(body_of(reply))
+			     : pyroscope_reply_is_partial(body_of(reply));
+}
+
 /* Only these statuses may be retried (OTLP specification, "OTLP/HTTP Response"). A request refused
  * for its content is searched for the profile, unless a part of the request may be stored: backends
  * do not recognize an OTLP profile that arrives again. */
@@ -424,11 +437,11 @@ static enum destination_verdict verdict(const struct http_reply *reply)
 	case 503:
 	case 504:
 		return DESTINATION_RETRY;
-	case 429:
-		return DESTINATION_RETRY_SMALLER;
+	case 429: /* a whole list names the profiles that are stored: fates() */
+		return is_cut(reply) && may_be_partial(reply) ? DESTINATION_REFUSED_MAYBE
+							      : DESTINATION_RETRY_SMALLER;
 	case 400:
-		return pyroscope_reply_is_partial(body_of(reply)) ? DESTINATION_REFUSED_MAYBE
-								  : DESTINATION_REFUSED_PART;
+		return may_be_partial(reply) ? DESTINATION_REFUSED_MAYBE : DESTINATION_REFUSED_PART;
 	case 408:
 		return DESTINATION_REFUSED;
 	case 500:

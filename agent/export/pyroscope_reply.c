@@ -23,6 +23,13 @@ bool pyroscope_reply_is_partial(struct strview body)
 	return strview_starts(&body, PREFIX);
 }
 
+bool pyroscope_reply_may_be_partial(struct strview body)
+{
+	const size_t n = strview_len(&body);
+
+	return memcmp(body.p, PREFIX, n < strlen(PREFIX) ? n : strlen(PREFIX)) == 0;
+}
+
 /* The number of failures; without "N errors: " it is 1. */
 static uint64_t failures_count(struct strview *text)
 {

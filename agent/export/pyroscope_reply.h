@@ -18,6 +18,8 @@ enum pyroscope_fate {
 
 /* The answer is to a request whose profiles Pyroscope has stored one by one. */
 bool pyroscope_reply_is_partial(struct strview body);
+/* The same for an answer without its end. */
+bool pyroscope_reply_may_be_partial(struct strview body);
 
 /**
  * pyroscope_reply_fates() - the profiles that the answer names

@@ -465,10 +465,13 @@ static bool flight_stored_in_part(struct flight *f, const struct http_reply *rep
 	return true;
 }
 
-/* A 2xx without its end: the batch is stored, and a second request would store it twice. */
-static bool is_cut_success(const struct http_reply *reply)
+/* A reply without its end counts: the server has decided. Without its status a batch that is
+ * stored, at least in part, would be sent again and stored twice, and a refused one would be sent
+ * for ever.
+ */
+static long status_of(const struct http_reply *reply)
 {
-	return !reply->status && reply->cut_status >= 200 && reply->cut_status < 300;
+	return reply->cut_status >= 200 ? reply->cut_status : reply->status;
 }
 
 static void flight_replied(void *ctx, const struct http_reply *http_reply)
@@ -479,8 +482,7 @@ static void flight_replied(void *ctx, const struct http_reply *http_reply)
 	const struct http_reply *reply = &whole;
 	enum destination_verdict verdict;
 
-	if (is_cut_success(http_reply))
-		whole.status = http_reply->cut_status;
+	whole.status = status_of(http_reply);
 	verdict = kind->verdict(reply);
 	f->call = NULL;
 	if (verdict == DESTINATION_SENT)

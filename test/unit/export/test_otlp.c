@@ -344,6 +344,44 @@ static void test_replies(void **state)
 	}
 }
 
+/* Without the end of the text, what it would say is unknown. */
+static void test_cut_replies(void **state)
+{
+	static char long_text[HTTP_REPLY_MAX + 1];
+	static const struct {
+		long status;
+		const char *body;
+		enum destination_verdict verdict;
+	} cuts[] = {
+		{200, "", DESTINATION_SENT},
+		{400, "", DESTINATION_REFUSED_MAYBE},
+		{400, "failed to make", DESTINATION_REFUSED_MAYBE},
+		{400, "missing", DESTINATION_REFUSED_PART},
+		{413, "", DESTINATION_SPLIT},
+		{429, "", DESTINATION_REFUSED_MAYBE},
+		{429, PARTIAL "resource_", DESTINATION_REFUSED_MAYBE},
+		{429, "too many requests", DESTINATION_RETRY_SMALLER},
+		{500, "rpc error", DESTINATION_REFUSED_MAYBE},
+		{503, "", DESTINATION_RETRY},
+	};
+	struct http_reply reply = {.status = 429, .body = long_text, .body_len = HTTP_REPLY_MAX};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(cuts); i++) {
+		const struct http_reply cut = {.status = cuts[i].status,
+					       .cut_status = cuts[i].status,
+					       .body = cuts[i].body,
+					       .body_len = strlen(cuts[i].body)};
+
+		print_message("row: %ld, '%s'\n", cuts[i].status, cuts[i].body);
+		assert_int_equal(destination_otlp.verdict(&cut), cuts[i].verdict);
+	}
+	/* a list longer than what is kept of a reply */
+	memset(long_text, 'x', HTTP_REPLY_MAX);
+	memcpy(long_text, PARTIAL, strlen(PARTIAL));
+	assert_int_equal(destination_otlp.verdict(&reply), DESTINATION_REFUSED_MAYBE);
+}
+
 #define FAILURE(index, reason) "push series with index " #index " and id 1 failed: " reason
 #define BUSY		       "resource_exhausted: x"
 #define WRONG		       "invalid_argument: x"
@@ -436,7 +474,7 @@ int main(void)
 		cmocka_unit_test(test_sample_labels), cmocka_unit_test(test_resources),
 		cmocka_unit_test(test_unreadable),    cmocka_unit_test(test_replies),
 		cmocka_unit_test(test_probe),	      cmocka_unit_test(test_fates),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_cut_replies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,9 +74,32 @@ static void test_rows(void **state)
 	assert_false(pyroscope_reply_fates(strview_of(rows[0].text), 0, NULL));
 }
 
+/* An answer without its end. */
+static void test_cut(void **state)
+{
+	static const struct {
+		const char *text;
+		bool partial;
+	} cuts[] = {
+		{"", true},
+		{"failed", true},
+		{BEGIN, true},
+		{BEGIN "2 err", true},
+		{"failed to process", false},
+		{"rpc error", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(cuts); i++) {
+		row_begin(cuts[i].text);
+		assert_int_equal(pyroscope_reply_may_be_partial(strview_of(cuts[i].text)),
+				 cuts[i].partial);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_cut)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

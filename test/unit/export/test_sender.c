@@ -248,21 +248,49 @@ static void test_time_out(void **state)
 	fixture_deinit(&f);
 }
 
-/* A server that has accepted a request, but whose reply has no end. */
+#define CUT(status) "HTTP/1.1 " status "\r\nContent-Length: 10\r\n\r\nhalf"
+
+/* A server that has decided about a request, but whose reply has no end. */
 static void test_cut(void **state)
 {
-	static const char accepted[] = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
 	static const struct {
 		const char *name;
+		size_t n;
 		struct rawserver_answer script[2];
 		uint64_t n_retried;
+		enum export_outcome end;
 	} rows[] = {
-		{"closed", {{.bytes = accepted}, {.bytes = accepted}}, 0},
-		{"silent", {{.bytes = accepted, .end = RAWSERVER_HOLD}, {.bytes = accepted}}, 0},
+		{"closed", 1, {{.bytes = CUT("200 OK")}, {.bytes = CUT("200 OK")}}, 0, EXPORT_SENT},
+		{"silent",
+		 1,
+		 {{.bytes = CUT("200 OK"), .end = RAWSERVER_HOLD}, {.bytes = CUT("200 OK")}},
+		 0,
+		 EXPORT_SENT},
 		{"a failure",
-		 {{.bytes = "HTTP/1.1 503 No\r\nContent-Length: 10\r\n\r\nhalf"},
-		  {.bytes = accepted}},
-		 1},
+		 1,
+		 {{.bytes = CUT("503 No")}, {.bytes = CUT("200 OK")}},
+		 1,
+		 EXPORT_SENT},
+		{"no decision",
+		 1,
+		 {{.bytes = "HTTP/1.1 100 Continue\r\n\r\n"}, {.bytes = CUT("200 OK")}},
+		 1,
+		 EXPORT_SENT},
+		{"refused",
+		 1,
+		 {{.bytes = CUT("400 No")}, {.bytes = CUT("200 OK")}},
+		 0,
+		 EXPORT_DROPPED_REFUSED},
+		{"perhaps stored in part",
+		 2,
+		 {{.bytes = CUT("500 No")}, {.bytes = CUT("200 OK")}},
+		 0,
+		 EXPORT_UNKNOWN},
+		{"too large",
+		 1,
+		 {{.bytes = CUT("413 No")}, {.bytes = CUT("200 OK")}},
+		 0,
+		 EXPORT_DROPPED_TOO_LARGE},
 	};
 
 	(void)state;
@@ -272,9 +300,9 @@ static void test_cut(void **state)
 
 		row_begin(rows[i].name);
 		fixture_init_at(&f, rawserver_url(server), 2 * NSEC_PER_SEC, 0);
-		submit(&f, 1, 10);
+		submit_series(&f, 0, rows[i].n, 'a', "s");
 		loop_until(f.loop, was_idle, &f);
-		assert_int_equal(f.box.profiles[EXPORT_SENT], 1);
+		assert_int_equal(f.box.profiles[rows[i].end], rows[i].n);
 		assert_int_equal(f.box.profiles[EXPORT_RETRIED], rows[i].n_retried);
 		fixture_deinit(&f);
 		rawserver_free(server);
