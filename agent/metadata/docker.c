@@ -11,10 +11,17 @@
  * the right directory: the mount of /etc/hostname is a file beside config.v2.json. With the network
  * of another container of the same daemon, the file is beside that container's config.v2.json.
  *
+ * An image may have any labels (LABEL in its Dockerfile), also those of a pod. Only the runtime
+ * chooses the name, so the pod must be in the name as well: cri-dockerd's names are
+ *
+ *	k8s_<container>_<pod>_<namespace>_<UID>_<attempt>
+ *
+ * with the container "POD" for a sandbox.
+ *
  * Not supported: another --exec-root together with another directory.
  *
  * Source: the Moby project's daemon/container and daemon/oci_linux.go; the cri-dockerd project's
- * core/docker_service.go.
+ * core/docker_service.go, core/naming.go.
  */
 #include "metadata/runtime.h"
 
@@ -141,6 +148,20 @@ static int find_config(const struct statefiles *files, struct reading *reading)
 	return r;
 }
 
+/* Whether the pod is in the container's name, too. */
+static bool is_named_by_pod(const struct container *c)
+{
+	const struct pod *pod = c->pod;
+	const char *container = c->sandbox	    ? "POD"
+				: pod->n_containers ? pod->containers[0].name
+						    : "";
+	char name[5 * POD_TEXT_MAX];
+	int n = snprintf(name, sizeof(name), "k8s_%s_%s_%s_%s_", container, pod->name,
+			 pod->namespace, pod->uid);
+
+	return n < (int)sizeof(name) && strncmp(c->name, name, (size_t)n) == 0;
+}
+
 static int read_container(const struct statefiles *files, const char *id, const char *pod_uid,
 			  struct container **ret)
 {
@@ -155,6 +176,10 @@ static int read_container(const struct statefiles *files, const char *id, const 
 	r = find_config(files, &reading);
 	if (r)
 		return r;
+	if (c->pod && !is_named_by_pod(c)) {
+		pod_free(take_ptr(c->pod));
+		c->sandbox = false;
+	}
 	if (!c->pod && !*c->name)
 		return STATEFILE_ODD;
 	*ret = take_ptr(c);

@@ -85,6 +85,12 @@ static void make_file(const struct tree *node, const struct node_file *file)
 		assert_int_equal(fchmodat(node->fd, file->path, file->mode & 0777, 0), 0);
 }
 
+#define DOCKER_POD(type, name)                                                           \
+	"{\"Config\":{\"Labels\":{\"io.kubernetes.docker.type\":\"" type "\","           \
+	"\"io.kubernetes.container.name\":\"web\",\"io.kubernetes.pod.name\":\"web-1\"," \
+	"\"io.kubernetes.pod.namespace\":\"shop\",\"io.kubernetes.pod.uid\":\"" UID      \
+	"\"}},\"Name\":\"/" name "\"}"
+
 static const struct row rows[] = {
 	{"nothing", {{0}}, .id = ID, .uid = UID, .outcome = STATEFILE_GONE},
 	{"no id that a runtime gives", {{0}}, .id = "../../etc", .outcome = STATEFILE_GONE},
@@ -204,6 +210,28 @@ static const struct row rows[] = {
 	 .source = "docker",
 	 .pod = "shop/web-5d4f8c7b9-abcde/" UID "/web",
 	 .plain = "k8s_web_web-5d4f8c7b9-abcde_shop_" UID "_0"},
+	{"Docker's sandbox in Kubernetes",
+	 {{"var/lib/docker/containers/" ID "/config.v2.json",
+	   .text = DOCKER_POD("podsandbox", "k8s_POD_web-1_shop_" UID "_0")}},
+	 .id = ID,
+	 .uid = UID,
+	 .source = "docker",
+	 .pod = "shop/web-1/" UID "/",
+	 .plain = "k8s_POD_web-1_shop_" UID "_0",
+	 .sandbox = true},
+	{"an image with a pod's labels",
+	 {{"var/lib/docker/containers/" ID "/config.v2.json",
+	   .text = DOCKER_POD("container", "mine")}},
+	 .id = ID,
+	 .source = "docker",
+	 .plain = "mine",
+	 .label = "io.kubernetes.pod.name=web-1"},
+	{"an image with a sandbox's labels, run by another pod",
+	 {{"var/lib/docker/containers/" ID "/config.v2.json",
+	   .text = DOCKER_POD("podsandbox", "k8s_web_other_shop_" UID "_0")}},
+	 .id = ID,
+	 .source = "docker",
+	 .plain = "k8s_web_other_shop_" UID "_0"},
 	{"Docker's other place",
 	 {{DOCKERD("run/docker/containerd/daemon", COMPOSE_ID), .data = "docker-bundle.json"},
 	  {"mnt/docker/containers/" COMPOSE_ID "/config.v2.json", .data = "docker-compose.json"}},
