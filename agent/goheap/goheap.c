@@ -198,6 +198,15 @@ struct memory *goheap_memory(struct goheap *h)
 	return h->found == GORUNTIME_OK ? h->memory : NULL;
 }
 
+int goheap_check(struct goheap *h)
+{
+	int r = gostate_of_memory(memory_check(h->memory));
+
+	if (r == GORUNTIME_GONE)
+		h->found = h->state = GORUNTIME_GONE;
+	return r;
+}
+
 int goheap_contention(struct goheap *h, enum go_profile_kind kind, struct contention_profile *ret)
 {
 	int r = 0;

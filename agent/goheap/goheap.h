@@ -60,6 +60,9 @@ const struct goruntime *goheap_runtime(const struct goheap *h);
 /* The memory to read other profiles of the same runtime from; NULL unless the state of
  * goheap_new() was GORUNTIME_OK; NULL after GORUNTIME_GONE. */
 struct memory *goheap_memory(struct goheap *h);
+/* Whether the process still runs the program, so that its mappings are those of all records read.
+ * 0, GORUNTIME_GONE, -errno. After a read with a profile. */
+int goheap_check(struct goheap *h);
 /* The runtime's mutex or block profile. The heap reader owns the contention reader. Returns as
  * contention_read(), or the state of goheap_new(), or GORUNTIME_GONE. */
 int goheap_contention(struct goheap *h, enum go_profile_kind kind, struct contention_profile *ret);

@@ -206,8 +206,7 @@ static int read_goroutines(struct reading *reading, struct go_profile_found *fou
 	return r;
 }
 
-/* A goruntime_state or -errno. */
-static int snap_read(struct reading *reading, enum go_profile_kind kind,
+static int kind_read(struct reading *reading, enum go_profile_kind kind,
 		     struct go_profile_found *found)
 {
 	switch (kind) {
@@ -245,6 +244,20 @@ void go_profile_found_drop(struct go_profile_found *found, enum go_profile_kind 
 		contentionsnap_free(found->snaps[kind]);
 	}
 	found->snaps[kind] = NULL;
+}
+
+/* A goruntime_state or -errno. The mappings that name the records are read after the records: if
+ * the process has left the program by then, the mappings are another program's. */
+static int snap_read(struct reading *reading, enum go_profile_kind kind,
+		     struct go_profile_found *found)
+{
+	int state = kind_read(reading, kind, found);
+	int r = found->snaps[kind] ? goheap_check(reading->heap) : 0;
+
+	if (!r)
+		return state;
+	go_profile_found_drop(found, kind);
+	return r;
 }
 
 /* Count a new snapshot, or drop it for lack of room. False if it was dropped. */
@@ -463,7 +476,11 @@ static int process_read(struct reading *reading, struct go_profile_target *targe
 		.round = reading->reader->round,
 	};
 	struct go_process *p = reading->process;
-	int r = go_process_look(p, &opts);
+	int r;
+
+	/* the mappings may be another program's by now */
+	address_space_cache_doubt(reading->reader->spaces, &p->pid);
+	r = go_process_look(p, &opts);
 
 	target->full |= p->is_cut;
 	if (!r && p->state == GORUNTIME_DENIED)

@@ -324,6 +324,17 @@ int address_space_cache_resolve(struct address_space_cache *c, const struct pid_
 	return r ? r : address_space_resolve(c, s, pc, ret);
 }
 
+void address_space_cache_doubt(struct address_space_cache *c, const struct pid_id *id)
+{
+	const struct address_space_who who = {.pid = *id, .exec_id = ADDRESS_SPACE_EXEC_ANY};
+	const struct address_space_key key = key_of(&who);
+	struct address_space *s;
+
+	HASH_FIND(hh, c->spaces, &key, sizeof(key), s);
+	if (s)
+		s->stale = true;
+}
+
 void address_space_cache_kernel(struct address_space_cache *c, uint64_t pc, struct frame *ret)
 {
 	*ret = (struct frame){.image = image_ref(images_kernel(c->images)), .vaddr = pc};

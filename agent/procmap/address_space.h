@@ -171,6 +171,8 @@ bool address_space_want(struct address_space_cache *cache, struct address_space 
 /* Get and resolve in a single call, for a process without events. */
 int address_space_cache_resolve(struct address_space_cache *cache, const struct pid_id *id,
 				uint64_t pc, struct frame *ret);
+/* The process may have executed a program: the next such call reads its mappings again. */
+void address_space_cache_doubt(struct address_space_cache *cache, const struct pid_id *id);
 /* The kernel's image with @pc as vaddr; owns a reference. */
 void address_space_cache_kernel(struct address_space_cache *cache, uint64_t pc, struct frame *ret);
 
