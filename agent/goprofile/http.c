@@ -141,6 +141,7 @@ static int job_open(struct pull_job *job)
 		.kind = job->kind,
 		.max_bytes = opts->max_bytes / part,
 		.symbol_bytes = opts->symbol_bytes / part,
+		.is_twice = job->seconds > 0,
 	};
 	return go_profile_oneshot_init(&job->oneshot);
 }

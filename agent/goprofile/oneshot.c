@@ -11,6 +11,7 @@
 #include "goprofile/heap.h"
 #include "goprofile/heapsnap.h"
 #include "goprofile/reader.h"
+#include "procmap/memory.h"
 
 int go_profile_oneshot_init(struct go_profile_oneshot *s)
 {
@@ -31,8 +32,11 @@ void go_profile_oneshot_deinit(struct go_profile_oneshot *s)
 		go_profile_target_deinit(&s->targets[i]);
 	for (size_t i = 0; i < s->n_before; i++)
 		go_profile_target_deinit(&s->before[i]);
+	for (size_t i = 0; i < s->n_held; i++)
+		process_memory_deinit(&s->held[i]);
 	free(s->targets);
 	free(s->before);
+	free(s->held);
 	go_profile_reader_free(s->reader);
 }
 
@@ -99,12 +103,42 @@ static void take_found(struct go_profile_oneshot *s, struct go_profile_found *fo
 		add_contention(s, found->snaps[s->kind]);
 }
 
+/* Hold the address space of the next target, if there is a second read. 0 or -errno. */
+static int hold(struct go_profile_oneshot *s, const struct pid_id *id)
+{
+	int r;
+
+	if (!s->is_twice || s->before)
+		return 0;
+	r = vec_grow(&s->held, &s->cap_held, s->n_held + 1, sizeof(*s->held),
+		     GO_PROFILE_ONESHOT_PROCESSES_MAX);
+	if (r)
+		return r < 0 ? r : 0;
+	r = process_memory_init(&s->held[s->n_held], s->proc, id);
+	if (r) /* then the process cannot be read, either */
+		s->held[s->n_held] = (struct process_memory){.fd = -1};
+	s->n_held++;
+	return r < 0 ? r : 0;
+}
+
+/* Whether a target of the second read has run one program since the first. Another one has other
+ * records at the same addresses. */
+static bool is_same_program(struct go_profile_oneshot *s, size_t target)
+{
+	return target < s->n_held && s->held[target].fd >= 0 &&
+	       memory_check(&s->held[target].memory) == 0;
+}
+
 /* @core: NULL for a process. */
 static int read_target(struct go_profile_oneshot *s, const struct pid_id *id, struct gocore *core)
 {
 	struct go_profile_target *target;
-	int r = vec_grow(&s->targets, &s->cap_targets, s->n_targets + 1, sizeof(*s->targets),
-			 GO_PROFILE_ONESHOT_PROCESSES_MAX);
+	int r = core ? 0 : hold(s, id);
+
+	if (r)
+		return r;
+	r = vec_grow(&s->targets, &s->cap_targets, s->n_targets + 1, sizeof(*s->targets),
+		     GO_PROFILE_ONESHOT_PROCESSES_MAX);
 
 	if (r)
 		return r < 0 ? r : 0;
@@ -114,6 +148,10 @@ static int read_target(struct go_profile_oneshot *s, const struct pid_id *id, st
 		 : go_profile_reader_read(s->reader, 0, target);
 	if (r)
 		return r;
+	if (s->before && target->n_found && !is_same_program(s, s->n_targets - 1)) {
+		go_profile_target_deinit(target);
+		target->state = GORUNTIME_GONE;
+	}
 	if (!target->n_found)
 		note(s, "", target->state);
 	for (size_t i = 0; i < target->n_found; i++)

@@ -30,8 +30,11 @@ static const struct {
 static void begin(struct go_profile_oneshot *s, const struct goprocess *p,
 		  enum go_profile_kind kind)
 {
-	*s = (struct go_profile_oneshot){
-		.proc = &p->proc, .kind = kind, .max_bytes = 16u << 20, .symbol_bytes = 16u << 20};
+	*s = (struct go_profile_oneshot){.proc = &p->proc,
+					 .kind = kind,
+					 .max_bytes = 16u << 20,
+					 .symbol_bytes = 16u << 20,
+					 .is_twice = true};
 	assert_int_equal(go_profile_oneshot_init(s), 0);
 	assert_int_equal(go_profile_oneshot_process(s, &p->id), 0);
 	assert_int_equal(s->n_snaps, 1);
@@ -149,11 +152,40 @@ static void gone(void **state)
 	unlink("/tmp/test_oneshot_gone.block");
 }
 
+/* The records of another program have no difference from those of the one before. */
+static void other_program(void **state)
+{
+	static const char *const args[] = {"4", NULL};
+	const char *gos[GOFIXTURE_GOS_MAX];
+	_cleanup_(freep) char *path = gofixture_build("test/fixtures/go/buckets",
+						      gos[gofixture_gos(gos) - 1], "stripped");
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1}, q = {.to = -1};
+	_cleanup_(samelines_deinit) struct samelines both = {0};
+	struct go_profile_oneshot s;
+
+	(void)state;
+	goprocess_start(&p, path, args, NULL);
+	goprocess_start(&q, path, args, NULL);
+	goprocess_order(&p, "more");
+	begin(&s, &p, GO_PROFILE_HEAP);
+	assert_int_equal(go_profile_oneshot_process(&s, &q.id), 0);
+	goprocess_order(&p, "exec");
+	go_profile_oneshot_again(&s);
+	assert_int_equal(go_profile_oneshot_process(&s, &p.id), 0);
+	assert_int_equal(s.n_snaps, 0);
+	assert_int_equal(s.state, GORUNTIME_GONE);
+	assert_int_equal(go_profile_oneshot_process(&s, &q.id), 0);
+	assert_int_equal(s.n_snaps, 1);
+	end(&s, 2, &both);
+	assert_int_equal(both.n, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(difference),
 		cmocka_unit_test(gone),
+		cmocka_unit_test(other_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
