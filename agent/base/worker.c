@@ -45,7 +45,7 @@ struct worker_thread {
 };
 
 struct worker {
-	struct worker_thread *thread;
+	struct worker_thread *thread; /* NULL: abandoned at the end */
 	const char *name;
 	pthread_mutex_t lock; /* guards todo, finished and stop */
 	pthread_cond_t wake;  /* a job in todo, or stop */
@@ -165,15 +165,19 @@ void work_alive(struct work *work)
 
 uint64_t worker_busy_ns(const struct worker *w)
 {
-	uint64_t alive_ns = atomic_load(&w->thread->alive_ns), now_ns = nsec_monotonic();
+	uint64_t alive_ns, now_ns;
 
-	if (atomic_load(&w->thread->state) != THREAD_RUNNING)
+	if (!w->thread || atomic_load(&w->thread->state) != THREAD_RUNNING)
 		return 0;
+	alive_ns = atomic_load(&w->thread->alive_ns);
+	now_ns = nsec_monotonic();
 	return now_ns > alive_ns ? now_ns - alive_ns : 1;
 }
 
 bool worker_running(const struct worker *w, struct worker_running *ret)
 {
+	if (!w->thread)
+		return false;
 	*ret = (struct worker_running){atomic_load(&w->thread->tid),
 				       atomic_load(&w->thread->alive_ns)};
 	return atomic_load(&w->thread->state) == THREAD_RUNNING;
@@ -233,10 +237,10 @@ int worker_abandon(struct worker *w, const struct worker_left *left)
 	struct worker_thread *t = w->thread;
 	int running = THREAD_RUNNING, r;
 
-	if (!atomic_compare_exchange_strong(&t->state, &running, THREAD_HELD))
+	if (!t || !atomic_compare_exchange_strong(&t->state, &running, THREAD_HELD))
 		return WORKER_IDLE;
 	pthread_mutex_lock(&w->lock); /* the new thread takes no job before all is said */
-	r = worker_start(w);
+	r = w->stop ? 0 : worker_start(w);
 	if (!r)
 		left->seen(left->ctx, t->running);
 	pthread_mutex_unlock(&w->lock);
@@ -244,6 +248,8 @@ int worker_abandon(struct worker *w, const struct worker_left *left)
 		atomic_store(&t->state, THREAD_RUNNING);
 		return r;
 	}
+	if (w->thread == t) /* the end needs no other, and there may be none to be had */
+		w->thread = NULL;
 	t->left = *left;
 	w->n_pending--;
 	pthread_detach(t->id);
@@ -303,7 +309,8 @@ void worker_free(struct worker *w)
 	if (!w)
 		return;
 	(void)worker_stop(w, 0);
-	pthread_join(w->thread->id, NULL);
+	if (w->thread)
+		pthread_join(w->thread->id, NULL);
 	free(w->thread);
 	while (worker_deliver(w))
 		continue;

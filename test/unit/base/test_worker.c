@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -33,6 +34,21 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex)
 		sem_wait(&release);
 	}
 	return r;
+}
+
+/* While set, no thread starts. */
+static _Atomic bool no_threads;
+
+/* In place of the C library's. */
+int pthread_create(pthread_t *newthread, const pthread_attr_t *attr, void *(*start_routine)(void *),
+		   void *arg)
+{
+	static int (*_Atomic next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+	if (!next)
+		next = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
+				void *))dlsym(RTLD_NEXT, "pthread_create");
+	return no_threads ? EAGAIN : next(newthread, attr, start_routine, arg);
 }
 
 /* Shared by the jobs of a test. */
@@ -372,6 +388,35 @@ static void test_stop(void **state)
 	sem_destroy(&bench.started);
 }
 
+/* A job hangs at the end, and no thread may be started: it is abandoned all the same. */
+static void test_abandon_at_end(void **state)
+{
+	struct left left = {.loop_thread = pthread_self()};
+	const struct worker_left how = {on_seen, on_orphan, &left};
+	struct bench bench;
+
+	(void)state;
+	sem_init(&left.orphaned, 0, 0);
+	bench_init(&bench, 10);
+	assert_int_equal(submit(&bench, 0, true), 0);
+	sem_wait(&bench.started);
+	assert_int_equal(submit(&bench, 1, false), 0);
+	no_threads = true;
+	assert_int_equal(worker_abandon(bench.worker, &how), -EAGAIN);
+	assert_false(worker_stop(bench.worker, 0));
+	assert_int_equal(worker_abandon(bench.worker, &how), 0);
+	no_threads = false;
+	assert_true(worker_stop(bench.worker, 0));
+	worker_free(bench.worker);
+	assert_int_equal(bench.cancelled, 1);
+	loop_free(bench.loop);
+	sem_post(&bench.gate);
+	sem_wait(&left.orphaned);
+	sem_destroy(&left.orphaned);
+	sem_destroy(&bench.gate);
+	sem_destroy(&bench.started);
+}
+
 /* The thread has taken a job out of the queue, and has not called it yet. */
 static void test_stop_before_run(void **state)
 {
@@ -464,6 +509,7 @@ int main(void)
 		cmocka_unit_test(test_next_blocks),
 		cmocka_unit_test(test_abandon),
 		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_abandon_at_end),
 		cmocka_unit_test(test_stop_before_run),
 		cmocka_unit_test(test_abandon_before_run),
 		cmocka_unit_test(test_no_memory),
