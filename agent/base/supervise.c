@@ -42,6 +42,9 @@
 #define JOIN_NS	     (100 * NSEC_PER_MSEC)
 /* From SIGKILL to the end of a process whose threads can be killed. */
 #define KILL_NS	     NSEC_PER_SEC
+/* The same while a thread of the process lacks only a CPU. A thread that never leaves the kernel
+ * ends this wait. */
+#define STARVED_NS   (30 * NSEC_PER_SEC)
 #define NAME_MAX_LEN 64
 
 #ifndef PIDFD_THREAD
@@ -55,7 +58,8 @@ struct supervisor {
 	pid_t child;
 	sigset_t mask; /* of the caller */
 	struct pollfd watched[WATCHED_MAX];
-	uint64_t end_ns; /* monotonic: when patience ends; 0: never */
+	uint64_t end_ns;  /* monotonic: when patience ends; 0: never */
+	uint64_t kill_ns; /* monotonic: of SIGKILL */
 	bool stopping;
 	bool killed;
 	bool gone;
@@ -88,11 +92,24 @@ static void read_word(pid_t pid, const char *tid, const char *file, char ret[NAM
 	ret[strcspn(ret, "\n")] = '\0';
 }
 
-/* A main thread that has ended has no place: it waits for the others. */
-static void describe_threads(struct supervisor *s)
+/* Whether the thread is on a CPU or waits for one. */
+static bool is_runnable(pid_t pid, const char *tid)
+{
+	const char *name_end;
+	char text[NAME_MAX_LEN]; /* the state is behind the pid and the name */
+
+	read_word(pid, tid, "stat", text);
+	name_end = strrchr(text, ')');
+	return name_end && strncmp(name_end, ") R", 3) == 0;
+}
+
+/* A main thread that has ended has no place: it waits for the others. True if a thread is runnable.
+ */
+static bool describe_threads(struct supervisor *s)
 {
 	char path[NAME_MAX_LEN], name[NAME_MAX_LEN], place[NAME_MAX_LEN];
 	const struct dirent *entry;
+	bool any_runnable = false;
 	size_t n = 0;
 	DIR *dir;
 
@@ -101,6 +118,7 @@ static void describe_threads(struct supervisor *s)
 	while (dir && (entry = readdir(dir))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
+		any_runnable |= is_runnable(s->child, entry->d_name);
 		read_word(s->child, entry->d_name, "comm", name);
 		read_word(s->child, entry->d_name, "wchan", place);
 		if (place[0] && strcmp(place, "0") != 0 && n < sizeof(s->threads))
@@ -109,6 +127,7 @@ static void describe_threads(struct supervisor *s)
 	}
 	if (dir)
 		closedir(dir);
+	return any_runnable;
 }
 
 /* ---------------------------------------------------------------- parent */
@@ -163,15 +182,20 @@ static void on_end(struct supervisor *s, enum watched by)
 	limit(s, s->opts->leave_ns ? s->opts->leave_ns : LEAVE_NS);
 }
 
-/* Time is up. False: it was up before. */
+/* Time is up. False: it was up before, and no thread of the child lacks only a CPU. */
 static bool kill_child(struct supervisor *s)
 {
-	describe_threads(s);
-	if (s->killed)
+	const uint64_t now_ns = nsec_monotonic();
+	const bool is_starved = describe_threads(s);
+
+	if (s->killed && (!is_starved || now_ns >= s->kill_ns + STARVED_NS))
 		return false;
+	if (!s->killed) {
+		kill(s->child, SIGKILL);
+		s->kill_ns = now_ns;
+	}
 	s->killed = true;
-	kill(s->child, SIGKILL);
-	s->end_ns = nsec_monotonic() + KILL_NS;
+	s->end_ns = now_ns + KILL_NS;
 	return true;
 }
 

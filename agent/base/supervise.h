@@ -18,7 +18,8 @@
 
 enum supervise_forced {
 	SUPERVISE_KILLED, /* SIGKILL has ended the child */
-	SUPERVISE_STUCK,  /* a second after SIGKILL, a thread of the child is still there */
+	SUPERVISE_STUCK,  /* a second after SIGKILL, a thread of the child is still there, and
+			   * blocked; half a minute later, any thread */
 };
 
 /**

@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/supervise.h"
 #include "support/threads.h"
@@ -347,6 +349,57 @@ static void test_leave(void **state)
 	assert_exit(&s, 6);
 }
 
+/* ---------------------------------------------------------------- lacks a CPU */
+
+#define STARVED_BYTES ((size_t)64 << 20)
+
+/* Its end takes CPU time, and other programs have the CPU. */
+static int starves(struct work *work)
+{
+	char *bytes = malloc(STARVED_BYTES);
+
+	signal(SIGTERM, SIG_IGN);
+	assert_non_null(bytes);
+	memset(bytes, 1, STARVED_BYTES);
+	threads_pin();
+	assert_int_equal(sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0}), 0);
+	say(work, "ready\n");
+	for (;;)
+		pause();
+	return 0;
+}
+
+static void *spin(void *is_over)
+{
+	threads_pin();
+	while (!*(_Atomic bool *)is_over)
+		continue;
+	return NULL;
+}
+
+/* A process without a CPU has no end yet, and waits for no file system. */
+static void test_starved(void **state)
+{
+	_Atomic bool is_over = false;
+	pthread_t spinners[8];
+	struct started s;
+	char line[512] = "";
+
+	(void)state;
+	start(&s, starves, SHORT_NS, LONG_NS);
+	assert_line(&s, "ready");
+	for (size_t i = 0; i < array_size(spinners); i++)
+		assert_int_equal(pthread_create(&spinners[i], NULL, spin, &is_over), 0);
+	kill(s.pid, SIGTERM);
+	usleep(2500000); /* SIGKILL comes at once, and a second look after a second */
+	is_over = true;
+	for (size_t i = 0; i < array_size(spinners); i++)
+		pthread_join(spinners[i], NULL);
+	assert_non_null(fgets(line, sizeof(line), s.says));
+	assert_int_equal(strncmp(line, "killed ", 7), 0);
+	assert_exit(&s, 1);
+}
+
 /* ---------------------------------------------------------------- the parent is killed */
 
 static void test_parent_killed(void **state)
@@ -366,7 +419,7 @@ int main(void)
 		cmocka_unit_test(test_status),	      cmocka_unit_test(test_crash),
 		cmocka_unit_test(test_orphans),	      cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_ignores),	      cmocka_unit_test(test_leave),
-		cmocka_unit_test(test_parent_killed),
+		cmocka_unit_test(test_parent_killed), cmocka_unit_test(test_starved),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
