@@ -24,7 +24,7 @@ int pid_filter_fork(__u64 *args)
 
 	if (BPF_CORE_READ(child, group_leader) != child || !parent_id || !id)
 		return 0; /* a thread, or of another pid namespace */
-	if (!bpf_map_lookup_elem(&pid_filter_ids, &parent_id))
+	if (!pid_filter_has(parent_id, BPF_CORE_READ(parent, start_boottime)))
 		return 0;
 	w.start_boottime_ns = BPF_CORE_READ(child, start_boottime);
 	if (bpf_map_update_elem(&pid_filter_ids, &id, &w, BPF_ANY))

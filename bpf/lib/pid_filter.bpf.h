@@ -17,18 +17,19 @@ struct {
 	__type(value, struct pid_filter_entry);
 } pid_filter_ids __weak SEC(".maps");
 
-static __always_inline int pid_filter_process(const struct sample_key *key)
+/* Whether the process that began then is in the filter, and not an earlier one with its pid. */
+static __always_inline int pid_filter_has(__u64 id, __u64 start_boottime_ns)
 {
-	__u64 id = key->tgid;
 	const struct pid_filter_entry *w = bpf_map_lookup_elem(&pid_filter_ids, &id);
 
-	return w && (!w->start_boottime_ns || w->start_boottime_ns == key->start_boottime_ns);
+	return w && (!w->start_boottime_ns || w->start_boottime_ns == start_boottime_ns);
 }
 
 /* Whether to take a sample with this identity. cgroup_sampling.bpf.h decides on cgroups. */
 static __always_inline int pid_filter_match(const struct sample_key *key)
 {
-	return cfg.scope != SETTINGS_SCOPE_PROCESSES || pid_filter_process(key);
+	return cfg.scope != SETTINGS_SCOPE_PROCESSES ||
+	       pid_filter_has(key->tgid, key->start_boottime_ns);
 }
 
 /* Whether the filter excludes @task by its kernel pid alone, without the rest of the identity.

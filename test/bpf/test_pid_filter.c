@@ -251,8 +251,11 @@ static void test_full(void **state)
 	assert_int_equal(pid_filter_add(set, 9999999), 0);
 }
 
-/* A child with this pid, which burns if @burns; 0: any pid. -errno without the right to choose. */
-static pid_t start_as(pid_t pid, bool burns)
+enum behaviour { IDLES, BURNS, FORKS };
+
+/* A child with this pid, which burns, or a child of it; 0: any pid. -errno without the right to
+ * choose. */
+static pid_t start_as(pid_t pid, enum behaviour behaviour)
 {
 	struct clone_args args = {.exit_signal = SIGCHLD,
 				  .set_tid = pid ? (uintptr_t)&pid : 0,
@@ -262,6 +265,8 @@ static pid_t start_as(pid_t pid, bool burns)
 	if (child < 0)
 		return -errno;
 	if (child == 0) {
+		bool burns = behaviour == BURNS || (behaviour == FORKS && fork() == 0);
+
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			if (!burns)
@@ -270,29 +275,60 @@ static pid_t start_as(pid_t pid, bool burns)
 	return (pid_t)child;
 }
 
-/* The pid of an ended process is soon another's, who is not sampled. */
-static void test_reused(void **state)
+/* The pid of an ended process is soon another's. */
+static void reuse(struct bench *b, enum behaviour behaviour)
 {
 	const struct timespec tick = {.tv_nsec = 20 * NSEC_PER_MSEC};
-	struct bench *b = *state;
-	pid_t pid = start_as(0, false);
+	pid_t pid = start_as(0, IDLES);
 
 	assert_true(pid > 0);
 	start(b, SETTINGS_SCOPE_PROCESSES, NULL, 0);
 	assert_int_equal(pid_filter_add(oncpu_pid_filter(b->oc), pid), 0);
 	burn_end(pid);
 	nanosleep(&tick, NULL); /* another start time */
-	b->one = start_as(pid, true);
+	b->one = start_as(pid, behaviour);
 	if (b->one == -EPERM || b->one == -EINVAL) {
 		b->one = 0;
 		print_message("no right to choose a pid, or its namespace is another\n");
 		skip();
 	}
 	assert_int_equal(b->one, pid);
-	assert_int_equal(pid_read(&b->proc, pid, &b->reused), 0);
-	wait_cpu(pid, NSEC_PER_SEC / 5);
+}
+
+/* The process is not sampled. */
+static void test_reused(void **state)
+{
+	struct bench *b = *state;
+
+	reuse(b, BURNS);
+	assert_int_equal(pid_read(&b->proc, b->one, &b->reused), 0);
+	wait_cpu(b->one, NSEC_PER_SEC / 5);
 	assert_int_equal(oncpu_finish(b->oc, take, b), 0);
 	assert_int_equal(b->n_reused, 0);
+	assert_true(stat_of(b, SAMPLE_STAT_FILTERED) > 0);
+}
+
+/* Its children are none of a sampled process. */
+static void test_reused_forks(void **state)
+{
+	struct bench *b = *state;
+	char path[64];
+	pid_t child = 0;
+
+	reuse(b, FORKS);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)b->one, (int)b->one);
+	while (!child) {
+		FILE *f = fopen(path, "re");
+
+		assert_non_null(f);
+		if (fscanf(f, "%d", &child) != 1)
+			child = 0;
+		fclose(f);
+	}
+	wait_cpu(child, NSEC_PER_SEC / 5);
+	assert_int_equal(oncpu_finish(b->oc, take, b), 0);
+	for (size_t i = 0; i < b->n_children; i++)
+		assert_int_not_equal(b->children[i], child);
 	assert_true(stat_of(b, SAMPLE_STAT_FILTERED) > 0);
 }
 
@@ -380,8 +416,9 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_nobody), TEST(test_one_of_two), TEST(test_descendants), TEST(test_full),
-		TEST(test_reused), TEST(test_cgroup),	  TEST(test_page_faults), TEST(test_names),
+		TEST(test_nobody), TEST(test_one_of_two),  TEST(test_descendants),
+		TEST(test_full),   TEST(test_reused),	   TEST(test_reused_forks),
+		TEST(test_cgroup), TEST(test_page_faults), TEST(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
