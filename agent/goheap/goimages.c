@@ -37,6 +37,7 @@ struct goimages {
 	unsigned int round;
 	uint64_t n_looks;
 	uint64_t spent; /* units of work since goimages_begin() */
+	size_t n_files; /* the same of files */
 };
 
 static void entry_free(struct entry *e)
@@ -187,6 +188,17 @@ int goimages_get(struct goimages *images, int path_fd, const struct goimage **re
 void goimages_begin(struct goimages *images)
 {
 	images->spent = 0;
+	images->n_files = 0;
+}
+
+void goimages_count(struct goimages *images)
+{
+	images->n_files++;
+}
+
+bool goimages_full(const struct goimages *images)
+{
+	return images->n_files >= GOIMAGES_FILES_MAX;
 }
 
 void goimages_sweep(struct goimages *images)

@@ -196,8 +196,10 @@ static int add_runtime(struct search *s, const struct maps_entry *first)
 	_cleanup_(close_fdp) int fd = -1;
 	const struct goimage *image;
 	struct goruntime rt = {0};
-	int r = mapped_find(s->proc, s->maps.via_pid, first, &fd);
+	int r;
 
+	goimages_count(s->images);
+	r = mapped_find(s->proc, s->maps.via_pid, first, &fd);
 	if (!r)
 		r = get_image(s, fd, &image);
 	if (r)

@@ -501,7 +501,8 @@ void go_profile_reader_begin(struct go_profile_reader *reader)
 static bool may_read(const struct go_profile_reader *reader)
 {
 	return !reader->opts.rounds ||
-	       reader->read_bytes / READS_FACTOR <= reader->opts.record_bytes;
+	       (reader->read_bytes / READS_FACTOR <= reader->opts.record_bytes &&
+		!goimages_full(reader->images));
 }
 
 int go_profile_reader_read(struct go_profile_reader *reader, uint64_t window_start_ns,

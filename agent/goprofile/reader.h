@@ -99,7 +99,7 @@ int go_profile_reader_new(const struct go_profile_reader_opts *opts,
 void go_profile_reader_free(struct go_profile_reader *reader);
 
 /* Call before the processes of another container: each container has its own budget of work on
- * files (GOIMAGES_WORK). */
+ * files (GOIMAGES_WORK, GOIMAGES_FILES_MAX). */
 void go_profile_reader_begin(struct go_profile_reader *reader);
 /* Read one process; sets everything in @target except pid, first_number and force. All counts of a
  * process that began at @window_start_ns (boot clock) or later belong to the window. Return: 0,

@@ -2,8 +2,13 @@
 /* Readers of real processes, round after round. */
 #include "support/test.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "goheap/force.h"
 #include "goprofile/heapsnap.h"
@@ -336,6 +341,70 @@ static void too_many_reads(void **state)
 	go_profile_reader_free(reader);
 }
 
+/* A process with many files mapped as code, inherited from this process. */
+static pid_t fork_idle(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+/* The files of a container's processes are looked at in the rounds to come, too. */
+static void too_many_files(void **state)
+{
+	enum { N = 72, N_FILES = 1000 };
+	const struct go_profile_reader_opts opts = {.kinds = 1u << GO_PROFILE_HEAP,
+						    .rounds = true,
+						    .record_bytes = 1u << 20,
+						    .symbol_bytes = 1u << 20};
+	struct go_profile_reader_opts with = opts;
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	struct go_profile_reader *reader;
+	size_t n_full[3] = {0};
+	struct pid_id ids[N];
+	void *maps[N_FILES];
+
+	(void)state;
+	assert_int_equal(root_open("/proc", &proc), 0);
+	for (size_t i = 0; i < N_FILES; i++) {
+		_cleanup_(close_fdp) int fd = memfd_create("code", MFD_CLOEXEC);
+
+		assert_int_equal(ftruncate(fd, 4096), 0);
+		maps[i] = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+		assert_true(maps[i] != MAP_FAILED);
+	}
+	for (size_t i = 0; i < N; i++)
+		assert_int_equal(pid_read(&proc, fork_idle(), &ids[i]), 0);
+	with.proc = &proc;
+	assert_int_equal(go_profile_reader_new(&with, &reader), 0);
+	for (size_t round = 0; round < array_size(n_full); round++) {
+		for (size_t i = 0; i < N; i++) {
+			struct go_profile_target target = {.pid = ids[i]};
+
+			assert_int_equal(go_profile_reader_read(reader, 0, &target), 0);
+			n_full[round] += target.full;
+			go_profile_target_deinit(&target);
+		}
+		go_profile_reader_end_round(reader);
+	}
+	go_profile_reader_free(reader);
+	for (size_t i = 0; i < N; i++) {
+		kill((pid_t)ids[i].pid, SIGKILL);
+		waitpid((pid_t)ids[i].pid, NULL, 0);
+	}
+	for (size_t i = 0; i < N_FILES; i++)
+		munmap(maps[i], 4096);
+	print_message("%zu, %zu, %zu processes too many\n", n_full[0], n_full[1], n_full[2]);
+	assert_in_range(n_full[0], 1, N - 60);
+	assert_int_equal(n_full[1], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +416,7 @@ int main(void)
 		cmocka_unit_test(no_room),
 		cmocka_unit_test(no_room_for_snapshots),
 		cmocka_unit_test(too_many_reads),
+		cmocka_unit_test(too_many_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
