@@ -42,9 +42,9 @@
 #define JOIN_NS	     (100 * NSEC_PER_MSEC)
 /* From SIGKILL to the end of a process whose threads can be killed. */
 #define KILL_NS	     NSEC_PER_SEC
-/* The same while a thread of the process lacks only a CPU. A thread that never leaves the kernel
- * ends this wait. */
-#define STARVED_NS   (30 * NSEC_PER_SEC)
+/* The same while a thread of the process lacks only a CPU. Together with the agent's grace period
+ * this is less than the 30 s that Kubernetes gives a pod. */
+#define STARVED_NS   (4 * NSEC_PER_SEC)
 #define NAME_MAX_LEN 64
 
 #ifndef PIDFD_THREAD

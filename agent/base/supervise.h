@@ -19,7 +19,7 @@
 enum supervise_forced {
 	SUPERVISE_KILLED, /* SIGKILL has ended the child */
 	SUPERVISE_STUCK,  /* a second after SIGKILL, a thread of the child is still there, and
-			   * blocked; half a minute later, any thread */
+			   * blocked; some seconds later, any thread */
 };
 
 /**
