@@ -265,8 +265,11 @@ enum metadata_outcome metadata_find(struct metadata *m, const char *container_id
 		arm(m, now + READS_PAUSE_NS, now);
 		if (read_state(m, lookup, now))
 			lookup_tried(lookup, now);
-	} else if (r) { /* no memory, or too many lookups */
-		return why_unknown(m);
+	} else if (r) { /* no memory, or too many lookups: a server may know the container */
+		if (*container_id)
+			ret->pod = pods_by_container(servers_pods(m->servers), container_id,
+						     &ret->container);
+		return ret->pod ? METADATA_OK : why_unknown(m);
 	}
 	ret->state = lookup->state;
 	if (*lookup->id)

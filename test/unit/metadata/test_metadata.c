@@ -10,6 +10,7 @@
 
 #include "base/loop.h"
 #include "base/nsec.h"
+#include "metadata/lookup.h"
 #include "metadata/metadata.h"
 #include "support/metrics.h"
 #include "support/sink.h"
@@ -195,6 +196,25 @@ static void first_the_pod(void **state)
 	bundle(f, C1, "container", "web-1", "app");
 	wait_outcome(f, C1, METADATA_OK);
 	assert_string_equal(f->names.container->name, "app");
+}
+
+/* With too many containers, a server's names are still there. */
+static void too_many(void **state)
+{
+	static const struct sink_answer list = {
+		.status = 200, .body = LIST(POD("web-1", STATUS("app", C1) "," STATUS("db", C2)))};
+	struct fixture *f = *state;
+	char id[65];
+
+	start(f, METADATA_KUBELET, &list, 1);
+	wait_outcome(f, C1, METADATA_OK);
+	for (unsigned int i = 0; i < LOOKUPS_MAX; i++) {
+		snprintf(id, sizeof(id), "%064x", i);
+		assert_int_equal(find(f, id, ""), METADATA_UNKNOWN_ID);
+	}
+	assert_int_equal(find(f, C3, UID), METADATA_UNKNOWN_ID);
+	assert_int_equal(find(f, C2, UID), METADATA_OK);
+	assert_string_equal(f->names.container->name, "db");
 }
 
 /* The lookup of an unknown container is retried; nothing else is. */
@@ -463,6 +483,7 @@ int main(void)
 		TEST(of_no_pod),
 		TEST(nobody_is_asked),
 		TEST(many_at_once),
+		TEST(too_many),
 		TEST(kubelet_is_late),
 		TEST(kubelet_knows_the_pod),
 		TEST(kubelet_counts_more),
