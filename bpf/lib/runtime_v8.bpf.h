@@ -36,6 +36,8 @@ enum {
 	V8_OFFSET,
 	V8_WORD,    /* enum v8_edge; then the function's SharedFunctionInfo */
 	V8_BUILTIN, /* 1: the code is a builtin */
+	V8_SCRIPT,  /* of the frame whose script was read last; 0: none */
+	V8_SCRIPT_ID,
 };
 
 /* Markers of frames of the entry: a call from native code, of a function and of a constructor. */
@@ -65,6 +67,24 @@ WALK_INLINE __u64 v8_copied(const struct walk *w, const struct v8_process *p, __
 
 /* ---------------------------------------------------------------- the function */
 
+/* Read the id of @script into V8_SCRIPT_ID. Not 0 if unreadable. Neighbours in a stack are often of
+ * one script. The script of a running function stays at its address while the thread is
+ * interrupted. */
+WALK_INLINE int v8_script(const struct walk_ctx *c, const struct v8_process *p, __u64 script)
+{
+	__u64 *mine = c->w->aside.of_runtime;
+
+	if (script == mine[V8_SCRIPT])
+		return 0;
+	mine[V8_SCRIPT] = 0;
+	/* in another cache line and page, with a call of 85 ns */
+	if (window_read(c->space, plan_words(c), 8, script - 1 + p->script_id))
+		return -1;
+	mine[V8_SCRIPT] = script;
+	mine[V8_SCRIPT_ID] = plan_words(c)[0];
+	return 0;
+}
+
 /* The frame of the function in V8_FUNCTION. */
 WALK_INLINE void v8_function(const struct walk_ctx *c, const struct v8_process *p)
 {
@@ -87,11 +107,12 @@ WALK_INLINE void v8_function(const struct walk_ctx *c, const struct v8_process *
 	script = v8_object(c, p->shared_script);
 	number = (__u32)v8_object(c, p->shared_number);
 	hash = walk_hash(walk_hash(0, v8_object(c, p->shared_name)), script);
-	/* in another cache line and page, with a call of 85 ns */
 	plan_words(c)[0] = p->shared_id ? (__u32)v8_object(c, p->shared_id) : 0;
-	if (!p->shared_id && v8_is_object(script) &&
-	    window_read(c->space, plan_words(c), 8, script - 1 + p->script_id))
-		return;
+	if (!p->shared_id && v8_is_object(script)) {
+		if (v8_script(c, p, script))
+			return;
+		plan_words(c)[0] = mine[V8_SCRIPT_ID];
+	}
 	WALK_FENCE();
 	hash = walk_hash(walk_hash(hash, plan_words(c)[0]), number);
 	/* Compiled code does not keep these two up to date, and then the function's code is not its

@@ -23,7 +23,9 @@
 #define BYTECODE (OBJECTS + 0x400)
 #define CONTEXT	 (OBJECTS + 0x500)
 #define SCRIPT	 (OBJECTS + 0x600)
-#define ID	 (9ull << 32) /* the script's */
+#define ID	 (9ull << 32)	   /* the script's */
+#define OTHER	 (OBJECTS + 0x700) /* another script */
+#define OTHER_ID (10ull << 32)
 
 /* Frame pointers. */
 #define FP	  (STACK + 0x200)
@@ -91,6 +93,7 @@ static void put_function(uint64_t function, uint64_t data)
 	put_word(shared + 16, function + 2);
 	put_word(shared + 32, SCRIPT + 1);
 	put_word(SCRIPT + 64, ID);
+	put_word(OTHER + 64, OTHER_ID);
 	put_word(shared + 48, 7ull << 32);
 	put_word(shared + 56, 1ull << 32 | id_of(function));
 }
@@ -117,14 +120,22 @@ static void build(const void *code, size_t n_code)
 	put_frame(CALLER_FP, NATIVE_FP, NATIVE + 1, CONTEXT + 1, CALLER);
 }
 
+/* An object's. */
+static uint64_t word_of(uint64_t address)
+{
+	return objects.words[(address - OBJECTS) / 8];
+}
+
 static uint32_t mix(uint64_t function)
 {
-	const uint64_t id = process.shared_id ? id_of(function) : ID;
-	const uint64_t words[] = {function + 2, SCRIPT + 1, id, 7};
+	const uint64_t script = word_of(function + 0x60);
+	uint64_t id = script == SCRIPT + 1 ? ID : script == OTHER + 1 ? OTHER_ID : 0;
 	uint64_t h = 0;
 
-	for (size_t i = 0; i < array_size(words); i++)
-		h = walk_hash(h, words[i]);
+	if (process.shared_id)
+		id = id_of(function);
+	h = walk_hash(walk_hash(h, function + 2), script);
+	h = walk_hash(walk_hash(h, id), 7);
 	return (uint32_t)(h >> 32);
 }
 

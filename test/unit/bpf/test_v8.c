@@ -90,6 +90,13 @@ static const struct other_row other_rows[] = {
 	{"no shared part", CODE + 7, {LEAF + 24}, {8}, "noCn", 0},
 	{"a shared part elsewhere", CODE + 7, {LEAF + 24}, {0x12345671}, "nuCn", 0},
 	{"a script elsewhere", CODE + 7, {LEAF + 0x60}, {0x12345671}, "nuCn", 0},
+	{"scripts elsewhere",
+	 CODE + 7,
+	 {LEAF + 0x60, CALLER + 0x60},
+	 {0x12345671, 0x12345671},
+	 "nunun",
+	 0},
+	{"no script", CODE + 7, {LEAF + 0x60, CALLER + 0x60}, {0, 0}, "LCn", 0},
 	{"a helper", BUILTIN + 8, {0}, {0}, "nLCn", 0},
 	{"a helper at its return",
 	 BUILTIN + 8,
@@ -143,26 +150,36 @@ static void test_others(void **state)
 
 /* ---------------------------------------------------------------- ids of functions */
 
-/* The id of a function saves the read of its script's. */
-static void test_ids(void **state)
+/* Reads of the walk over LEAF and CALLER, whose frames are right. */
+static size_t count_reads(void)
 {
-	size_t reads[2];
 	struct walked w;
 	uint32_t place;
 	char got[64];
 
+	n_reads = 0;
+	walk_from(&(struct walk_start){STEP, .pc = CODE + 7, .sp = FP - 64, .fp = FP}, &w);
+	spell(&w, got, &place);
+	assert_string_equal(got, "LCn");
+	return n_reads;
+}
+
+/* The id of a function saves the read of its script's, and so does a neighbour of the same script.
+ */
+static void test_ids(void **state)
+{
+	size_t of_functions, of_script, of_scripts;
+
 	(void)state;
-	for (size_t i = 0; i < array_size(reads); i++) {
-		process.shared_id = i ? 56 : 0;
-		build(code, sizeof(code));
-		n_reads = 0;
-		walk_from(&(struct walk_start){STEP, .pc = CODE + 7, .sp = FP - 64, .fp = FP}, &w);
-		reads[i] = n_reads;
-		spell(&w, got, &place);
-		assert_string_equal(got, "LCn");
-	}
+	build(code, sizeof(code));
+	process.shared_id = 56;
+	of_functions = count_reads();
 	process.shared_id = 0;
-	assert_int_equal(reads[0], reads[1] + 2);
+	of_script = count_reads();
+	put_word(CALLER + 0x60, OTHER + 1);
+	of_scripts = count_reads();
+	assert_int_equal(of_script, of_functions + 1);
+	assert_int_equal(of_scripts, of_functions + 2);
 }
 
 int main(void)
