@@ -8,7 +8,8 @@ Nanoseconds of BPF time a frame, in deep stacks of one kind each, by turns with 
   java-int        HotSpot's interpreter
   java            HotSpot's compiled code, without inlining
   node-int        V8's interpreter
-  node            V8's compiled code, without inlining
+  node            V8's compiled code, without inlining, each function in a script of its own
+  node-file       the same, eight functions to a script
 
 build/test/bench/runs takes the time of the runs of the profiler's sampling program, with its tail calls, that
 interrupt the program; other processes do not count. The collector has what the profiler delivered of this process:
@@ -72,6 +73,7 @@ def programs(options, to):
         "java": (options.java, ["-XX:-Inline", *java]),
         "node-int": (options.node, ["--no-opt", "--no-sparkplug", f"{SOURCES}/deep.js", depth]),
         "node": (options.node, ["--no-turbo-inlining", f"{SOURCES}/deep.js", depth]),
+        "node-file": (options.node, ["--no-turbo-inlining", f"{SOURCES}/deep.js", depth, "8"]),
     }
 
 
@@ -173,7 +175,7 @@ def main():
     parser.option("rates", "97,997", "samples a second and CPU")
     parser.option("depth", 60, "functions")
     parser.option("changes", 12, "Python functions of python-c")
-    parser.option("only", "python,python-c,java-int,java,node-int,node", "stacks")
+    parser.option("only", "python,python-c,java-int,java,node-int,node,node-file", "stacks")
     parser.option("nice", 0, "of the program with the stack, for a machine with other work")
     options = parser.parsed()
     profilers = beside_peers.profilers(options)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Works all the time in the innermost of so many functions, each with its own code.
+// Works all the time in the innermost of so many functions, each with its own code. A second argument: so many functions
+// to a script, in place of one.
 'use strict';
 const path = require('path');
 const vm = require('vm');
@@ -14,10 +15,15 @@ function work() {
   return total;
 }
 
+const [depth, perScript] = [Number(process.argv[2]), Number(process.argv[3] ?? 1)];
 let outermost = work;
-for (let n = 1; n <= Number(process.argv[2]); n++)
-  outermost = vm.runInThisContext(`(inner) => function f${n}() { return inner() + ${n}; }`,
-                                  {filename: `deep${n % 8}.js`})(outermost);
+for (let n = 1; n <= depth; n += perScript) {
+  const last = Math.min(n + perScript - 1, depth);
+  let text = '(inner) => {';
+  for (let i = n; i <= last; i++)
+    text += ` function f${i}() { return ${i === n ? 'inner' : `f${i - 1}`}() + ${i}; }`;
+  outermost = vm.runInThisContext(`${text} return f${last}; }`, {filename: `deep${Math.floor(n / perScript) % 8}.js`})(outermost);
+}
 
 for (let total = 0;;)
   total += outermost() & 1;
