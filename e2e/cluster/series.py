@@ -33,7 +33,8 @@ OWN = re.compile("(work_(" + "|".join(WORKS) + ")|main\\.(workGo|allocateGo|allo
 
 
 def objects(path):
-    """What a kubectl watch has printed: each version of each object."""
+    """What a kubectl watch has printed: each version of each object. A lost connection is an event, too, and
+    another watch begins with all objects."""
     decoder, text, at = json.JSONDecoder(), open(path, encoding="utf-8").read(), 0
     while True:
         while at < len(text) and text[at].isspace():
@@ -42,7 +43,8 @@ def objects(path):
             event, at = decoder.raw_decode(text, at)
         except ValueError:  # the end, or an incomplete last line
             return
-        yield event["object"]
+        if event["type"] != "ERROR":
+            yield event["object"]
 
 
 def owner(thing):
