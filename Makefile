@@ -692,7 +692,7 @@ arm64: ## cross-build for arm64: build/arm64/podprof
 		CXX="aarch64-linux-gnu-g++ --sysroot=$(SYSROOT)" all build/arm64/test/kernels/guest \
 		build/arm64/test/kernels/runtimes
 
-# Debian's releases with the language runtimes for the guest.
+# Debian's releases with the language runtimes for the guest. Without one (PYTHON_SUITE=) the guest has no such runtime.
 PYTHON_SUITE ?= bookworm
 NODE_SUITE ?= bookworm
 JAVA_SUITE ?= bookworm
@@ -701,9 +701,9 @@ check-tsan: $(TSAN_UNIT) ## unit tests with threads under ThreadSanitizer (minut
 
 check-arm64: arm64 ## the arm64 programs in ARM64_KERNELS, booted in QEMU, with CPython, Node and OpenJDK of these suites
 	$(Q)B=build/arm64 ARCH=arm64 SYSROOT=$(SYSROOT) \
-		PYTHON=$$(test/kernels/debian.sh tree $(PYTHON_SUITE) arm64 python3.11-minimal python3.13-minimal) \
-		NODE=$$(test/kernels/debian.sh tree $(NODE_SUITE) arm64 nodejs) \
-		JAVA=$$(test/kernels/debian.sh tree $(JAVA_SUITE) arm64 openjdk-17-jre-headless openjdk-25-jre-headless) \
+		PYTHON=$(if $(PYTHON_SUITE),$$(test/kernels/debian.sh tree $(PYTHON_SUITE) arm64 python3.11-minimal python3.13-minimal)) \
+		NODE=$(if $(NODE_SUITE),$$(test/kernels/debian.sh tree $(NODE_SUITE) arm64 nodejs)) \
+		JAVA=$(if $(JAVA_SUITE),$$(test/kernels/debian.sh tree $(JAVA_SUITE) arm64 openjdk-17-jre-headless openjdk-25-jre-headless)) \
 		test/kernels/check.sh $(ARM64_KERNELS)
 
 # One of each minor release that podprof reads; "go" in PATH fetches those it is not (1.21 or newer).
