@@ -41,7 +41,7 @@ static const struct usage_row usage_rows[] = {
 	{"inspect symbols Makefile zz", 2, "not a hex address: 'zz'"},
 	{"inspect symbols Makefile 1", 1, "cannot read Makefile: not_elf"},
 	{"inspect symbols /nonexistent 1", 1, "no such file"},
-	{"inspect symbols /dev/null 1", 1, "not_a_file"},
+	{"inspect symbols /dev/null 1", 1, "not a file"},
 	{"inspect symbols --sources", 2, "give FILE and addresses"},
 	{"inspect symbols --sources --pid 1", 2, "give FILE with --sources"},
 	{"inspect symbols --sources Makefile", 1, "cannot read Makefile: not_elf"},
