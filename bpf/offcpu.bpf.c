@@ -266,16 +266,16 @@ int offcpu_switch(__u64 *args)
 	return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
 
-/* @room: of the walk of a runtime with tasks, else NULL: known to the compiler. */
-static __always_inline int offcpu_walked(struct stack *s, struct stack_room *room, __u64 *args)
+/* @c: of the walk of a runtime with tasks, else NULL: known to the compiler. */
+static __always_inline int offcpu_walked(struct stack *s, const struct walk_ctx *c, __u64 *args)
 {
 	struct task_struct *prev = (struct task_struct *)args[1];
 
 	if (!stack_finish(s, s->value.head.count, 0))
 		return offcpu_done(SAMPLE_STAT_NO_FRAMES);
 	stack_thread(prev, s);
-	if (room)
-		stack_task(s, room);
+	if (c)
+		stack_task(s, c);
 	if (s->dump_id) {
 		s->key.flags |= SAMPLE_FLAG_DUMPED;
 		s->key.stack_hash = s->dump_id;
@@ -391,7 +391,7 @@ static __always_inline int offcpu_walk_by(__u64 *args, __u32 runtime,
 	stack_walk_all(&c, walk_some);
 	if (stack_dump_after(s))
 		offcpu_dump_out((struct task_struct *)args[1], s, &room->window);
-	return offcpu_walked(s, stack_has_tasks(runtime) ? room : NULL, args);
+	return offcpu_walked(s, stack_has_tasks(runtime) ? &c : NULL, args);
 }
 
 /* A part of the walk, for kernels without bpf_loop(). The last part keeps the stack. @slot: the
@@ -409,7 +409,7 @@ static __always_inline int offcpu_part_by(__u64 *args, __u32 slot,
 		bpf_tail_call(args, &offcpu_programs, slot);
 	if (stack_dump_after(s))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP);
-	return offcpu_walked(s, stack_has_tasks(slot) ? room : NULL, args);
+	return offcpu_walked(s, stack_has_tasks(slot) ? &c : NULL, args);
 }
 
 SEC("tp_btf/sched_switch")

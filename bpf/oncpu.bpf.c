@@ -60,16 +60,16 @@ static __always_inline int oncpu_regs(struct regs_event *ctx, struct task_struct
 	return 1;
 }
 
-/* @room: of the walk of a runtime with tasks, else NULL: known to the compiler. */
-static __always_inline __u32 oncpu_add(struct stack *s, struct stack_room *room)
+/* @c: of the walk of a runtime with tasks, else NULL: known to the compiler. */
+static __always_inline __u32 oncpu_add(struct stack *s, const struct walk_ctx *c)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 
 	if (!stack_finish(s, 1, s->weight))
 		return SAMPLE_STAT_NO_FRAMES;
 	stack_thread(task, s);
-	if (room)
-		stack_task(s, room);
+	if (c)
+		stack_task(s, c);
 	if (oncpu_generation & 1)
 		return stack_add(&oncpu_small_1, &oncpu_large_1, &oncpu_deep_1, &oncpu_lost_1, task,
 				 s);
@@ -218,7 +218,7 @@ static __always_inline int oncpu_walk_by(struct regs_event *ctx, __u32 runtime,
 	stack_walk_all(&c, walk_some);
 	if (stack_dump_after(s) && oncpu_dump_out(ctx, s, &room->window))
 		return oncpu_done(SAMPLE_STAT_DUMPED);
-	return oncpu_done(oncpu_add(s, stack_has_tasks(runtime) ? room : NULL));
+	return oncpu_done(oncpu_add(s, stack_has_tasks(runtime) ? &c : NULL));
 }
 
 /* A part of the walk, for kernels without bpf_loop(). The last part stores the sample. @slot: the
@@ -237,7 +237,7 @@ static __always_inline int oncpu_part_by(struct regs_event *ctx, __u32 slot,
 		bpf_tail_call(ctx, &oncpu_programs, slot);
 	if (stack_dump_after(s))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP);
-	return oncpu_done(oncpu_add(s, stack_has_tasks(slot) ? room : NULL));
+	return oncpu_done(oncpu_add(s, stack_has_tasks(slot) ? &c : NULL));
 }
 
 SEC("perf_event")

@@ -41,11 +41,13 @@ static uint64_t mix(uint64_t h, uint64_t word)
 static uint64_t string_value(const struct python_code_string *s, bool was_hashed)
 {
 	const uint64_t hash = was_hashed ? s->hash : UINT64_MAX;
-	uint64_t h = mix(mix(0, s->length), hash);
+	uint64_t sum = 0, factor = PYTHON_TAIL_FACTOR;
 
-	for (size_t i = 0; hash == UINT64_MAX && i < array_size(s->tail); i++)
-		h = mix(h, s->tail[i]);
-	return h;
+	for (size_t i = 0; hash == UINT64_MAX && i < array_size(s->tail); i++) {
+		sum += s->tail[i] * factor;
+		factor *= PYTHON_TAIL_FACTOR;
+	}
+	return mix(mix(mix(0, s->length), hash), sum);
 }
 
 static uint32_t check_of(const struct python_code_key *key, bool name_was_hashed,
@@ -112,12 +114,14 @@ static int read_check_strings(const struct reading *r, const uint64_t at[2],
 	result = read_ranges(r->m, ranges, 6);
 	for (size_t i = 0; !result && i < 2; i++) {
 		const uint64_t n = (ret[i]->length & 0xffffff) * (states[i] >> 2 & 7);
-		const uint64_t before = n > PYTHON_TAIL_BYTES ? n - PYTHON_TAIL_BYTES : 0;
+		const uint64_t words = (n + 7) / 8;
+		const uint64_t before =
+			words > PYTHON_TAIL_WORDS ? (words - PYTHON_TAIL_WORDS) * 8 : 0;
 		const uint64_t chars =
 			states[i] >> 6 & 1 ? PYTHON_STRING_ASCII : PYTHON_STRING_WIDE;
 
 		ranges[i] = (struct memory_range){at[i] + chars + before, ret[i]->tail,
-						  (size_t)(n - before)};
+						  (size_t)(words * 8 - before)};
 	}
 	return result ? result : read_ranges(r->m, ranges, 2);
 }

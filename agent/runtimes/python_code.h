@@ -42,7 +42,7 @@ struct python_code_key {
 	struct python_code_string {
 		uint64_t length;
 		uint64_t hash; /* all ones: not computed yet */
-		uint64_t tail[PYTHON_TAIL_BYTES / 8];
+		uint64_t tail[PYTHON_TAIL_WORDS];
 	} name_string, file_string;
 };
 

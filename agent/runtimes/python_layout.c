@@ -79,7 +79,9 @@ static bool take_number(struct python_layout *layout)
 	       layout->process.code_first_line < layout->process.code_name &&
 	       layout->process.code_first_line < layout->process.code_filename &&
 	       layout->process.code_first_line < layout->process.code_qualname &&
-	       layout->process.code_name < layout->process.code_lines;
+	       layout->process.code_name < layout->process.code_lines &&
+	       (!layout->process.has_strings ||
+		layout->process.code_lines < PYTHON_STRINGS_CODE_BYTES);
 }
 
 /* The counter of these numbers in the interpreter, which no _Py_DebugOffsets has: of builds with

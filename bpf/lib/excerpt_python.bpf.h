@@ -117,7 +117,8 @@ static __always_inline void excerpt_string(struct stack_dump_record *c,
 	WALK_FENCE();
 	n = excerpt_number(walk, exe->string_length) & (2 * EXCERPT_STRING_BYTES - 1);
 	width = excerpt_number(walk, exe->string_state) >> (exe->string_kind & 31) & 7;
-	excerpt_object(c, walk, at, n * width + exe->string_data);
+	/* whole words, as in the check */
+	excerpt_object(c, walk, at, ((n * width + 7) & ~7ull) + exe->string_data);
 }
 
 /* The bytes object at @at; only its head if it is longer than the window. */

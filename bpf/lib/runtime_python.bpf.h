@@ -22,7 +22,10 @@
  * A wait without the interpreter lock keeps the frames: the pointer to the thread's state is the
  * one that the lock does not change (struct python_process).
  *
- * From 3.13 on, a memo (object_memo.bpf.h) has the checks of code objects found last.
+ * From 3.13 on, a memo (object_memo.bpf.h) has the checks of code objects found last. The other
+ * releases read a code object once a sample: functions repeat (middleware, visitors of trees). To
+ * 3.11, strings of files are read once a sample, too: all functions of a module share the string.
+ * The memory of these objects does not change in a sample.
  *
  * Frames since 3.11 lie in blocks of 16 KB, a caller's at a lower address than its callee's. The
  * window therefore begins below the frame, and mostly has the next frames already. An entry frame
@@ -48,15 +51,21 @@ WALK_INLINE const __u64 *python_copied_frame(const struct walk_ctx *c, __u64 add
 
 /* The words of w->aside.of_runtime. */
 enum {
-	PYTHON_STATE,  /* PYTHON_BEGUN and so on */
-	PYTHON_AT,     /* the next frame; 0: no more */
-	PYTHON_FIRST,  /* the activation's innermost frame */
-	PYTHON_CFRAME, /* the innermost activation's cframe; 0: none, or seen */
-	PYTHON_OUTER,  /* the innermost frame of the cframe before that */
-	PYTHON_FILE,   /* the file name read last; mostly the caller's, too */
-	PYTHON_FILE_VALUE,
-	PYTHON_COUNT,	  /* of code objects, for the memo; 0: each is read */
+	PYTHON_STATE,	  /* PYTHON_BEGUN and so on */
+	PYTHON_AT,	  /* the next frame; 0: no more */
+	PYTHON_FIRST,	  /* the activation's innermost frame */
+	PYTHON_CFRAME,	  /* the innermost activation's cframe; 0: none, or seen */
+	PYTHON_OUTER,	  /* the innermost frame of the cframe before that */
+	PYTHON_COUNT,	  /* of code objects, for the memo; 0: each is read in each sample */
 	PYTHON_INNERMOST, /* the thread's innermost frame */
+	PYTHON_VALUE,	  /* of a string */
+	PYTHON_HASH,	  /* of the check, before the strings */
+};
+
+/* The objects in w->seen. */
+enum {
+	PYTHON_SEEN_CODES, /* the check */
+	PYTHON_SEEN_FILES, /* the string's value */
 };
 
 #define PYTHON_BEGUN  1 /* PYTHON_AT is set */
@@ -79,8 +88,14 @@ _Static_assert(PYTHON_CHECK + 1 == PYTHON_FRAME_WORDS, "as in an excerpt");
 #define PYTHON_BELOW	    (WINDOW_BYTES - PYTHON_FRAME_BYTES_3_11)
 
 _Static_assert(PYTHON_CODE_BYTES <= WALK_OBJECT_WORDS * 8, "a code object fits");
-/* The words of strings, behind a code object of the releases whose check has strings. */
-#define PYTHON_STRING_WORD (WALK_OBJECT_WORDS - PYTHON_TAIL_BYTES / 8)
+/* The words of a string, behind a code object of the releases whose check has strings. */
+#define PYTHON_STRING_WORD (PYTHON_STRINGS_CODE_BYTES / 8)
+/* Bytes of a string read at once, from its length on: of one with a hash, and of another, with up
+ * to 80 characters of ASCII. */
+#define PYTHON_STRING_HEAD 24
+#define PYTHON_STRING_MOST 112
+_Static_assert(PYTHON_STRING_WORD * 8 + PYTHON_STRING_MOST == WALK_OBJECT_WORDS * 8,
+	       "a string fits");
 
 /* ---------------------------------------------------------------- reading */
 
@@ -221,6 +236,8 @@ WALK_INLINE int python_begin_thread(const struct walk_ctx *c, const struct pytho
 {
 	__u64 *mine = c->w->aside.of_runtime;
 
+	walk_seen_clear(&c->w->seen[PYTHON_SEEN_CODES]);
+	walk_seen_clear(&c->w->seen[PYTHON_SEEN_FILES]);
 	if (python_state(c, &p->way))
 		return -1;
 	if (!mine[PYTHON_AT])
@@ -312,66 +329,102 @@ WALK_INLINE int python_uncopy(const struct walk_ctx *c, const struct python_proc
 	return 0;
 }
 
-/* Mixes the last of the @bytes characters of a string, in @words. Without branches. */
-WALK_INLINE __u64 python_tail(__u64 hash, const __u64 *words, __s64 bytes)
+/* The sum of the check for the @bytes of a string's end, from the object's word @at on; 0 for none.
+ * Without branches, and without masks for single bytes: these took the verifier three times as
+ * long.
+ */
+WALK_INLINE __u64 python_tail(const struct walk_ctx *c, __u64 at, __s64 bytes)
 {
-	for (int i = 0; i < PYTHON_TAIL_BYTES / 8; i++, bytes -= 8) {
-		__s64 n = bytes & ~(bytes >> 63);
+	__u64 sum = 0, factor = PYTHON_TAIL_FACTOR;
 
-		n = 8 + ((n - 8) & ((n - 8) >> 63)); /* 0 to 8 */
-		hash = walk_hash(hash,
-				 words[i] & (~0ull >> ((64 - n * 8) & 63)) & (__u64)(-n >> 63));
+	for (int i = 0; i < PYTHON_TAIL_WORDS; i++, bytes -= 8) {
+		const __u64 word = walk_room(c)->object[(at + i) & (WALK_OBJECT_WORDS - 1)];
+
+		sum += (word & (__u64)(-bytes >> 63)) * factor;
+		factor *= PYTHON_TAIL_FACTOR;
 	}
-	return hash;
+	return sum;
 }
 
-/* The value of the string at @at. Not 0 if unreadable. */
-WALK_INLINE int python_string(const struct walk_ctx *c, __u64 at, __u64 *ret)
+/* Reads a string from its length on, at @at: @most bytes, or only the head if the rest is on the
+ * next page, which may not be there. Returns the bytes, 0 if unreadable. */
+WALK_INLINE __u64 python_string_begin(const struct walk_ctx *c, __u64 at, __u64 most)
+{
+	const __s64 after = (__s64)(((WINDOW_TO_EDGE(c->space, at) - 1) & 4095) + 1 - most);
+
+	most -= (most - PYTHON_STRING_HEAD) & (__u64)(after >> 63);
+	if (window_read(c->space, walk_room(c)->object + PYTHON_STRING_WORD, most & 127, at))
+		return 0;
+	return most;
+}
+
+/* The value of the string at @at, of which @most bytes are read at once. Not 0 if unreadable. One
+ * branch for all strings, for the verifier. */
+WALK_INLINE int python_string(const struct walk_ctx *c, __u64 at, __u64 most, __u64 *ret)
 {
 	__u64 *words = walk_room(c)->object + PYTHON_STRING_WORD;
-	__u64 n, is_ascii;
+	__u64 n, begin, hash;
 	__s64 before;
 
-	if (!python_plausible(at) || window_read(c->space, words, 16, at + PYTHON_STRING_LENGTH))
+	at += PYTHON_STRING_LENGTH;
+	if (!python_plausible(at))
 		return -1;
-	n = words[0] & 0xffffff;
+	most = python_string_begin(c, at, most);
+	if (!most)
+		return -1;
+	hash = ~words[1];
 	*ret = walk_hash(walk_hash(0, words[0]), words[1]);
-	if (~words[1])
-		return 0;
-	WALK_FENCE();
-	if (window_read(c->space, words, 8, at + PYTHON_STRING_STATE))
-		return -1;
-	n *= words[0] >> 2 & 7; /* bytes of a character */
-	is_ascii = words[0] >> 6 & 1;
-	before = (__s64)n - PYTHON_TAIL_BYTES;
+	n = (words[0] & 0xffffff) * (words[2] >> 2 & 7); /* bytes of a character */
+	n &= ((hash | -hash) >> 63) - 1;		 /* 0 with a hash */
+	n = (n + 7) & ~7ull;
+	before = (__s64)n - PYTHON_TAIL_WORDS * 8;
 	before &= ~(before >> 63);
-	at += PYTHON_STRING_WIDE - is_ascii * (PYTHON_STRING_WIDE - PYTHON_STRING_ASCII);
-	WALK_FENCE();
-	if (window_read_some(c->space, words, PYTHON_TAIL_BYTES, at + (__u64)before))
-		return -1;
-	*ret = python_tail(*ret, words, (__s64)n - before);
+	n -= (__u64)before;
+	begin = PYTHON_STRING_WIDE - PYTHON_STRING_LENGTH + (__u64)before -
+		(words[2] >> 6 & 1) * (PYTHON_STRING_WIDE - PYTHON_STRING_ASCII);
+	if (n && begin + n > most) {
+		if (window_read(c->space, words, n & 63, at + begin))
+			return -1;
+		begin = 0;
+	}
+	*ret = walk_hash(*ret, python_tail(c, PYTHON_STRING_WORD + begin / 8, (__s64)n));
 	return 0;
 }
 
-/* Mixes the values of the name and the file of the code object read last. Not 0 if unreadable. */
+/* The value of the string at @file. Not 0 if unreadable. */
+WALK_INLINE int python_file(const struct walk_ctx *c, __u64 file, __u64 *ret)
+{
+	struct walk_seen *files = &c->w->seen[PYTHON_SEEN_FILES];
+
+	if (walk_seen_find(files, file, ret))
+		return 0;
+	if (python_string(c, file, PYTHON_STRING_MOST, ret))
+		return -1;
+	WALK_FENCE();
+	walk_seen_add(files, file, *ret);
+	return 0;
+}
+
+/* Mixes the values of the name and the file of the code object read last. Not 0 if unreadable. A
+ * qualified name that is the name has a hash, nearly always; others, and files, nearly never. */
 WALK_INLINE int python_strings(const struct walk_ctx *c, const struct python_process *p,
 			       __u64 *hash)
 {
 	const __u64 name = python_code_word(c, p->code_qualname);
-	const __u64 file = python_code_word(c, p->code_filename);
-	__u64 *mine = c->w->aside.of_runtime, value;
+	__u64 *value = &c->w->aside.of_runtime[PYTHON_VALUE];
+	__u64 differs = name ^ python_code_word(c, p->code_name);
 
-	if (python_string(c, name, &value))
+	differs = (differs | -differs) >> 63;
+	if (python_string(c, name,
+			  PYTHON_STRING_HEAD + differs * (PYTHON_STRING_MOST - PYTHON_STRING_HEAD),
+			  value))
 		return -1;
 	WALK_FENCE();
-	if (mine[PYTHON_FILE] != file) {
-		mine[PYTHON_FILE] = 0;
-		if (python_string(c, file, &mine[PYTHON_FILE_VALUE]))
-			return -1;
-		mine[PYTHON_FILE] = file;
-	}
+	*hash = walk_hash(*hash, *value);
+	if (python_file(c, python_code_word(c, p->code_filename), value))
+		return -1;
 	WALK_FENCE();
-	*hash = walk_hash(walk_hash(*hash, value), mine[PYTHON_FILE_VALUE]);
+	*hash = walk_hash(*hash, *value);
 	return 0;
 }
 
@@ -391,36 +444,50 @@ WALK_INLINE int python_check(const struct walk_ctx *c, const struct python_proce
 	hash = walk_hash(hash, python_code_word(c, p->code_lines));
 	hash = walk_hash(hash, (__u32)(python_code_word(c, p->code_first_line) >>
 				       (p->code_first_line & 4) * 8));
-	if (p->has_strings && python_strings(c, p, &hash))
+	c->w->aside.of_runtime[PYTHON_HASH] = hash;
+	WALK_FENCE();
+	if (p->has_strings && python_strings(c, p, &c->w->aside.of_runtime[PYTHON_HASH]))
 		return -1;
-	*ret = hash >> 32;
+	WALK_FENCE();
+	*ret = c->w->aside.of_runtime[PYTHON_HASH] >> 32;
 	return python_uncopy(c, p, code);
 }
 
-/* As python_check(), through the memo. The innermost frame may be no whole frame, so only others
- * are added. */
+/* As python_check(), through the memo, or through the sample's own. The innermost frame may be no
+ * whole frame, so only others are added. */
 WALK_INLINE int python_find_check(const struct walk_ctx *c, const struct python_process *p,
 				  __u64 code, __u64 *ret)
 {
 	const __u64 *mine = c->w->aside.of_runtime;
-	struct object_memo_entry entry = {
-		.object = code, .process = c->identity, .count = mine[PYTHON_COUNT]};
-	struct object_memo *memo = c->objects;
+	struct walk_seen *codes = &c->w->seen[PYTHON_SEEN_CODES];
+	struct object_memo_entry entry;
 
-	if (!memo || !entry.count)
-		return python_check(c, p, code, python_code_from(p), ret);
-	entry.value = object_memo_find(object_memo_set(memo, code, entry.process), code,
-				       entry.process, entry.count);
-	if (entry.value) {
-		*ret = entry.value >> 32;
-		return 0;
+	if (c->objects && mine[PYTHON_COUNT]) {
+		__u64 value = object_memo_find(object_memo_set(c->objects, code, c->identity), code,
+					       c->identity, mine[PYTHON_COUNT]);
+
+		if (value) {
+			*ret = value >> 32;
+			return 0;
+		}
+	} else if (!p->code_copies && walk_seen_find(codes, code, ret)) {
+		return 0; /* the copies' array is in the object */
 	}
+	WALK_FENCE();
 	if (python_check(c, p, code, python_code_from(p), ret))
 		return -1;
 	WALK_FENCE();
-	entry.value = *ret << 32 | 1;
-	if (mine[PYTHON_AT] != mine[PYTHON_INNERMOST])
-		object_memo_add(object_memo_set(memo, code, entry.process), &entry);
+	if (mine[PYTHON_AT] == mine[PYTHON_INNERMOST])
+		return 0;
+	if (!c->objects || !mine[PYTHON_COUNT]) {
+		walk_seen_add(codes, code, *ret);
+		return 0;
+	}
+	entry = (struct object_memo_entry){.object = code,
+					   .process = c->identity,
+					   .count = mine[PYTHON_COUNT],
+					   .value = *ret << 32 | 1};
+	object_memo_add(object_memo_set(c->objects, code, c->identity), &entry);
 	return 0;
 }
 

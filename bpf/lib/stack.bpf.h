@@ -576,14 +576,18 @@ static __always_inline int stack_has_tasks(__u32 runtime)
 }
 
 /* Add the name of the task that the current thread runs. After stack_thread(), which its name
- * follows, and after the walk of such a runtime. */
-static __always_inline void stack_task(struct stack *s, struct stack_room *room)
+ * follows, and after the walk of such a runtime, by @c. */
+static __always_inline void stack_task(struct stack *s, const struct walk_ctx *c)
 {
-	struct sample_name_key key = {.tgid = s->key.tgid, .kind = SAMPLE_NAME_TASK};
-	const struct walk_ctx c = stack_walk_ctx(s, room);
+	/* with the walk's functions a program has 512 bytes of stack */
+	struct sample_name_key *key = (struct sample_name_key *)walk_room(c)->window.words;
 
-	if (cfg.task_names && python_task_name(&c, &s->python, key.name))
-		stack_add_task(s, &key);
+	if (!cfg.task_names || !python_task_name(c, &s->python, key->name))
+		return;
+	key->tgid = s->key.tgid;
+	key->kind = SAMPLE_NAME_TASK;
+	key->is_count = 0;
+	stack_add_task(s, key);
 }
 
 /*

@@ -119,6 +119,15 @@ struct walk_room {
 	__u64 object[WALK_OBJECT_WORDS];
 };
 
+/* Values of a runtime's objects that the walk has read, by address. A value replaces another one of
+ * its slot. The step clears the values at a sample's first frame: from one sample to the next an
+ * object may become another one. */
+#define WALK_SEEN 16
+struct walk_seen {
+	__u64 at[WALK_SEEN]; /* 0: empty */
+	__u64 value[WALK_SEEN];
+};
+
 /* The state of the walk. The struct also holds the other values of a frame, in place of variables,
  * for the verifier (see bpf/README.md). */
 struct walk {
@@ -164,6 +173,7 @@ struct walk {
 	__u64 n_sets;  /* of the memo, read so far */
 
 	struct walk_aside aside; /* of walks with a runtime */
+	struct walk_seen seen[2];
 };
 
 /* Accessors: the descriptor of an executable, NULL for a number out of range only; adds @n_frames
@@ -237,6 +247,36 @@ WALK_INLINE __u64 walk_hash(__u64 hash, __u64 word)
 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull; /* 2^64 / golden ratio, odd */
 	return hash ^ (hash >> 29);
+}
+
+WALK_INLINE void walk_seen_clear(struct walk_seen *seen)
+{
+	for (int i = 0; i < WALK_SEEN; i++)
+		seen->at[i] = 0;
+}
+
+WALK_INLINE __u64 walk_seen_slot(__u64 at)
+{
+	return (at * 0x9e3779b97f4a7c15ull >> 60) & (WALK_SEEN - 1);
+}
+
+/* Whether the value of the object at @at, not 0, is known. */
+WALK_INLINE int walk_seen_find(const struct walk_seen *seen, __u64 at, __u64 *ret)
+{
+	const __u64 slot = walk_seen_slot(at);
+
+	if (seen->at[slot] != at)
+		return 0;
+	*ret = seen->value[slot];
+	return 1;
+}
+
+WALK_INLINE void walk_seen_add(struct walk_seen *seen, __u64 at, __u64 value)
+{
+	const __u64 slot = walk_seen_slot(at);
+
+	seen->at[slot] = at;
+	seen->value[slot] = value;
 }
 
 /* The slot of user frame @n. A mask for each half, not one for the sum: the halves are powers of

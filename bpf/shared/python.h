@@ -24,7 +24,10 @@
  * To 3.11 a later object can have all five. So the check also mixes a value of the string
  * co_qualname, then one of co_filename. The value mixes, starting from 0, the words with the
  * length and the hash that CPython caches in the string. If the hash is -1 (not computed yet), the
- * value also mixes the last PYTHON_TAIL_BYTES bytes of the characters, or all with zeros behind.
+ * value also mixes a sum of the last PYTHON_TAIL_WORDS words of the characters, the first word
+ * times PYTHON_TAIL_FACTOR, the next one times its square and so on; else it mixes 0. The
+ * characters' first byte begins a word. The last word is whole: it is within the string's memory,
+ * whose bytes behind the characters stay the same, too.
  */
 
 #include "lib/types.h"
@@ -49,14 +52,18 @@
 
 /* Where strings of 3.6 to 3.11 have the length, the hash, the state (python_string.c), and the
  * characters: of ASCII, and of others. */
-#define PYTHON_STRING_LENGTH 16
-#define PYTHON_STRING_HASH   24
-#define PYTHON_STRING_STATE  32
-#define PYTHON_STRING_ASCII  48
-#define PYTHON_STRING_WIDE   72
-/* Characters in the check. Reached: functions of one name at one place of one file, or with an
- * equal end of these, are told apart by length and addresses. A name or a path has a hash soon. */
-#define PYTHON_TAIL_BYTES    32
+#define PYTHON_STRING_LENGTH	  16
+#define PYTHON_STRING_HASH	  24
+#define PYTHON_STRING_STATE	  32
+#define PYTHON_STRING_ASCII	  48
+#define PYTHON_STRING_WIDE	  72
+/* Words of characters in the check: the last 33 to 40 bytes. Reached: functions of one name
+ * at one place of one file, or with an equal end of these, are told apart by length and addresses.
+ */
+#define PYTHON_TAIL_WORDS	  5
+#define PYTHON_TAIL_FACTOR	  0x9e3779b97f4a7c15ull
+/* The limit for a code object of these releases: the walker reads the strings behind it. */
+#define PYTHON_STRINGS_CODE_BYTES 144
 
 /* In a thread's state: its interpreter, in the releases with a memo of code objects. */
 #define PYTHON_THREAD_INTERPRETER 16

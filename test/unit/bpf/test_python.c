@@ -209,15 +209,17 @@ static uint32_t place_of(char c)
 #define STRING_AT 0xa0
 #define FILE_OF	  'A'
 
-/* Of the string of @c, which has a hash or characters: a few, many, or wide ones. */
+/* Of the string of @c, which has a hash or characters: a few, many, the most of one read and one
+ * more, or wide ones. Behind the string are the next objects. */
 static const struct string_shape {
 	uint64_t length, hash, state;
-	uint64_t tail, n; /* the characters in the check: from the string on, and their bytes */
+	uint64_t tail, n; /* the words in the check: from the string on, and their bytes */
+	size_t n_reads;
 } shapes[] = {
-	{5, 0x1234567, 0x64, 0, 0},
-	{5, UINT64_MAX, 0x64, 48, 5},
-	{44, UINT64_MAX, 0x64, 48 + 12, 32},
-	{8, UINT64_MAX, 0x28, 72, 16},
+	{5, 0x1234567, 0x64, 0, 0, 1},		{5, UINT64_MAX, 0x64, 48, 8, 1},
+	{44, UINT64_MAX, 0x64, 48 + 8, 40, 1},	{8, UINT64_MAX, 0x28, 72, 16, 1},
+	{80, UINT64_MAX, 0x64, 48 + 40, 40, 1}, {81, UINT64_MAX, 0x64, 48 + 48, 40, 2},
+	{0, UINT64_MAX, 0x64, 48, 0, 1},	{50, UINT64_MAX, 0x30, 72 + 160, 40, 2},
 };
 
 static const struct string_shape *shape_of(char c)
@@ -357,8 +359,7 @@ static void build(const char *native, const char *python)
 					: c == 'C' ? LOOP_COLD + 8
 						   : LOOP + LOOP_BYTES);
 	}
-	put_code(FILE_OF);
-	for (int c = 'a'; c <= 'z'; c++)
+	for (int c = 'A'; c <= 'z'; c++)
 		put_code((char)c);
 	head = put_frames(native, python);
 	put_word(THREAD, TSTATE);
@@ -393,32 +394,41 @@ static uint64_t mix(uint64_t h, uint64_t word)
 	return h ^ h >> 29;
 }
 
-static uint64_t value_of(char c)
+/* Of the string at @at, in the memory of code objects. */
+static uint64_t value_of(uint64_t at, const struct string_shape *s)
 {
-	const struct string_shape *s = shape_of(c);
-	uint64_t words[32], tail[4] = {0}, h = mix(mix(0, s->length), s->hash);
+	uint64_t tail[5] = {0}, sum = 0, factor = 1;
 
-	fill_code(c, words);
-	memcpy(tail, (const char *)words + STRING_AT + s->tail, s->n);
-	for (size_t i = 0; s->n && i < array_size(tail); i++)
-		h = mix(h, tail[i]);
-	return h;
+	memcpy(tail, (const char *)codes.words + (at + s->tail - CODES), s->n);
+	for (size_t i = 0; ~s->hash == 0 && i < array_size(tail); i++)
+		sum += tail[i] * (factor *= 0x9e3779b97f4a7c15ull);
+	return mix(mix(mix(0, s->length), s->hash), sum);
 }
 
-/* As the header defines. */
-static uint32_t check_of(char c)
+static uint64_t code_word(char c, uint64_t off)
+{
+	return codes.words[(CODE(c) + off - CODES) / 8];
+}
+
+/* As the header defines. @name: of the string. */
+static uint32_t check_named(char c, const struct string_shape *name)
 {
 	const uint16_t offs[] = {process.code_filename, process.code_name, process.code_qualname,
 				 process.code_lines};
-	uint64_t words[32], h = 0;
+	uint64_t h = 0;
 
-	fill_code(c, words);
 	for (size_t i = 0; i < array_size(offs); i++)
-		h = mix(h, words[offs[i] / 8]);
+		h = mix(h, code_word(c, offs[i]));
 	h = mix(h, 1000u + (unsigned char)c);
 	if (process.has_strings)
-		h = mix(mix(h, value_of(c)), value_of(FILE_OF));
+		h = mix(mix(h, value_of(code_word(c, process.code_qualname), name)),
+			value_of(CODE(FILE_OF) + STRING_AT, shape_of(FILE_OF)));
 	return (uint32_t)(h >> 32);
+}
+
+static uint32_t check_of(char c)
+{
+	return check_named(c, shape_of(c));
 }
 
 /* A letter for each frame; asserts the words of Python's. */
@@ -595,48 +605,115 @@ static void test_random(void **state)
 
 /* ---------------------------------------------------------------- reads */
 
-/* 32 frames of 128 bytes, next to each other: besides one read for each code object, the window has
- * 7 frames. The lowest ones are at the start of mapped memory. */
+#define LETTERS "abcdefghijklmnopqrstuvwxyzBCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* Reads of a walk from a loop on. */
+static size_t reads_of(const char *python)
+{
+	struct walked w;
+	char got[64];
+
+	build("L", python);
+	walk_built("L", &python_walk, &w);
+	spell(&w, got);
+	assert_string_equal(got, python);
+	return n_reads;
+}
+
+/* Frames of 128 bytes, next to each other: besides one read for each code object, the window has 7
+ * frames. The lowest ones are at the start of mapped memory. */
 static void test_reads(void **state)
 {
+	const size_t n = strlen(LETTERS);
 	struct walked w;
 	size_t n_native;
 
 	(void)state;
 	process = releases[R313];
-	build("L", "abcdefghijklmnopqrstuvwxyzabcdefabcdefghijklmnopqrstuvwxyzabcdef");
+	build("L", LETTERS);
 	has_process = false;
 	walk_built("L", &python_walk, &w);
 	n_native = n_reads;
 	has_process = true;
 	walk_built("L", &python_walk, &w);
-	assert_int_equal(w.walk.n, 128);
-	print_message("%zu reads for 64 frames\n", n_reads - n_native);
-	/* 64 code objects, 2 of the thread, the entry frame */
-	assert_in_range(n_reads - n_native - 64 - 2 - 1, 1, 12);
+	assert_int_equal(w.walk.n, 2 * n);
+	print_message("%zu reads for %zu frames\n", n_reads - n_native, n);
+	/* the code objects, 2 of the thread, the entry frame */
+	assert_in_range(n_reads - n_native - n - 2 - 1, 1, 10);
 }
 
-/* Of strings: one for a name with a hash, three for another, and the file once. */
+/* A code object is read once, but for the innermost frame, which may be no whole frame. */
+static void test_repeated(void **state)
+{
+	(void)state;
+	has_process = true;
+	for (int release = R311; release < R314T; release++) {
+		process = releases[release];
+		assert_int_equal(reads_of("abbbb"), reads_of("ab"));
+		assert_int_equal(reads_of("aabab"), reads_of("aab"));
+	}
+	/* here a frame has words of the code object that are not in the check */
+	process = releases[R314T];
+	assert_int_equal(reads_of("abbbb"), reads_of("abcde"));
+}
+
+/* Of strings: one read for a name, two for a long one, and the file once. */
 static void test_string_reads(void **state)
 {
-	static const char letters[] =
-		"abcdefghijklmnopqrstuvwxyzabcdefabcdefghijklmnopqrstuvwxyzabcdef";
-	size_t n[2], n_strings = 3;
-	struct walked w;
+	size_t n[2], n_strings = shape_of(FILE_OF)->n_reads;
 
 	(void)state;
 	has_process = true;
 	for (int has_strings = 0; has_strings < 2; has_strings++) {
 		process = releases[R311];
-		build("L", letters);
 		process.has_strings = (__u8)has_strings;
-		walk_built("L", &python_walk, &w);
-		assert_int_equal(w.walk.n, 128);
-		n[has_strings] = n_reads;
+		n[has_strings] = reads_of(LETTERS);
 	}
-	for (const char *c = letters; *c; c++)
-		n_strings += shape_of(*c)->n ? 3 : 1;
+	for (const char *c = LETTERS; *c; c++)
+		n_strings += shape_of(*c)->n_reads;
 	assert_int_equal(n[1] - n[0], n_strings);
+}
+
+/* Names near the end of a page: inside of memory, and at its end. */
+static void test_string_edges(void **state)
+{
+	static const struct {
+		uint64_t before; /* from the string to the end of the page */
+		struct string_shape shape;
+	} rows[] = {
+		{128, {64, UINT64_MAX, 0x64, 48 + 24, 40, 1}},
+		{120, {64, UINT64_MAX, 0x64, 48 + 24, 40, 2}},
+		{120, {64, 5, 0x64, 0, 0, 1}},
+		{64, {15, UINT64_MAX, 0x64, 48, 16, 2}},
+		{40, {15, 5, 0x64, 0, 0, 1}},
+	};
+	static const uint64_t ends[] = {CODES + 0x2000, CODES + sizeof(codes.words)};
+	size_t usual;
+
+	(void)state;
+	process = releases[R311];
+	has_process = true;
+	usual = reads_of("b");
+	assert_int_equal(shape_of('b')->n_reads, 1);
+	for (size_t i = 0; i < 2 * array_size(rows); i++) {
+		const struct string_shape *s = &rows[i / 2].shape;
+		const uint64_t at = ends[i % 2] - rows[i / 2].before;
+		struct frame_record frame;
+		struct walked w;
+
+		build("L", "b");
+		put_word(CODE('b') + process.code_qualname, at);
+		put_word(at + 16, s->length);
+		put_word(at + 24, s->hash);
+		if (rows[i / 2].before > 40)
+			put_word(at + 32, s->state);
+		for (uint64_t k = 48; k < rows[i / 2].before; k += 8)
+			put_word(at + k, 0x6162636465666768 + k);
+		walk_built("L", &python_walk, &w);
+		assert_int_equal(frame_decode(w.frames, w.walk.n, &frame), 2);
+		assert_int_equal(frame.words[1] >> 32, check_named('b', s));
+		assert_int_equal(n_reads - usual, s->n_reads - 1);
+	}
 }
 
 /* ---------------------------------------------------------------- the memo of code objects */
@@ -735,10 +812,11 @@ static void test_memo_reused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stacks),	cmocka_unit_test(test_circle),
-		cmocka_unit_test(test_threads), cmocka_unit_test(test_random),
-		cmocka_unit_test(test_reads),	cmocka_unit_test(test_string_reads),
-		cmocka_unit_test(test_memo),	cmocka_unit_test(test_memo_reused),
+		cmocka_unit_test(test_stacks),	     cmocka_unit_test(test_circle),
+		cmocka_unit_test(test_threads),	     cmocka_unit_test(test_random),
+		cmocka_unit_test(test_reads),	     cmocka_unit_test(test_repeated),
+		cmocka_unit_test(test_string_reads), cmocka_unit_test(test_string_edges),
+		cmocka_unit_test(test_memo),	     cmocka_unit_test(test_memo_reused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

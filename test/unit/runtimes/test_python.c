@@ -42,13 +42,14 @@ static const struct python_thread *thread_of(const struct subject *s, uint64_t i
 /* Of ASCII. */
 static void take_string(struct subject *s, uint64_t at, struct python_code_string *ret)
 {
-	uint64_t before;
+	uint64_t before, words;
 
 	assert_int_equal(memory_read(&s->pm.memory, at + 16, &ret->length, 8), 0);
 	assert_int_equal(memory_read(&s->pm.memory, at + 24, &ret->hash, 8), 0);
-	before = ret->length > sizeof(ret->tail) ? ret->length - sizeof(ret->tail) : 0;
+	words = (ret->length + 7) / 8;
+	before = words > PYTHON_TAIL_WORDS ? (words - PYTHON_TAIL_WORDS) * 8 : 0;
 	assert_int_equal(memory_read(&s->pm.memory, at + 48 + before, ret->tail,
-				     (size_t)(ret->length - before)),
+				     (size_t)(words * 8 - before)),
 			 0);
 }
 

@@ -214,7 +214,9 @@ static void another_object(void **state)
 	assert_int_equal(python_code_read(&s.fm.memory, layout, CODE, &check, &code), PYTHON_ODD);
 }
 
-/* What the check has of the string at @at, whose first @n bytes of characters are at @chars. */
+/* What the check has of the string at @at, whose characters, @n bytes in whole words, are at
+ * @chars.
+ */
 static struct python_code_string string_at(const struct subject *s, uint64_t at, uint64_t chars,
 					   size_t n)
 {
@@ -266,8 +268,8 @@ static void another_string(void **state)
 			.lines = word_at(&s, CODE + 136),
 			.first_line = (uint32_t)word_at(&s, CODE + 72),
 			.has_strings = true,
-			.name_string = string_at(&s, name, 72, 6), /* three of two bytes */
-			.file_string = string_at(&s, file, 48, 6),
+			.name_string = string_at(&s, name, 72, 8), /* three of two bytes */
+			.file_string = string_at(&s, file, 48, 8),
 		});
 		put(&s, word_at(&s, CODE + rows[i].of) + rows[i].off, rows[i].word);
 		assert_int_equal(
