@@ -186,9 +186,10 @@ static void on_end(struct supervisor *s, enum watched by)
 static bool kill_child(struct supervisor *s)
 {
 	const uint64_t now_ns = nsec_monotonic();
+	const uint64_t starved_ns = s->opts->starved_ns ? s->opts->starved_ns : STARVED_NS;
 	const bool is_starved = describe_threads(s);
 
-	if (s->killed && (!is_starved || now_ns >= s->kill_ns + STARVED_NS))
+	if (s->killed && (!is_starved || now_ns >= s->kill_ns + starved_ns))
 		return false;
 	if (!s->killed) {
 		kill(s->child, SIGKILL);

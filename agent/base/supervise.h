@@ -29,6 +29,7 @@ enum supervise_forced {
  *            kernel with their place there, as far as /proc tells
  * @grace_ns: from the first SIGINT or SIGTERM to SIGKILL; 0: no limit
  * @leave_ns: from the return of @run, or the end of the main thread, to SIGKILL; 0: two seconds
+ * @starved_ns: from SIGKILL to SUPERVISE_STUCK, if a thread lacks only a CPU; 0: four seconds
  */
 struct supervise_opts {
 	int (*run)(void *ctx);
@@ -36,6 +37,7 @@ struct supervise_opts {
 	void *ctx;
 	uint64_t grace_ns;
 	uint64_t leave_ns;
+	uint64_t starved_ns;
 };
 
 /**

@@ -70,6 +70,7 @@ static void start(struct started *s, int (*work)(struct work *), uint64_t grace_
 			.ctx = &ctx,
 			.grace_ns = grace_ns,
 			.leave_ns = leave_ns,
+			.starved_ns = LONG_NS,
 		};
 
 		close(pipe_fds[0]);
