@@ -124,6 +124,13 @@ static int submit(struct bench *bench, int order, bool gated)
 	return submit_by(bench, order, gated, worker_submit);
 }
 
+/* A job that has begun and waits at the gate. */
+static void submit_hanging(struct bench *bench, int order)
+{
+	assert_int_equal(submit(bench, order, true), 0);
+	sem_wait(&bench->started);
+}
+
 static void bench_init(struct bench *bench, size_t queue_max)
 {
 	*bench = (struct bench){.loop_thread = pthread_self()};
@@ -185,8 +192,7 @@ static void test_full(void **state)
 	(void)state;
 	bench_init(&bench, 2);
 	bench.stop_after = 3;
-	assert_int_equal(submit(&bench, 0, true), 0);
-	sem_wait(&bench.started);
+	submit_hanging(&bench, 0);
 	assert_int_equal(submit(&bench, 1, false), 0);
 	assert_int_equal(submit(&bench, 2, false), 0);
 	assert_int_equal(submit(&bench, 3, false), WORKER_FULL);
@@ -207,8 +213,7 @@ static void test_cancel(void **state)
 
 	(void)state;
 	bench_init(&bench, 10);
-	assert_int_equal(submit(&bench, 0, true), 0);
-	sem_wait(&bench.started);
+	submit_hanging(&bench, 0);
 	for (int i = 1; i < 5; i++)
 		assert_int_equal(submit(&bench, i, true), 0);
 	sem_post(&bench.gate);
@@ -297,8 +302,7 @@ static void test_wait(void **state)
 	(void)state;
 	bench_init(&bench, 10);
 	assert_false(worker_wait(bench.worker, 0)); /* for nothing */
-	assert_int_equal(submit(&bench, 0, true), 0);
-	sem_wait(&bench.started);
+	submit_hanging(&bench, 0);
 	assert_false(worker_wait(bench.worker, 0)); /* the job cannot end */
 	assert_int_equal(bench.done, 0);
 	sem_post(&bench.gate);
@@ -343,8 +347,7 @@ static void test_abandon(void **state)
 	bench_init(&bench, 10);
 	assert_int_equal(worker_busy_ns(bench.worker), 0);
 	assert_int_equal(worker_abandon(bench.worker, &how), WORKER_IDLE);
-	assert_int_equal(submit(&bench, 7, true), 0);
-	sem_wait(&bench.started);
+	submit_hanging(&bench, 7);
 	assert_true(worker_busy_ns(bench.worker) > 0);
 	assert_int_equal(submit(&bench, 0, false), 0);
 	assert_int_equal(submit(&bench, 1, false), 0);
@@ -374,18 +377,14 @@ static void test_stop(void **state)
 
 	(void)state;
 	bench_init(&bench, 10);
-	assert_int_equal(submit(&bench, 0, true), 0);
-	sem_wait(&bench.started);
+	submit_hanging(&bench, 0);
 	assert_int_equal(submit(&bench, 1, false), 0);
 	assert_false(worker_stop(bench.worker, NSEC_PER_MSEC));
 	sem_post(&bench.gate);
 	assert_true(worker_stop(bench.worker, 600 * NSEC_PER_SEC));
-	worker_free(bench.worker);
-	loop_free(bench.loop);
+	bench_deinit(&bench);
 	assert_int_equal(bench.ran, 1);
 	assert_int_equal(bench.cancelled, 1);
-	sem_destroy(&bench.gate);
-	sem_destroy(&bench.started);
 }
 
 /* A job hangs at the end, and no thread may be started: it is abandoned all the same. */
@@ -398,8 +397,7 @@ static void test_abandon_at_end(void **state)
 	(void)state;
 	sem_init(&left.orphaned, 0, 0);
 	bench_init(&bench, 10);
-	assert_int_equal(submit(&bench, 0, true), 0);
-	sem_wait(&bench.started);
+	submit_hanging(&bench, 0);
 	assert_int_equal(submit(&bench, 1, false), 0);
 	no_threads = true;
 	assert_int_equal(worker_abandon(bench.worker, &how), -EAGAIN);
