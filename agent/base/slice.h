@@ -3,9 +3,9 @@
 #define PODPROF_BASE_SLICE_H
 
 /*
- * For a thread that needs a CPU soon rather than much of it. Since Linux 6.12
- * (857b158dc5e8) a thread may have its own slice, without any capability, and among threads with
- * the same right to a CPU the shortest slice runs first. Its share of the CPU stays the same.
+ * For a thread that needs a CPU soon rather than much of it. Since Linux 6.12 (857b158dc5e8) a
+ * thread may have its own slice, without any capability, and among threads with the same right to a
+ * CPU the shortest slice runs first. Its share of the CPU stays the same.
  */
 
 /* For the calling thread, and threads that it starts later. Does nothing on older kernels, and for

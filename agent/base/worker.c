@@ -241,7 +241,7 @@ int worker_abandon(struct worker *w, const struct worker_left *left)
 		return WORKER_IDLE;
 	pthread_mutex_lock(&w->lock); /* the new thread takes no job before all is said */
 	r = w->stop ? 0 : worker_start(w);
-	if (!r)
+	if (!r && left->seen)
 		left->seen(left->ctx, t->running);
 	pthread_mutex_unlock(&w->lock);
 	if (r) {

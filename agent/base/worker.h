@@ -83,16 +83,16 @@ struct worker_running {
 bool worker_running(const struct worker *worker, struct worker_running *ret);
 
 struct worker_left {
-	void (*seen)(void *ctx,
-		     struct work *work); /* called at once; the job's inputs may be read */
+	void (*seen)(void *ctx, struct work *work); /* called at once; the job's inputs may be read.
+						     * NULL: nothing */
 	void (*orphan)(void *ctx, struct work *work); /* instead of done(), on the job's thread,
 						       * when run() finally returns, possibly
 						       * after the worker's end */
 	void *ctx;
 };
 
-/* Abandon the running job and continue with a new thread. 0; WORKER_IDLE if the job has just ended;
- * -errno, with nothing changed. */
+/* Abandon the running job and continue with a new thread; after worker_stop() without one. 0;
+ * WORKER_IDLE if the job has just ended; -errno, with nothing changed: a thread could not start. */
 int worker_abandon(struct worker *worker, const struct worker_left *left);
 
 #endif

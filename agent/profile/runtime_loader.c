@@ -120,12 +120,6 @@ static void orphan(void *ctx, struct work *work)
 	job_free((struct load_job *)work, true);
 }
 
-static void seen(void *ctx, struct work *work)
-{
-	(void)ctx;
-	(void)work;
-}
-
 int runtime_loader_new(struct loop *loop, struct bpfobj *obj, bool urgent,
 		       struct runtime_loader **ret)
 {
@@ -147,12 +141,12 @@ int runtime_loader_new(struct loop *loop, struct bpfobj *obj, bool urgent,
 
 void runtime_loader_free(struct runtime_loader *l)
 {
-	const struct worker_left left = {.seen = seen, .orphan = orphan};
+	const struct worker_left left = {.orphan = orphan};
 
 	if (!l)
 		return;
 	if (l->worker && !worker_stop(l->worker, END_NS))
-		(void)worker_abandon(l->worker, &left); /* without memory: waits */
+		(void)worker_abandon(l->worker, &left); /* or the load has just ended */
 	worker_free(l->worker);
 	bpfobj_unref(l->obj);
 	free(l->loads);
