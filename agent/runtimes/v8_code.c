@@ -8,8 +8,10 @@
  * Optimised code refers to the compiled function, to the functions that are inlined, and to a table
  * of inlined calls: the position of the call in the caller, and the caller, which is an earlier
  * inlined call or the compiled function. The table of source positions has a position and an
- * inlined call for ranges of instructions. Node asks V8 to record positions of all instructions,
- * and not of calls only.
+ * inlined call for ranges of instructions. Node asks V8 to record positions of all instructions.
+ * Programs that do not, such as Deno, have few positions in optimised code, and none of inlined
+ * calls. There, the data for deoptimisation has the functions of calls (v8_deopt.h), and those of
+ * an interrupted instruction are not known.
  */
 #include "runtimes/v8_code.h"
 
@@ -19,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "procmap/memory.h"
+#include "runtimes/v8_deopt.h"
 #include "runtimes/v8_places.h"
 #include "runtimes/v8_ways.h"
 
@@ -64,10 +67,10 @@ static uint32_t kind_of(const int32_t *c, uint32_t flags)
 	const uint32_t kind = flags & (uint32_t)c[V8_KIND_MASK];
 	const uint32_t baseline = (uint32_t)c[V8_KIND_BASELINE];
 
-	if (kind == baseline)
-		return V8_CODE_BASELINE;
 	/* the other two compilers are next */
-	return kind == baseline + 1 || kind == baseline + 2 ? V8_CODE_OPTIMISED : V8_CODE_OTHER;
+	if (kind < baseline || kind > baseline + 2)
+		return V8_CODE_OTHER;
+	return V8_CODE_BASELINE + kind - baseline;
 }
 
 /* V8_ODD for another object. */
@@ -157,19 +160,6 @@ int v8_code_find(const struct v8_heap *heap, uint64_t pc, struct v8_code *ret)
 
 /* ---------------------------------------------------------------- what code was made of */
 
-/* The word @i of an array. V8_ODD behind its end. */
-static int read_item(const struct v8_heap *heap, uint64_t array, uint32_t i, uint64_t *ret)
-{
-	uint64_t n;
-	int r = v8_word_read(heap, array, (uint64_t)heap->constants[V8_ARRAY_N], &n);
-
-	if (!r && (!v8_is_integer(n) || v8_integer(n) < 0 || i >= (uint32_t)v8_integer(n)))
-		return V8_ODD;
-	return r ? r
-		 : v8_word_read(heap, array, (uint64_t)heap->constants[V8_ARRAY_DATA] + 8ull * i,
-				ret);
-}
-
 /* The function that @word refers to, perhaps through a wrapper, perhaps weakly. */
 static int read_function(const struct v8_heap *heap, uint64_t word, uint64_t *ret)
 {
@@ -201,8 +191,9 @@ static int read_made_of(const struct v8_heap *heap, const struct v8_code *code, 
 			struct made_of *ret)
 {
 	const int32_t *c = heap->constants;
-	uint64_t word, function, n;
-	int r = read_item(heap, code->data, (uint32_t)c[V8_DEOPT_SHARED], &word);
+	uint64_t word, function;
+	uint32_t n = 0;
+	int r = v8_item_read(heap, code->data, (uint32_t)c[V8_DEOPT_SHARED], &word);
 
 	*ret = (struct made_of){.heap = heap, .shared = shared};
 	if (!r)
@@ -210,16 +201,13 @@ static int read_made_of(const struct v8_heap *heap, const struct v8_code *code, 
 	if (!r && function != shared)
 		return V8_ODD;
 	if (!r)
-		r = read_item(heap, code->data, (uint32_t)c[V8_DEOPT_LITERALS], &ret->literals);
+		r = v8_item_read(heap, code->data, (uint32_t)c[V8_DEOPT_LITERALS], &ret->literals);
 	if (!r)
-		r = read_item(heap, code->data, (uint32_t)c[V8_DEOPT_INLINED], &ret->inlined);
+		r = v8_item_read(heap, code->data, (uint32_t)c[V8_DEOPT_INLINED], &ret->inlined);
 	if (!r)
-		r = v8_word_read(heap, ret->inlined, (uint64_t)c[V8_ARRAY_N], &n);
-	if (r)
-		return r;
-	ret->n_inlined =
-		v8_is_integer(n) && v8_integer(n) > 0 ? (uint32_t)v8_integer(n) / INLINED_BYTES : 0;
-	return 0;
+		r = v8_array_read(heap, ret->inlined, &n);
+	ret->n_inlined = n / INLINED_BYTES;
+	return r;
 }
 
 /* The inlined call @i: its position, and the function. */
@@ -243,7 +231,7 @@ static int read_inlined(const struct made_of *m, uint32_t i, uint64_t *ret_posit
 	*ret_function = m->shared; /* a recursion */
 	if (number < 0)
 		return 0;
-	r = read_item(m->heap, m->literals, (uint32_t)number, &word);
+	r = v8_item_read(m->heap, m->literals, (uint32_t)number, &word);
 	return r ? r : read_function(m->heap, word, ret_function);
 }
 
@@ -252,10 +240,11 @@ static void add_scope(struct v8_scopes *scopes, uint64_t shared, uint64_t positi
 	/* the compiled function has the last place */
 	if (scopes->n < RUNTIMES_PLACES_MAX - 1)
 		scopes->items[scopes->n++] =
-			(struct v8_scope){shared, v8_position_character(position)};
+			(struct v8_scope){shared, v8_position_character(position), 0};
 }
 
-/* The functions at the source position @position, innermost first. */
+/* The functions at the source position @position, innermost first. V8_ODD without one, or if an
+ * inlined call has none: then its caller is not known. */
 static int follow(const struct made_of *m, uint64_t position, struct v8_scopes *ret)
 {
 	uint32_t limit = m->n_inlined;
@@ -276,8 +265,33 @@ static int follow(const struct made_of *m, uint64_t position, struct v8_scopes *
 		add_scope(ret, function, position);
 		position = call;
 	}
-	ret->items[ret->n++] = (struct v8_scope){m->shared, v8_position_character(position)};
-	return 0;
+	ret->items[ret->n++] = (struct v8_scope){m->shared, v8_position_character(position), 0};
+	return position ? 0 : V8_ODD;
+}
+
+/* The functions of the call that returns to @to, innermost first. */
+static int follow_call(const struct made_of *m, const struct v8_code *code, uint32_t to,
+		       struct v8_scopes *ret)
+{
+	/* places count from the word of the array */
+	const uint32_t base = (uint32_t)m->heap->constants[V8_BYTECODE_DATA] - 1;
+	struct v8_deopt_frames frames = {.n = 0};
+	int r = v8_deopt_find(m->heap, code, to, &frames);
+
+	ret->n = 0;
+	for (size_t i = frames.n; !r && i-- > 0;) {
+		const uint32_t bytecode = frames.items[i].bytecode;
+		struct v8_scope *scope = &ret->items[ret->n++];
+		uint64_t word;
+
+		*scope = (struct v8_scope){.character = V8_NO_POSITION};
+		if (bytecode != V8_DEOPT_NO_BYTECODE)
+			scope->place = base + bytecode;
+		r = v8_item_read(m->heap, m->literals, frames.items[i].literal, &word);
+		if (!r)
+			r = read_function(m->heap, word, &scope->shared);
+	}
+	return !r && ret->items[ret->n - 1].shared != m->shared ? V8_ODD : r;
 }
 
 /* ---------------------------------------------------------------- the position of an instruction
@@ -405,9 +419,12 @@ int v8_scopes_read(const struct v8_heap *heap, const struct v8_code *code, uint6
 	r = find_position(&m, code, (uint32_t)(pc - code->start), &position);
 	if (!r)
 		r = follow(&m, position, ret);
+	/* a caller's address is inside of the call, one byte before the return */
+	if (r == V8_ODD)
+		r = follow_call(&m, code, (uint32_t)(pc - code->start) + 1, ret);
 	if (r && r != V8_ODD)
 		return r;
 	if (r)
-		*ret = (struct v8_scopes){.items = {{shared, V8_NO_POSITION}}, .n = 1};
+		*ret = (struct v8_scopes){.items = {{shared, V8_NO_POSITION, 0}}, .n = 1};
 	return 0;
 }

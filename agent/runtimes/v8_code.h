@@ -31,20 +31,34 @@ struct v8_code {
 	uint64_t positions;
 };
 
+/* The last two are optimised. */
 enum v8_code_kind {
 	V8_CODE_OTHER,
 	V8_CODE_BASELINE,
+	V8_CODE_FAST, /* by the compiler that takes less time */
 	V8_CODE_OPTIMISED,
 };
+
+static inline bool v8_code_is_optimised(const struct v8_code *code)
+{
+	return code->kind == V8_CODE_FAST || code->kind == V8_CODE_OPTIMISED;
+}
 
 /* The code with the instruction at @pc. 0; V8_ODD if there is none; an outcome of memory, -errno.
  */
 int v8_code_find(const struct v8_heap *heap, uint64_t pc, struct v8_code *ret);
 
-/* A function, and the character of its script that is executed, or calls the function before. */
+/**
+ * struct v8_scope - a function, and the part of it that is executed, or calls the function before
+ * @shared:    the SharedFunctionInfo
+ * @character: of its script; V8_NO_POSITION: not known
+ * @place:     of its bytecode, counted as in a frame's place, if the character is not known; 0: not
+ *             known
+ */
 struct v8_scope {
-	uint64_t shared;    /* the SharedFunctionInfo */
-	uint32_t character; /* V8_NO_POSITION: not known */
+	uint64_t shared;
+	uint32_t character;
+	uint32_t place;
 };
 
 /* Innermost first; the last is the compiled function. */
@@ -58,6 +72,9 @@ struct v8_scopes {
  * @shared: the compiled function
  * @ret:    the only one without a position, if the tables have none or contradict themselves. With
  *          more than RUNTIMES_PLACES_MAX functions, the outermost but @shared are left out
+ *
+ * Without source positions of all inlined calls, the functions of a call are those of the data for
+ * deoptimisation.
  *
  * Return: 0; V8_ODD if the code is not of @shared; an outcome of memory, -errno.
  */

@@ -85,6 +85,19 @@ static int read_lines(const struct reading *r, struct text *text, uint32_t chara
 	return 0;
 }
 
+/* The line of the bytecode at @place. */
+static int read_line(const struct reading *r, const struct v8_shared *shared, uint32_t place,
+		     const struct v8_lines *lines, uint32_t *ret)
+{
+	_cleanup_(freep) struct v8_place *places = NULL;
+	size_t n = 0;
+	int result = v8_places_read(&r->heap, shared->data, lines, &places, &n);
+
+	if (!result && n)
+		*ret = v8_places_find(places, n, place);
+	return result;
+}
+
 static int read_scope(const struct reading *r, const struct v8_scope *scope, struct text *ret)
 {
 	_cleanup_(v8_lines_deinit) struct v8_lines lines = {0};
@@ -93,7 +106,11 @@ static int read_scope(const struct reading *r, const struct v8_scope *scope, str
 
 	if (!result)
 		result = v8_source_read(&r->heap, &shared, &ret->source);
-	return result ? result : read_lines(r, ret, scope->character, &lines);
+	if (!result)
+		result = read_lines(r, ret, scope->character, &lines);
+	if (!result && scope->place && ret->first_line)
+		result = read_line(r, &shared, scope->place, &lines, &ret->line);
+	return result;
 }
 
 /* ---------------------------------------------------------------- functions */
@@ -236,7 +253,7 @@ static int read_compiled(const struct reading *r, const struct v8_shared *shared
 	struct v8_code baseline = *code;
 	int result;
 
-	if (code->kind == V8_CODE_OPTIMISED)
+	if (v8_code_is_optimised(code))
 		return read_all(r, code, ret);
 	result = v8_bytecode_find(&r->heap, shared->data, &baseline.data);
 	if (!result && (code->kind != V8_CODE_BASELINE || baseline.data != code->data))

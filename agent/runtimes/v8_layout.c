@@ -386,13 +386,28 @@ static int read_version(const struct elffile *ef, enum elfsym_table table, uint3
 	return 0;
 }
 
-/* Where a bytecode array refers to its table of source positions; 0: not known. */
-static int32_t table_of(const uint32_t *version)
+/* Tables of source positions, by the last releases with a form: an entry has one flag more
+ * from 13.7 on, and one more in 14.9, perhaps in 14.8. Releases behind may have others: their lines
+ * are not known. */
+static const struct {
+	uint32_t version;
+	int32_t shift;
+} table_forms[] = {{1306, 0}, {1407, 1}, {1500, 2}};
+
+static void set_tables(bool is_bytecode, struct v8_image *ret)
 {
-	/* the form of the table changes between 13 and 14.5; set_code() has the form */
-	if (version[0] < 9 || (version[0] == 14 && version[1] < 5))
-		return 0;
-	return version[0] < 12 ? 32 : 24;
+	const uint32_t version = 100 * ret->version[0] + ret->version[1];
+	int32_t *c = ret->constants;
+	size_t i = 0;
+
+	c[V8_BYTECODE_TABLE] = 0;
+	while (i < array_size(table_forms) && version > table_forms[i].version)
+		i++;
+	if (i == array_size(table_forms) || version < 900 || version == 1408)
+		return;
+	c[V8_TABLE_SHIFT] = table_forms[i].shift;
+	if (is_bytecode)
+		c[V8_BYTECODE_TABLE] = version < 1200 ? 32 : 24;
 }
 
 /* ---------------------------------------------------------------- constants without a name */
@@ -432,29 +447,28 @@ static void set_unnamed(struct v8_image *image, bool *known)
 struct code_layout {
 	uint32_t version[2];
 	int32_t header, start, flags, size, data, positions;
-	int32_t shared, literals, inlined;
-	int32_t table_shift;
+	int32_t shared, literals, inlined, form;
 	bool has_id;
 };
 
 static const struct code_layout code_layouts[] = {
-	{{9, 4}, 96, 0, 48, 40, 16, 24, 6, 2, 7, 0, false},
-	{{10, 2}, 128, 0, 48, 40, 16, 24, 6, 2, 7, 0, false},
-	{{11, 3}, 16, 40, 48, 56, 16, 24, 6, 2, 7, 0, false},
-	{{12, 4}, 32, 40, 48, 52, 8, 16, 6, 2, 7, 0, true},
-	{{12, 9}, 32, 40, 48, 52, 8, 16, 6, 2, 7, 0, true},
-	{{13, 0}, 32, 40, 48, 52, 8, 16, 6, 2, 7, 0, true},
-	{{13, 4}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0, true},
-	{{13, 5}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0, true},
-	{{13, 6}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0, true},
-	{{13, 7}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 0, true},
-	{{14, 0}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
-	{{14, 2}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
-	{{14, 5}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
-	{{14, 6}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
-	{{14, 7}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
-	{{14, 9}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
-	{{15, 0}, 32, 40, 52, 56, 8, 16, 7, 3, 8, 1, true},
+	{{9, 4}, 96, 0, 48, 40, 16, 24, 6, 2, 7, V8_DEOPT_UNKNOWN, false},
+	{{10, 2}, 128, 0, 48, 40, 16, 24, 6, 2, 7, V8_DEOPT_UNKNOWN, false},
+	{{11, 3}, 16, 40, 48, 56, 16, 24, 6, 2, 7, V8_DEOPT_UNKNOWN, false},
+	{{12, 4}, 32, 40, 48, 52, 8, 16, 6, 2, 7, V8_DEOPT_UNKNOWN, true},
+	{{12, 9}, 32, 40, 48, 52, 8, 16, 6, 2, 7, V8_DEOPT_OF_12, true},
+	{{13, 0}, 32, 40, 48, 52, 8, 16, 6, 2, 7, V8_DEOPT_OF_12, true},
+	{{13, 4}, 32, 40, 52, 56, 8, 16, 7, 3, 8, V8_DEOPT_OF_13, true},
+	{{13, 5}, 32, 40, 52, 56, 8, 16, 7, 3, 8, V8_DEOPT_OF_13, true},
+	{{13, 6}, 32, 40, 52, 56, 8, 16, 7, 3, 8, V8_DEOPT_OF_13, true},
+	{{13, 7}, 32, 40, 52, 56, 8, 16, 7, 3, 8, V8_DEOPT_OF_13, true},
+	{{14, 0}, 32, 40, 52, 56, 8, 16, 7, 3, 8, V8_DEOPT_OF_13, true},
+	{{14, 2}, 32, 40, 52, 56, 8, 16, 7, 3, 8, V8_DEOPT_OF_13, true},
+	{{14, 5}, 32, 40, 52, 56, 8, 16, 7, 3, 8, V8_DEOPT_OF_13, true},
+	{{14, 6}, 32, 40, 52, 56, 8, 16, 7, 3, 8, V8_DEOPT_OF_13, true},
+	{{14, 7}, 32, 40, 52, 56, 8, 16, 7, 3, 8, V8_DEOPT_OF_13, true},
+	{{14, 9}, 32, 40, 52, 56, 8, 16, 7, 3, 8, V8_DEOPT_OF_13, true},
+	{{15, 0}, 32, 40, 52, 56, 8, 16, 7, 3, 8, V8_DEOPT_OF_13, true},
 };
 
 static void set_code(const bool *known, struct v8_image *ret)
@@ -475,7 +489,7 @@ static void set_code(const bool *known, struct v8_image *ret)
 		c[V8_DEOPT_SHARED] = l->shared;
 		c[V8_DEOPT_LITERALS] = l->literals;
 		c[V8_DEOPT_INLINED] = l->inlined;
-		c[V8_TABLE_SHIFT] = l->table_shift;
+		c[V8_DEOPT_FORM] = l->form;
 		if (l->has_id)
 			c[V8_SHARED_ID] = c[V8_SHARED_LENGTH] + V8_UNIQUE_BEHIND;
 		ret->has_code = known[V8_TYPE_CODE] && known[V8_KIND_MASK] &&
@@ -563,8 +577,7 @@ int v8_image_probe(const struct elffile *ef, struct v8_image *ret)
 	if (!is_whole(known) || !is_known_layout(image.constants) ||
 	    image.constants[V8_TAG_MASK] != 1 || image.constants[V8_TAG] != 1)
 		return V8_VERSION;
-	if (known[V8_TYPE_BYTECODE] && known[V8_BYTECODE_DATA])
-		image.constants[V8_BYTECODE_TABLE] = table_of(image.version);
+	set_tables(known[V8_TYPE_BYTECODE] && known[V8_BYTECODE_DATA], &image);
 	set_code(known, &image);
 	r = find_symbols(ef, &image);
 	if (!r)

@@ -108,7 +108,15 @@ enum v8_constant {
 	V8_DEOPT_SHARED, /* numbers of words of what optimised code was made of */
 	V8_DEOPT_LITERALS,
 	V8_DEOPT_INLINED,
+	V8_DEOPT_FORM, /* enum v8_deopt_form; by version */
 	V8_CONSTANT_MAX,
+};
+
+/* The form of a code's data for deoptimisation (v8_deopt.h), by the first version that has it. */
+enum v8_deopt_form {
+	V8_DEOPT_UNKNOWN,
+	V8_DEOPT_OF_12,
+	V8_DEOPT_OF_13,
 };
 
 /* Kinds of bytecodes: their number is a byte. Reached: baseline code has no lines. */

@@ -119,14 +119,12 @@ static int read_array(const struct v8_heap *heap, uint64_t array, uint32_t from,
 {
 	struct ends ends = {array - 1 + (uint64_t)heap->constants[V8_ARRAY_DATA], 0};
 	uint32_t line = 0;
-	uint64_t n;
-	int r = v8_word_read(heap, array, (uint64_t)heap->constants[V8_ARRAY_N], &n);
+	int r = v8_array_read(heap, array, &ends.n);
 
 	if (r)
 		return r;
-	if (!v8_is_integer(n) || v8_integer(n) < 0 || v8_integer(n) > (int32_t)SCRIPT_LINES_MAX)
+	if (ends.n > SCRIPT_LINES_MAX)
 		return V8_ODD;
-	ends.n = (uint32_t)v8_integer(n);
 	r = find_end(heap, &ends, from, &line);
 	if (!r)
 		r = take_ends(heap, &ends, line, to, ret);

@@ -15,6 +15,36 @@ int v8_word_read(const struct v8_heap *heap, uint64_t object, uint64_t off, uint
 	return v8_bytes_read(heap, object, off, ret, sizeof(*ret));
 }
 
+int v8_array_read(const struct v8_heap *heap, uint64_t array, uint32_t *ret)
+{
+	uint64_t word;
+	int r = v8_word_read(heap, array, (uint64_t)heap->constants[V8_ARRAY_N], &word);
+
+	*ret = 0;
+	if (r)
+		return r;
+	/* a small integer; an int from 15 on */
+	if (v8_is_integer(word) && v8_integer(word) >= 0)
+		*ret = (uint32_t)v8_integer(word);
+	else if (word <= INT32_MAX)
+		*ret = (uint32_t)word;
+	else
+		return V8_ODD;
+	return 0;
+}
+
+int v8_item_read(const struct v8_heap *heap, uint64_t array, uint32_t i, uint64_t *ret)
+{
+	uint32_t n;
+	int r = v8_array_read(heap, array, &n);
+
+	if (!r && i >= n)
+		return V8_ODD;
+	return r ? r
+		 : v8_word_read(heap, array, (uint64_t)heap->constants[V8_ARRAY_DATA] + 8ull * i,
+				ret);
+}
+
 int v8_type_read(const struct v8_heap *heap, uint64_t object, uint16_t *ret)
 {
 	uint64_t map;

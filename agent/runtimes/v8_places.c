@@ -133,15 +133,16 @@ int v8_table_read(const struct v8_heap *heap, uint64_t table, size_t most, uint8
 		  size_t *ret_n)
 {
 	_cleanup_(freep) uint8_t *bytes = NULL;
-	uint64_t n;
+	uint32_t n_bytes;
+	size_t n;
 	int r;
 
 	if (!v8_is_object(table))
 		return 0;
-	r = v8_word_read(heap, table, (uint64_t)heap->constants[V8_ARRAY_N], &n);
-	if (r || !v8_is_integer(n) || v8_integer(n) <= 0)
-		return r;
-	n = (uint64_t)v8_integer(n) < most ? (uint64_t)v8_integer(n) : most;
+	r = v8_array_read(heap, table, &n_bytes);
+	if (r || !n_bytes)
+		return r == V8_ODD ? 0 : r;
+	n = n_bytes < most ? n_bytes : most;
 	bytes = malloc(n);
 	if (!bytes)
 		return -ENOMEM;

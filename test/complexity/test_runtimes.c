@@ -14,6 +14,7 @@
 #include "runtimes/python_line.h"
 #include "runtimes/runtimes.h"
 #include "runtimes/v8_baseline.h"
+#include "runtimes/v8_deopt.h"
 #include "runtimes/v8_lines.h"
 #include "runtimes/v8_places.h"
 #include "runtimes/v8_ways.h"
@@ -123,6 +124,34 @@ static uint64_t javascript_baseline(size_t n)
 	return before;
 }
 
+/* A translation that repeats every other one of @n values of an earlier one, each after a value of
+ * its own, and then has a frame. */
+static uint64_t javascript_frames(size_t n)
+{
+	/* a value without operands, and a repeated operation */
+	static const uint8_t begin[] = {14, 0, 2, 2}, value[] = {12, 45}, frame[] = {1, 0, 0, 0};
+	const uint32_t second = (uint32_t)(sizeof(begin) + n);
+	/* its beginning, with the distance to the earlier one */
+	const uint8_t again[] = {14, second | 0x80, second >> 7 | 0x80, second >> 14, 2, 2};
+	const size_t bytes = second + sizeof(again) + n / 2 * sizeof(value) + sizeof(frame);
+	uint8_t *translations = malloc(bytes), *at = translations;
+	struct v8_deopt_frames frames;
+	uint64_t before;
+
+	assert_non_null(translations);
+	at = (uint8_t *)mempcpy(at, begin, sizeof(begin));
+	memset(at, value[0], n);
+	at = (uint8_t *)mempcpy(at + n, again, sizeof(again));
+	for (size_t i = 0; i < n / 2; i++)
+		at = (uint8_t *)mempcpy(at, value, sizeof(value));
+	memcpy(at, frame, sizeof(frame));
+	before = count_now();
+	assert_int_equal(v8_deopt_parse(V8_DEOPT_OF_12, translations, bytes, second, &frames), 0);
+	before = count_now() - before;
+	free(translations);
+	return before;
+}
+
 /* The ways to the last of @n instructions, of jumps to the first. */
 static uint64_t javascript_ways(size_t n)
 {
@@ -194,6 +223,7 @@ static const struct growth rows[] = {
 	{"hotspot_line: many lines", java_lines, 4096, GROWS},
 	{"v8_places: many lines", javascript_lines, 2048, GROWS},
 	{"v8_baseline: many bytecodes", javascript_baseline, 4096, GROWS},
+	{"v8_deopt: many operations", javascript_frames, 4096, GROWS},
 	{"v8_ways: many jumps", javascript_ways, 4096, GROWS},
 };
 

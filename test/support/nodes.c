@@ -48,12 +48,17 @@ bool nodes_is_deno(const char *path)
 	return name && strcmp(name, "/deno") == 0;
 }
 
-/* Deno has one option for all of V8's. Its arguments in front of the script, without the fast
- * compiler: the script cannot switch that off here. */
-static size_t list_for_deno(const char *const *options, char flags[NODES_FLAGS_BYTES],
-			    const char **ret)
+/* Deno has one option for all of V8's. Its arguments in front of the script: the script cannot
+ * switch compilers off here, as its argument @arg says. V8 records the lines of bytecode at once.
+ */
+static size_t list_for_deno(const char *const *options, const char *arg,
+			    char flags[NODES_FLAGS_BYTES], const char **ret)
 {
-	size_t at = (size_t)snprintf(flags, NODES_FLAGS_BYTES, "--v8-flags=--no-maglev");
+	const char *compilers = strstr(arg, ",plain")	 ? "--no-maglev"
+				: strstr(arg, ",maglev") ? "--no-turbofan"
+							 : "--turbofan";
+	size_t at = (size_t)snprintf(flags, NODES_FLAGS_BYTES,
+				     "--v8-flags=--no-enable-lazy-source-positions,%s", compilers);
 
 	for (size_t i = 0; options[i]; i++) {
 		at += (size_t)snprintf(flags + at, NODES_FLAGS_BYTES - at, ",%s", options[i]);
@@ -73,7 +78,7 @@ void nodes_run(const char *path, const char *const *options, const char *script,
 	size_t n = 0;
 
 	if (nodes_is_deno(path)) {
-		n = list_for_deno(options, flags, args);
+		n = list_for_deno(options, arg, flags, args);
 	} else {
 		for (; options[n]; n++) {
 			assert_true(n < NODES_ARGS_MAX - 3);

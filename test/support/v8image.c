@@ -124,13 +124,15 @@ static void put_optimised(uint8_t *bytes)
 	put(bytes, V8IMAGE_CODE + 16, V8IMAGE_MADE_OF + 1);
 	put(bytes, V8IMAGE_CODE + 24, V8IMAGE_POSITIONS + 1);
 	put_map(bytes, V8IMAGE_MADE_OF, ARRAY);
-	put(bytes, V8IMAGE_MADE_OF + 8, integer(8));
+	put(bytes, V8IMAGE_MADE_OF + 8, integer(20));
+	put(bytes, V8IMAGE_MADE_OF + 16, V8IMAGE_TRANSLATIONS + 1);
 	put(bytes, V8IMAGE_MADE_OF + 16 + 8 * 6, V8IMAGE_SHARED + 1);
 	put(bytes, V8IMAGE_MADE_OF + 16 + 8 * 2, V8IMAGE_LITERALS + 1);
 	put(bytes, V8IMAGE_MADE_OF + 16 + 8 * 7, V8IMAGE_INLINED + 1);
 	put_map(bytes, V8IMAGE_LITERALS, ARRAY);
-	put(bytes, V8IMAGE_LITERALS + 8, integer(1));
+	put(bytes, V8IMAGE_LITERALS + 8, integer(2));
 	put(bytes, V8IMAGE_LITERALS + 16, V8IMAGE_INNER + 1);
+	put(bytes, V8IMAGE_LITERALS + 24, V8IMAGE_SHARED + 1);
 	put(bytes, V8IMAGE_INLINED + 8, integer(16));
 	put(bytes, V8IMAGE_INLINED + 16, (uint64_t)position_of(24, 0));
 	end = put_number(table, 0);
@@ -138,6 +140,25 @@ static void put_optimised(uint8_t *bytes)
 	end = put_number(end, 16);
 	end = put_number(end, position_of(37, 1) - position_of(22, 0));
 	put(bytes, V8IMAGE_POSITIONS + 8, integer((uint32_t)(end - table)));
+}
+
+/* The frames of one place that leaves at once, and of two calls. */
+static void put_deopt(uint8_t *bytes)
+{
+	/* leaf() at bytecode 0; leaf() and inner() at 4, the same again */
+	static const uint8_t translations[] = {14, 0, 2, 2, 1, 0, 2, 0,	 14, 0, 4, 4, 1,
+					       8,  2, 0, 1, 8, 0, 0, 14, 12, 4, 4, 46};
+
+	put(bytes, V8IMAGE_TRANSLATIONS + 8, integer(sizeof(translations)));
+	memcpy(bytes + V8IMAGE_TRANSLATIONS - FLATMEMORY_BASE + 16, translations,
+	       sizeof(translations));
+	put(bytes, V8IMAGE_PLACE(0) - 16, integer(1));
+	put(bytes, V8IMAGE_PLACE(0) - 8, integer(2));
+	put(bytes, V8IMAGE_PLACE(0) + 16, integer(UINT32_MAX));
+	put(bytes, V8IMAGE_PLACE(1) + 8, integer(8));
+	put(bytes, V8IMAGE_PLACE(1) + 16, integer(21));
+	put(bytes, V8IMAGE_PLACE(2) + 8, integer(20));
+	put(bytes, V8IMAGE_PLACE(2) + 16, integer(40));
 }
 
 static void put_baseline(uint8_t *bytes)
@@ -198,5 +219,6 @@ void v8image_build(uint8_t ret[V8IMAGE_BYTES])
 	put(ret, V8IMAGE_ENDS + 40, integer(38));
 	put(ret, V8IMAGE_ENDS + 48, integer(43));
 	put_optimised(ret);
+	put_deopt(ret);
 	put_baseline(ret);
 }

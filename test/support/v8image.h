@@ -27,7 +27,6 @@
  * instructions. */
 #define V8IMAGE_INNER		6144
 #define V8IMAGE_CODE		6336
-#define V8IMAGE_MADE_OF		6416
 #define V8IMAGE_LITERALS	6496
 #define V8IMAGE_INLINED		6528
 #define V8IMAGE_POSITIONS	6560
@@ -39,12 +38,17 @@
 #define V8IMAGE_BASELINE_STREAM 6832
 #define V8IMAGE_BASELINE_AT	6848
 #define V8IMAGE_SIZES		6912 /* of bytecodes */
+/* What the optimised code was made of, and the frames of its calls. */
+#define V8IMAGE_MADE_OF		7168
+#define V8IMAGE_TRANSLATIONS	7360
+#define V8IMAGE_PLACE(i)	(V8IMAGE_MADE_OF + 16 + 8 * (11 + 3 * (i)))
 
 /* The constants of V8 11.3 (Node 20). */
 extern const struct v8_image v8image_of_11;
 
 /* The function leaf() of file:///srv/a.js, in line 2, with bytecode of lines 2 and 3. In optimised
- * code, line 3 begins at byte 0, and inner() of line 3, in line 4, at byte 16. In baseline code,
+ * code, line 3 begins at byte 0, and inner() of line 3, in line 4, at byte 16. A call in inner()
+ * returns to byte 21; in code of the fast compiler, it would be the second call. In baseline code,
  * line 2 begins at byte 4, line 3 at byte 12. */
 void v8image_build(uint8_t ret[V8IMAGE_BYTES]);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A process with the input as its memory, from address 4096, endlessly repeated if the first byte
- * says so: the variables of the builtins, then a function, with the constants of one release.
+ * says so: the variables of the builtins, then a function, with the constants of one release, and
+ * one of the forms of data for deoptimisation.
  */
 #include "fuzz/fuzz.h"
 
@@ -46,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		words[0] |= V8_COMPILED | (check & 6);
 		words[1] = (uint64_t)(check >> 16) << 48 | (FLATMEMORY_BASE + (check & 0xffff));
 	}
+	target.image.constants[V8_DEOPT_FORM] = (data[0] >> 2) % (V8_DEOPT_OF_13 + 1);
 	flatmemory_init(&fm, data + 5, size - 5);
 	fm.wraps = data[0] & 1;
 	target.image.builtins[0] = FLATMEMORY_BASE;

@@ -307,8 +307,7 @@ static const struct code_row code_rows[] = {
 	{"no inlined calls", .pc = INLINED, .addr = V8IMAGE_INLINED + 8, .word = INTEGER(0)},
 	{"a call inlined in itself", .pc = INLINED, .addr = V8IMAGE_INLINED + 16,
 	 .word = 1ull << 31 | 50},
-	{"a call without a position", .pc = INLINED, .addr = V8IMAGE_INLINED + 16, .word = 0,
-	 .inner = "inner", .inner_line = 4},
+	{"a call without a position", .pc = INLINED, .addr = V8IMAGE_INLINED + 16, .word = 0},
 	{"a call outside of its function", .pc = INLINED, .addr = V8IMAGE_INLINED + 16,
 	 .word = 42 << 1, .inner = "inner", .inner_line = 4},
 	{"no positions", .pc = INLINED, .addr = V8IMAGE_CODE + 24, .word = INTEGER(1)},
@@ -373,6 +372,120 @@ static void compiled(void **state)
 	}
 }
 
+/* Calls of optimised code without source positions. */
+static const struct deopt_row {
+	const char *what;
+	uint64_t pc;
+	uint64_t addr, word; /* 0: no change */
+	bool is_known;	     /* the call in inner() */
+} deopt_rows[] = {
+	{"a call", INLINED, 0, 0, true},
+	{"an interrupted instruction", V8IMAGE_CODE_AT + 16, 0, 0, false},
+	{"another call", V8IMAGE_CODE_AT + 39, 0, 0, true},
+	{"a place that leaves at once", INLINED, V8IMAGE_PLACE(0) + 16, INTEGER(21), true},
+	{"no calls", INLINED, V8IMAGE_PLACE(0) - 8, 0, false},
+	{"more places than words", INLINED, V8IMAGE_PLACE(0) - 8, INTEGER(3), false},
+	{"far more", INLINED, V8IMAGE_PLACE(0) - 16, INTEGER(INT32_MAX), false},
+	{"places below zero", INLINED, V8IMAGE_PLACE(0) - 16, INTEGER(UINT32_MAX), false},
+	{"a number that is an object", INLINED, V8IMAGE_PLACE(0) - 16, V8IMAGE_INNER + 1, false},
+	{"no translation", INLINED, V8IMAGE_PLACE(1) + 8, INTEGER(UINT32_MAX), false},
+	{"a translation inside of one", INLINED, V8IMAGE_PLACE(1) + 8, INTEGER(9), false},
+	{"no translations", INLINED, MADE_OF(0), INTEGER(1), false},
+	{"translations elsewhere", INLINED, MADE_OF(0), FLATMEMORY_BASE / 2 + 1, false},
+	{"a literal of another type", INLINED, V8IMAGE_LITERALS + 16, V8IMAGE_SCOPE + 1, false},
+	{"code of another function", INLINED, V8IMAGE_LITERALS + 24, V8IMAGE_INNER + 1, false},
+	{"lengths without a tag", INLINED, V8IMAGE_MADE_OF + 8, 20, true},
+};
+
+/* The rows with the second call's number in place of its distance: of the fast compiler. */
+static void make_fast(struct subject *s, enum v8_deopt_form form)
+{
+	/* in front of one another: distance, place, distance of its other code, slots */
+	static const uint8_t safepoints[] = {10, 0, 0, 0, 21, 3, 0, 0};
+	const bool is_13 = form == V8_DEOPT_OF_13;
+	const uint32_t head[] = {is_13 ? 9 : 2, is_13 ? 2 : 0x91, is_13 ? 0x91 : 0, 0};
+
+	put(s, V8IMAGE_CODE + 48, 12);
+	put(s, V8IMAGE_CODE + 56, 32);
+	memcpy(s->bytes + V8IMAGE_CODE_AT + 32 - FLATMEMORY_BASE, head, sizeof(head));
+	memcpy(s->bytes + V8IMAGE_CODE_AT + 48 - FLATMEMORY_BASE, safepoints, sizeof(safepoints));
+}
+
+static void read_deopt(struct subject *s, uint64_t pc, bool is_known)
+{
+	_cleanup_(v8_function_deinit) struct v8_function f = {0};
+	const struct code_row row = {
+		.inner = is_known ? "inner" : NULL, .inner_line = 3, .line = is_known ? 3 : 0};
+	uint64_t words[2];
+
+	compiled_frame(pc, words);
+	assert_int_equal(v8_function_read(&s->fm.memory, &s->target, words, &f), V8_OK);
+	check_code(&f, &row);
+}
+
+static void deopt_init(struct subject *s, enum v8_deopt_form form)
+{
+	subject_init(s);
+	s->target.image.constants[V8_DEOPT_FORM] = (int32_t)form;
+	put(s, V8IMAGE_CODE + 24, INTEGER(1));
+	put(s, V8IMAGE_INNER + 8, V8IMAGE_BYTECODE + 1);
+}
+
+static void deoptimisation(void **state)
+{
+	struct subject s;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(deopt_rows); i++) {
+		const struct deopt_row *row = &deopt_rows[i];
+
+		row_begin(row->what);
+		deopt_init(&s, V8_DEOPT_OF_12);
+		if (row->addr)
+			put(&s, row->addr, row->word);
+		read_deopt(&s, row->pc, row->is_known);
+	}
+	row_begin("an unknown form");
+	deopt_init(&s, V8_DEOPT_UNKNOWN);
+	read_deopt(&s, INLINED, false);
+}
+
+/* The head's words and the safepoints: the first row is right. */
+static const struct {
+	const char *what;
+	enum v8_deopt_form form;
+	size_t at;
+	uint32_t word;
+	bool is_known;
+} safepoint_rows[] = {
+	{"a call", V8_DEOPT_OF_12, 12, 0, true},
+	{"no safepoints", V8_DEOPT_OF_12, 0, 0, false},
+	{"more than there is memory", V8_DEOPT_OF_12, 0, UINT32_MAX, false},
+	{"one safepoint", V8_DEOPT_OF_12, 0, 1, false},
+	{"without places", V8_DEOPT_OF_12, 4, 0x90, false},
+	{"distances of no bytes", V8_DEOPT_OF_12, 4, 0x81, false},
+	{"distances of seven bytes", V8_DEOPT_OF_12, 4, 0xf1, false},
+	{"no place", V8_DEOPT_OF_12, 20, 21, false},
+	{"a place that leaves at once", V8_DEOPT_OF_12, 20, 21 | 1 << 8, false},
+	{"the first call", V8_DEOPT_OF_12, 20, 21 | 2 << 8, true},
+	{"a place behind the last", V8_DEOPT_OF_12, 20, 21 | 4 << 8, false},
+};
+
+static void safepoints(void **state)
+{
+	struct subject s;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(safepoint_rows); i++) {
+		row_begin(safepoint_rows[i].what);
+		deopt_init(&s, safepoint_rows[i].form);
+		make_fast(&s, safepoint_rows[i].form);
+		memcpy(s.bytes + V8IMAGE_CODE_AT + 32 - FLATMEMORY_BASE + safepoint_rows[i].at,
+		       &safepoint_rows[i].word, sizeof(uint32_t));
+		read_deopt(&s, INLINED, safepoint_rows[i].is_known);
+	}
+}
+
 /* Optimised code is proved by its number, which no other code has. Other code is never replaced by
  * code with other functions. */
 static void proofs(void **state)
@@ -408,7 +521,7 @@ static void proofs(void **state)
 /* System calls take most of the time of reading names. */
 static void calls(void **state)
 {
-	static const uint64_t want[][2] = {{42, 106}, {8, 15}}; /* without a cache, with one */
+	static const uint64_t want[][2] = {{42, 106}, {8, 16}}; /* without a cache, with one */
 	struct memory_cache cache;
 	struct subject s;
 	uint64_t words[2];
@@ -654,11 +767,12 @@ static void places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(other_types), cmocka_unit_test(processes),
-		cmocka_unit_test(functions),   cmocka_unit_test(ids),
-		cmocka_unit_test(compiled),    cmocka_unit_test(calls),
-		cmocka_unit_test(strangers),   cmocka_unit_test(ways),
-		cmocka_unit_test(baseline),    cmocka_unit_test(places),
+		cmocka_unit_test(other_types),	  cmocka_unit_test(processes),
+		cmocka_unit_test(functions),	  cmocka_unit_test(ids),
+		cmocka_unit_test(compiled),	  cmocka_unit_test(calls),
+		cmocka_unit_test(strangers),	  cmocka_unit_test(ways),
+		cmocka_unit_test(baseline),	  cmocka_unit_test(places),
+		cmocka_unit_test(deoptimisation), cmocka_unit_test(safepoints),
 		cmocka_unit_test(proofs),
 	};
 

@@ -126,6 +126,32 @@ static void constants(void **state)
 			 V8_BUILTINS_UNKNOWN);
 }
 
+/* Forms that differ by release. */
+static void forms(void **state)
+{
+	static const struct {
+		const char *text;
+		int32_t shift, form;
+	} form_rows[] = {
+		{"13.0.245.12-rusty", 0, V8_DEOPT_OF_12}, {"13.4.114.9-rusty", 0, V8_DEOPT_OF_13},
+		{"13.5.212.4-rusty", 0, V8_DEOPT_OF_13},  {"13.7.152.6-rusty", 1, V8_DEOPT_OF_13},
+		{"14.7.173.16-rusty", 1, V8_DEOPT_OF_13}, {"14.9.207.2-rusty", 2, V8_DEOPT_OF_13},
+		{"15.0.245.2-rusty", 2, V8_DEOPT_OF_13},
+	};
+	struct v8_image image = {0};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(form_rows); i++) {
+		row_begin(form_rows[i].text);
+		assert_int_equal(
+			probe(NAPI, form_rows[i].text, strlen(form_rows[i].text), 4096, &image),
+			V8_OK);
+		assert_int_equal(image.constants[V8_TABLE_SHIFT], form_rows[i].shift);
+		assert_int_equal(image.constants[V8_DEOPT_FORM], form_rows[i].form);
+		assert_int_equal(image.constants[V8_BYTECODE_TABLE], 24);
+	}
+}
+
 /* ---------------------------------------------------------------- processes */
 
 /* The memory has the image from its first byte on: the code first, the variables behind. */
@@ -266,7 +292,8 @@ static void unreadable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(files),  cmocka_unit_test(constants),	cmocka_unit_test(processes),
+		cmocka_unit_test(files),  cmocka_unit_test(constants),
+		cmocka_unit_test(forms),  cmocka_unit_test(processes),
 		cmocka_unit_test(others), cmocka_unit_test(unreadable),
 	};
 
