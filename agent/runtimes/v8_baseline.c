@@ -80,19 +80,21 @@ uint32_t v8_baseline_offset(const uint8_t *table, size_t n, const uint8_t *bytec
 static int read_bytecode(const struct v8_heap *heap, uint64_t array, uint8_t **ret, size_t *ret_n)
 {
 	_cleanup_(freep) uint8_t *bytes = NULL;
-	uint32_t n;
-	int r = v8_array_read(heap, array, &n);
+	uint64_t n;
+	int r = v8_word_read(heap, array, (uint64_t)heap->constants[V8_ARRAY_N], &n);
 
-	if (r || !n || n > V8_BASELINE_BYTES_MAX)
-		return r == V8_ODD ? 0 : r;
-	bytes = malloc(n);
+	if (r || !v8_is_integer(n) || v8_integer(n) <= 0 ||
+	    v8_integer(n) > (int32_t)V8_BASELINE_BYTES_MAX)
+		return r;
+	bytes = malloc((size_t)v8_integer(n));
 	if (!bytes)
 		return -ENOMEM;
-	r = v8_bytes_read(heap, array, (uint64_t)heap->constants[V8_BYTECODE_DATA], bytes, n);
+	r = v8_bytes_read(heap, array, (uint64_t)heap->constants[V8_BYTECODE_DATA], bytes,
+			  (size_t)v8_integer(n));
 	if (r)
 		return r;
 	*ret = take_ptr(bytes);
-	*ret_n = n;
+	*ret_n = (size_t)v8_integer(n);
 	return 0;
 }
 

@@ -386,20 +386,22 @@ static int read_version(const struct elffile *ef, enum elfsym_table table, uint3
 	return 0;
 }
 
-/* Tables of source positions, by the last releases with a form: an entry has one flag more
- * from 13.7 on, and one more in 14.9, perhaps in 14.8. Releases behind may have others: their lines
- * are not known. */
+/* Tables of source positions, by the last release with a form: an entry has one flag more from 13.7
+ * on, and one more in 14.9, perhaps in 14.8. Later releases may have others: their lines are not
+ * known. */
 static const struct {
 	uint32_t version;
 	int32_t shift;
 } table_forms[] = {{1306, 0}, {1407, 1}, {1500, 2}};
 
-static void set_tables(bool is_bytecode, struct v8_image *ret)
+/* The lengths of arrays are ints from 14.9 on, perhaps from 14.8. */
+static void set_forms(bool is_bytecode, struct v8_image *ret)
 {
 	const uint32_t version = 100 * ret->version[0] + ret->version[1];
 	int32_t *c = ret->constants;
 	size_t i = 0;
 
+	c[V8_ARRAY_INT] = version >= 1408;
 	c[V8_BYTECODE_TABLE] = 0;
 	while (i < array_size(table_forms) && version > table_forms[i].version)
 		i++;
@@ -577,7 +579,7 @@ int v8_image_probe(const struct elffile *ef, struct v8_image *ret)
 	if (!is_whole(known) || !is_known_layout(image.constants) ||
 	    image.constants[V8_TAG_MASK] != 1 || image.constants[V8_TAG] != 1)
 		return V8_VERSION;
-	set_tables(known[V8_TYPE_BYTECODE] && known[V8_BYTECODE_DATA], &image);
+	set_forms(known[V8_TYPE_BYTECODE] && known[V8_BYTECODE_DATA], &image);
 	set_code(known, &image);
 	r = find_symbols(ef, &image);
 	if (!r)

@@ -91,6 +91,7 @@ enum v8_constant {
 	V8_BYTECODE_DATA,  /* the first bytecode */
 	V8_BYTECODE_TABLE, /* of source positions; by version */
 	V8_TABLE_SHIFT,	   /* of tables of source positions; by version */
+	V8_ARRAY_INT,	   /* whether V8_ARRAY_N is an int, but for bytecode; by version */
 	/* of functions, int: unique in the isolate; by version; 0: the release has none */
 	V8_SHARED_ID,
 	/* of compiled code; 0 if they are not known */

@@ -17,20 +17,17 @@ int v8_word_read(const struct v8_heap *heap, uint64_t object, uint64_t off, uint
 
 int v8_array_read(const struct v8_heap *heap, uint64_t array, uint32_t *ret)
 {
+	const int32_t *c = heap->constants;
 	uint64_t word;
-	int r = v8_word_read(heap, array, (uint64_t)heap->constants[V8_ARRAY_N], &word);
+	int r = v8_word_read(heap, array, (uint64_t)c[V8_ARRAY_N], &word);
 
 	*ret = 0;
 	if (r)
 		return r;
-	/* a small integer; an int from 15 on */
-	if (v8_is_integer(word) && v8_integer(word) >= 0)
-		*ret = (uint32_t)v8_integer(word);
-	else if (word <= INT32_MAX)
-		*ret = (uint32_t)word;
-	else
+	if (!c[V8_ARRAY_INT] && !v8_is_integer(word))
 		return V8_ODD;
-	return 0;
+	*ret = c[V8_ARRAY_INT] ? (uint32_t)word : (uint32_t)v8_integer(word);
+	return *ret > INT32_MAX ? V8_ODD : 0;
 }
 
 int v8_item_read(const struct v8_heap *heap, uint64_t array, uint32_t i, uint64_t *ret)

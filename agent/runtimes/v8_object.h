@@ -39,7 +39,7 @@ static inline int32_t v8_integer(uint64_t word)
 int v8_bytes_read(const struct v8_heap *heap, uint64_t object, uint64_t off, void *ret, size_t n);
 /* The word at @off. */
 int v8_word_read(const struct v8_heap *heap, uint64_t object, uint64_t off, uint64_t *ret);
-/* The number of items of an array. V8_ODD if the word is none. */
+/* The number of items of an array, but not of bytecode. V8_ODD if the word is none. */
 int v8_array_read(const struct v8_heap *heap, uint64_t array, uint32_t *ret);
 /* The word @i of an array. V8_ODD behind its end. */
 int v8_item_read(const struct v8_heap *heap, uint64_t array, uint32_t i, uint64_t *ret);

@@ -394,7 +394,6 @@ static const struct deopt_row {
 	{"translations elsewhere", INLINED, MADE_OF(0), FLATMEMORY_BASE / 2 + 1, false},
 	{"a literal of another type", INLINED, V8IMAGE_LITERALS + 16, V8IMAGE_SCOPE + 1, false},
 	{"code of another function", INLINED, V8IMAGE_LITERALS + 24, V8IMAGE_INNER + 1, false},
-	{"lengths without a tag", INLINED, V8IMAGE_MADE_OF + 8, 20, true},
 };
 
 /* The rows with the second call's number in place of its distance: of the fast compiler. */
@@ -445,6 +444,15 @@ static void deoptimisation(void **state)
 			put(&s, row->addr, row->word);
 		read_deopt(&s, row->pc, row->is_known);
 	}
+	row_begin("lengths that are ints, with anything behind");
+	deopt_init(&s, V8_DEOPT_OF_12);
+	s.target.image.constants[V8_ARRAY_INT] = 1;
+	put(&s, V8IMAGE_MADE_OF + 8, 77ull << 32 | 20);
+	put(&s, V8IMAGE_LITERALS + 8, 77ull << 32 | 2);
+	put(&s, V8IMAGE_INLINED + 8, 77ull << 32 | 16);
+	put(&s, V8IMAGE_TRANSLATIONS + 8, 77ull << 32 | 25);
+	put(&s, V8IMAGE_TABLE + 8, 4);
+	read_deopt(&s, INLINED, true);
 	row_begin("an unknown form");
 	deopt_init(&s, V8_DEOPT_UNKNOWN);
 	read_deopt(&s, INLINED, false);

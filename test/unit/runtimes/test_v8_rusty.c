@@ -148,6 +148,7 @@ static void forms(void **state)
 			V8_OK);
 		assert_int_equal(image.constants[V8_TABLE_SHIFT], form_rows[i].shift);
 		assert_int_equal(image.constants[V8_DEOPT_FORM], form_rows[i].form);
+		assert_int_equal(image.constants[V8_ARRAY_INT], form_rows[i].shift == 2);
 		assert_int_equal(image.constants[V8_BYTECODE_TABLE], 24);
 	}
 }
