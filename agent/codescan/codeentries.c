@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
+#ifdef __x86_64__
+#include <immintrin.h>
 #endif
 
 #include "base/cleanup.h"
@@ -23,8 +23,10 @@
 /* Read at a time. */
 #define PIECE	    ((size_t)32 << 10)
 #define LONGEST	    15u
+/* Looked at together, a bit for each. */
+#define STRIDE	    64u
 /* Bytes behind a piece that a look at its bytes may read. */
-#define SLACK	    16u
+#define SLACK	    (STRIDE + LONGEST)
 /* Units of work for a byte of code. */
 #define CODE_COST   8u
 /* Entries found last: most calls into a gap are of a linkage table without a description, again and
@@ -39,8 +41,10 @@ struct finder {
 	/* of add_calls(): from the first gap to the end of the last, whether rows are selected by a
 	 * look at their bytes, and recent_key() of entries, by their places */
 	uint64_t low, span;
+	uint8_t high_low, high_span; /* values of the fourth byte of an address there */
 	bool selects;
-	uint64_t *recent; /* NULL: not asked for yet */
+	uint64_t opcodes[PIECE / STRIDE]; /* find_opcodes() */
+	uint64_t *recent;		  /* NULL: not asked for yet */
 };
 
 static uint64_t recent_key(uint64_t vaddr, bool pointed)
@@ -181,6 +185,7 @@ static int add_symbols(struct finder *f, const char *name)
 	r = find_colds(names, strings.size, &colds);
 	for (size_t i = 0; i < section.size / sizeof(*symbols) && !r; i++)
 		if (ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC && symbols[i].st_shndx &&
+		    codegaps_has(f->gaps, symbols[i].st_value) &&
 		    !is_cold(&colds, symbols[i].st_name))
 			r = add(f, symbols[i].st_value);
 	return r;
@@ -295,43 +300,98 @@ static int add_calls_between(struct finder *f, uint8_t *piece, uint64_t start, u
  * gap. So only rows with bytes of an instruction that may lead there are decoded. Such bytes may
  * also be in the middle of another instruction. */
 
+/* Whether bytes are the opcode of call, of lea of something near, or of mov to a register of a
+ * constant. All are vectors of bytes: @opcode, @next the bytes behind, and @high the fourth bytes
+ * behind. Most constants are small numbers: their high byte tells. */
+#define MAY_LEAD(opcode, next, high, f)                                     \
+	(((opcode) == 0xe8) | (((opcode) == 0x8d) & (((next)&0xc7) == 5)) | \
+	 (((opcode) == 0xc7) & (((next)&0xf8) == 0xc0)) |                   \
+	 ((((opcode)&0xf8) == 0xb8) & ((high) - (f)->high_low <= (f)->high_span)))
+
 typedef uint8_t block __attribute__((vector_size(16)));
 
 /* A bit for each byte of ones in @bytes; its other bytes are zeros. */
-static inline uint32_t bits_of(block bytes)
+static inline uint64_t bits_of(block bytes)
 {
-#ifdef __SSE2__
+#ifdef __x86_64__
 	return (uint32_t)_mm_movemask_epi8((__m128i)bytes);
 #else
 	const uint64_t own = 0x8040201008040201ull, sum = 0x0101010101010101ull;
 	uint64_t words[2];
 
 	memcpy(words, &bytes, sizeof(words));
-	return (uint32_t)((words[0] & own) * sum >> 56 | (words[1] & own) * sum >> 56 << 8);
+	return (words[0] & own) * sum >> 56 | (words[1] & own) * sum >> 56 << 8;
 #endif
 }
 
-/* A bit for each of the bytes at @code that is the opcode of call, lea, or mov of a constant to a
- * register. */
-static inline uint32_t find_opcodes(const uint8_t *code)
+static inline block load(const uint8_t *code)
 {
 	block bytes;
 
 	memcpy(&bytes, code, sizeof(bytes));
-	return bits_of((block)((bytes == 0xe8) | (bytes == 0x8d) | (bytes == 0xc7) |
-			       ((bytes & 0xf8) == 0xb8)));
+	return bytes;
 }
 
-/* Whether an instruction with one of these opcodes at @code, which has the address @vaddr, leads to
- * a new place in a gap. *@ret_n: its bytes from the opcode on. */
+static inline uint64_t look(const struct finder *f, const uint8_t *code)
+{
+	const block opcode = load(code), next = load(code + 1), high = load(code + 4);
+
+	return bits_of((block)MAY_LEAD(opcode, next, high, f));
+}
+
+static void find_opcodes_any(struct finder *f, const uint8_t *code, size_t n)
+{
+	for (size_t at = 0; at < n; at += STRIDE)
+		f->opcodes[at / STRIDE] = look(f, code + at) | look(f, code + at + 16) << 16 |
+					  look(f, code + at + 32) << 32 |
+					  look(f, code + at + 48) << 48;
+}
+
+#ifdef __x86_64__
+typedef uint8_t wide __attribute__((vector_size(32)));
+
+static inline __attribute__((target("avx2"))) uint64_t look_avx2(const struct finder *f,
+								 const uint8_t *code)
+{
+	wide opcode, next, high;
+
+	memcpy(&opcode, code, sizeof(opcode));
+	memcpy(&next, code + 1, sizeof(next));
+	memcpy(&high, code + 4, sizeof(high));
+	return (uint32_t)_mm256_movemask_epi8((__m256i)MAY_LEAD(opcode, next, high, f));
+}
+
+/* The same in half of the instructions. */
+static __attribute__((target("avx2"))) void find_opcodes_avx2(struct finder *f, const uint8_t *code,
+							      size_t n)
+{
+	for (size_t at = 0; at < n; at += STRIDE)
+		f->opcodes[at / STRIDE] =
+			look_avx2(f, code + at) | look_avx2(f, code + at + sizeof(wide)) << 32;
+}
+#endif
+
+/* Sets a bit of @f->opcodes for each of the @n bytes at @code, and perhaps for bytes behind, that
+ * may be an opcode of a call, lea or mov of an address in a gap. */
+static void find_opcodes(struct finder *f, const uint8_t *code, size_t n)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2")) {
+		find_opcodes_avx2(f, code, n);
+		return;
+	}
+#endif
+	find_opcodes_any(f, code, n);
+}
+
+/* Whether the instruction that find_opcodes() found at @code, which has the address @vaddr, leads
+ * to a new place in a gap. *@ret_n: its bytes from the opcode on. */
 static inline bool leads(const struct finder *f, const uint8_t *code, uint64_t vaddr, size_t *ret_n)
 {
 	const bool has_modrm = *code == 0x8d || *code == 0xc7;
 	const bool is_constant = *code != 0xe8 && *code != 0x8d;
 	uint32_t word, to;
 
-	if (has_modrm && (*code == 0x8d ? (code[1] & 0xc7) != 5 : (code[1] & 0xf8) != 0xc0))
-		return false;
 	memcpy(&word, code + 1 + has_modrm, sizeof(word));
 	*ret_n = 1 + has_modrm + sizeof(word);
 	to = word - (uint32_t)f->low;
@@ -342,15 +402,17 @@ static inline bool leads(const struct finder *f, const uint8_t *code, uint64_t v
 }
 
 /* The first of the @n bytes from @at on where an instruction may lead into a gap; @n without any.
- */
+ * After find_opcodes(). */
 static size_t next_lead(const struct finder *f, const uint8_t *code, size_t n, uint64_t vaddr,
 			size_t at)
 {
 	size_t n_insn;
 
-	for (; at < n; at += sizeof(block)) {
-		for (uint32_t found = find_opcodes(code + at); found; found &= found - 1) {
-			const size_t here = at + (size_t)__builtin_ctz(found);
+	for (; at < n; at += STRIDE - at % STRIDE) {
+		uint64_t found = f->opcodes[at / STRIDE] >> at % STRIDE;
+
+		for (; found; found &= found - 1) {
+			const size_t here = at + (size_t)__builtin_ctzll(found);
 
 			if (here >= n)
 				return n;
@@ -397,6 +459,8 @@ static int add_calls_of_rows(struct finder *f, uint8_t *piece, size_t first, siz
 	if (!elffile_spend(f->file, CODE_COST * n))
 		return ELFFILE_ABANDONED;
 	r = elffile_read(f->file, off, piece, n);
+	if (!r)
+		find_opcodes(f, piece, n);
 	for (size_t at = 0; !r && (at = next_lead(f, piece, n, start, at)) < n;)
 		r = add_calls_of_row(f, piece, start, &at);
 	return r;
@@ -418,6 +482,7 @@ static int look_between(struct finder *f, uint8_t *piece, uint64_t start, uint64
 		r = elffile_read(f->file, off, piece, n);
 		if (r)
 			return r;
+		find_opcodes(f, piece, n);
 		*ret = next_lead(f, piece, n, start, 0) < n;
 		/* the next piece begins with the last bytes of this one */
 		n = n == PIECE ? n - SLACK : n;
@@ -476,6 +541,8 @@ static int add_calls(struct finder *f)
 	f->recent = recent;
 	f->low = f->gaps->items[0].start;
 	f->span = f->gaps->items[f->gaps->n - 1].end - f->low;
+	f->high_low = (uint8_t)(f->low >> 24);
+	f->high_span = (uint8_t)(((f->low + f->span - 1) >> 24) - (f->low >> 24));
 	f->selects = elffile_machine(f->file) != EM_AARCH64 && f->span <= UINT32_MAX;
 	for (size_t i = 0, gap; i < n && !r; i = gap + 1) {
 		gap = rows_next_gap(f->known, i);
