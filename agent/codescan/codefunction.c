@@ -43,8 +43,13 @@ bool codescan_steps(struct codescan *s, uint32_t n)
 	return s->stats->steps < CODESCAN_STEPS_MAX;
 }
 
-static bool go_on(struct codescan *s)
+/* One step. Most are within the charged ones. */
+static inline bool go_on(struct codescan *s)
 {
+	if ((s->stats->steps + 1) % STEPS_CHARGED && s->stats->steps + 1 < CODESCAN_STEPS_MAX) {
+		s->stats->steps++;
+		return true;
+	}
 	return codescan_steps(s, 1);
 }
 
@@ -283,15 +288,24 @@ static bool is_new(const struct codescan *s, uint32_t off)
 	       (s->flags[off] & (CODE_GAP | CODE_ENTRY | CODE_FOLLOWED)) == CODE_GAP;
 }
 
+/* The length of the instruction at @off if it is known to be plain, or looks so; or 0. */
+static inline uint8_t plain_length(struct codescan *s, uint32_t off)
+{
+	if (!s->plain[off] && s->machine == CFI_X86_64)
+		s->plain[off] = insn_x86_plain(s->code + off, s->n - off);
+	return s->plain[off];
+}
+
 /* Follows plain instructions from @off on, and returns the place behind them: most instructions are
  * plain, and each round comes to them again. With a copy of the stack pointer none is plain. */
 static uint32_t follow_plain(struct codescan *s, uint16_t id, uint32_t off)
 {
 	uint32_t n = 0;
+	uint8_t length;
 
 	if (!is_known(&s->states[id]) || s->states[id].kept)
 		return off;
-	for (; is_new(s, off) && s->plain[off]; off += s->plain[off], n++)
+	for (; is_new(s, off) && (length = plain_length(s, off)); off += length, n++)
 		s->state_at[off] = (uint16_t)(id + 1);
 	if (n && !codescan_steps(s, n))
 		s->bad = true;

@@ -84,6 +84,11 @@ bool insn_x86_gives_back(const uint8_t *bytes, size_t n, uint8_t reg);
 /* Whether the instruction at @bytes writes @reg, calls excepted. */
 bool insn_x86_writes(const uint8_t *bytes, size_t n, uint8_t reg);
 
+/* The length of the instruction at @bytes if nothing else of it matters: insn_decode_x86() would
+ * report no effect. 0 for other instructions, and for unusual ones. Takes a quarter of the
+ * decoder's time. */
+uint8_t insn_x86_plain(const uint8_t *bytes, size_t n);
+
 insn_decode_fn insn_decode_x86;
 insn_decode_fn insn_decode_arm64;
 

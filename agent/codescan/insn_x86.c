@@ -33,6 +33,7 @@ enum {
 	NEAR = 128,  /* lea, mov of a constant: perhaps an address */
 	REG = 256,   /* writes ModRM's reg, a general register */
 	RM = 512,    /* writes ModRM's rm, in some groups not with each operation */
+	ODD = 1024,  /* the immediate's size depends on more than the opcode */
 };
 
 struct x86 {
@@ -113,17 +114,17 @@ static const uint16_t map_one[256] = {
 	[0x84 ... 0x85] = M, [0x86] = M | RM, [0x87] = M | REG | RM,
 	[0x88 ... 0x89] = M | RM, [0x8a] = M, [0x8b] = M | REG, [0x8c] = M,
 	[0x8d] = M | REG | NEAR, [0x8e] = M, [0x8f] = M | RM | STACK,
-	[0x90] = FLOW, [0x9a] = BAD, [0x9c ... 0x9d] = STACK,
+	[0x90] = FLOW, [0x9a] = BAD, [0x9c ... 0x9d] = STACK, [0xa0 ... 0xa3] = ODD,
 	[0xa8] = I8, [0xa9] = I32,
-	[0xb0 ... 0xb7] = I8, [0xb8 ... 0xbf] = I32 | NEAR,
-	[0xc0 ... 0xc1] = M | I8 | RM, [0xc2 ... 0xc3] = FLOW, [0xc4 ... 0xc5] = BAD,
+	[0xb0 ... 0xb7] = I8, [0xb8 ... 0xbf] = I32 | NEAR | ODD,
+	[0xc0 ... 0xc1] = M | I8 | RM, [0xc2] = FLOW | ODD, [0xc3] = FLOW, [0xc4 ... 0xc5] = BAD,
 	[0xc6] = M | I8 | RM, [0xc7] = M | I32 | RM | NEAR, [0xc8] = BAD, [0xc9] = STACK,
 	[0xca ... 0xcb] = BAD, [0xcc] = FLOW, [0xcd] = I8, [0xce ... 0xcf] = BAD,
 	[0xd0 ... 0xd3] = M | RM, [0xd4 ... 0xd6] = BAD, [0xd8 ... 0xdf] = M,
-	[0xe0 ... 0xe3] = I8 | FLOW, [0xe4 ... 0xe7] = I8, [0xe8 ... 0xe9] = I32 | FLOW,
+	[0xe0 ... 0xe3] = I8 | FLOW, [0xe4 ... 0xe7] = I8, [0xe8 ... 0xe9] = FLOW | ODD,
 	[0xea] = BAD, [0xeb] = I8 | FLOW,
 	[0xf0] = BAD | PREFIX, [0xf2 ... 0xf3] = BAD | PREFIX, [0xf4] = FLOW,
-	[0xf6 ... 0xf7] = M | RM, [0xfe] = M | RM, [0xff] = M | RM | FLOW | STACK,
+	[0xf6 ... 0xf7] = M | RM | ODD, [0xfe] = M | RM, [0xff] = M | RM | FLOW | STACK,
 };
 
 static const uint16_t map_0f[256] = {
@@ -259,24 +260,32 @@ static void read_modrm(struct x86 *x)
 		x->disp = (int32_t)take_signed(x, 1);
 }
 
-/* Sizes that depend on more than the opcode. */
+/* Of ODD opcodes. */
+static size_t odd_immediate_size(const struct x86 *x)
+{
+	const size_t usual = x->short_operand ? 2 : 4;
+
+	switch (x->opcode) {
+	case 0xa0 ... 0xa3:
+		return 8;
+	case 0xc2:
+		return 2;
+	case 0xe8:
+	case 0xe9:
+		return 4;
+	case 0xf6:
+		return (x->reg & 7) > 1 ? 0 : 1;
+	case 0xf7:
+		return (x->reg & 7) > 1 ? 0 : usual;
+	default: /* mov of a constant */
+		return x->rex & REX_W ? 8 : usual;
+	}
+}
+
 static size_t immediate_size(const struct x86 *x)
 {
-	if (x->map == MAP_ONE) {
-		if (x->opcode >= 0xa0 && x->opcode <= 0xa3)
-			return 8;
-		if (x->opcode >= 0xb8 && x->opcode <= 0xbf && (x->rex & REX_W))
-			return 8;
-		if (x->opcode == 0xf6 || x->opcode == 0xf7) {
-			if ((x->reg & 7) > 1)
-				return 0;
-			return x->opcode == 0xf6 ? 1 : x->short_operand ? 2 : 4;
-		}
-		if (x->opcode == 0xc2)
-			return 2;
-		if (x->opcode == 0xe8 || x->opcode == 0xe9)
-			return 4;
-	}
+	if (x->what & ODD)
+		return odd_immediate_size(x);
 	if (x->what & I8)
 		return 1;
 	if (!(x->what & I32))
@@ -718,6 +727,84 @@ static void set_registers(const struct x86 *x, struct insn *ret)
 		if (writes(x, RBP))
 			ret->fp = INSN_FP_OTHER;
 	}
+}
+
+/* ---------------------------------------------------------------- plain instructions */
+
+/* Bytes of ModRM, SIB and displacement. */
+static inline size_t modrm_size(const uint8_t *at)
+{
+	const uint8_t mod = *at >> 6, rm = *at & 7;
+	size_t size = 1;
+
+	if (mod == 3)
+		return 1;
+	if (rm == 4) {
+		size = 2;
+		if (mod == 0 && (at[1] & 7) == 5)
+			return 6;
+	}
+	if (mod == 0)
+		return rm == 5 ? 5 : size;
+	return size + (mod == 1 ? 1 : 4);
+}
+
+/* Whether ModRM has a number of the two registers, not as a part of an address. */
+static inline bool may_name(uint8_t modrm, uint8_t rex)
+{
+	return ((modrm & 0x30) == 0x20 && !(rex & REX_R)) ||
+	       ((modrm & 0xc6) == 0xc4 && !(rex & REX_B));
+}
+
+/* With VEX of two bytes, VEX of three, or EVEX. */
+static size_t plain_vector(const uint8_t *bytes)
+{
+	const uint8_t first = bytes[0];
+	const uint8_t map = first == 0xc5 ? MAP_0F : bytes[1] & (first == 0x62 ? 7 : 31);
+	const uint8_t *at = bytes + (first == 0xc5 ? 2 : first == 0xc4 ? 3 : 4);
+	const unsigned int what = map == MAP_0F ? map_0f[*at] : map == MAP_0F38 ? M : M | I8;
+
+	if (map < MAP_0F || map > MAP_0F3A || (what & (BAD | FLOW | STACK | I32)))
+		return 0;
+	at++;
+	if (what & M)
+		at += modrm_size(at);
+	return (size_t)(at - bytes) + (what & I8 ? 1 : 0);
+}
+
+uint8_t insn_x86_plain(const uint8_t *bytes, size_t n)
+{
+	const uint8_t *at = bytes;
+	bool short_operand = false;
+	unsigned int what;
+	uint8_t rex = 0;
+
+	if (n < READ_BYTES)
+		return 0;
+	if (*at == 0xc5 || *at == 0xc4 || *at == 0x62)
+		return (uint8_t)plain_vector(bytes);
+	if (*at == 0x66 || *at == 0xf2 || *at == 0xf3)
+		short_operand = *at++ == 0x66;
+	if ((*at & 0xf0) == 0x40)
+		rex = *at++;
+	if (*at == 0x0f) {
+		at++;
+		what = (*at & 0xfd) == 0x38 ? BAD : map_0f[*at];
+		short_operand = false; /* for immediates */
+	} else {
+		what = map_one[*at];
+	}
+	at++;
+	if (what & (BAD | FLOW | STACK | NEAR | ODD))
+		return 0;
+	if (what & M) {
+		if (may_name(*at, rex))
+			return 0;
+		at += modrm_size(at);
+	}
+	if (what & (I8 | I32))
+		at += what & I8 ? 1 : short_operand ? 2 : 4;
+	return (uint8_t)(at - bytes);
 }
 
 bool insn_decode_x86(const uint8_t *bytes, size_t n, uint64_t vaddr, struct insn *ret)

@@ -423,14 +423,73 @@ static void test_lengths(void **state)
 	assert_true(n_wrong * 5000 < n_all);
 }
 
+/* Looks at one form of an instruction, with all ModRM bytes and three SIB bytes. *@n_plain counts
+ * the plain ones. */
+static void check_plain(const char *before, size_t n_before, uint8_t opcode, size_t *n_plain)
+{
+	static const uint8_t sibs[] = {0x00, 0x25, 0x64};
+
+	for (unsigned int modrm = 0; modrm < 256; modrm++)
+		for (size_t i = 0; i < array_size(sibs); i++) {
+			uint8_t bytes[48] = {0};
+			struct insn insn;
+			uint8_t length;
+
+			memcpy(bytes, before, n_before);
+			bytes[n_before] = opcode;
+			bytes[n_before + 1] = (uint8_t)modrm;
+			bytes[n_before + 2] = sibs[i];
+			length = insn_x86_plain(bytes, sizeof(bytes));
+			if (!length)
+				continue;
+			assert_true(insn_decode_x86(bytes, sizeof(bytes), VADDR, &insn));
+			assert_int_equal(insn.length, length);
+			insn.length = 0;
+			/* vector registers have the same numbers */
+			insn.names_sp &= bytes[0] != 0xc4 && bytes[0] != 0xc5 && bytes[0] != 0x62;
+			assert_memory_equal(&insn, &(struct insn){0}, sizeof(insn));
+			++*n_plain;
+		}
+}
+
+/* A plain instruction has no effect by the decoder either; and most forms are recognised. */
+static void test_plain(void **state)
+{
+	static const char *const prefixes[] = {"", "\x66", "\xf2", "\xf3", "\xf0", "\x66\xf2"};
+	static const char *const rexes[] = {"", "\x40", "\x41", "\x44", "\x48", "\x4d"};
+	static const char *const maps[] = {"", "\x0f", "\x0f\x38", "\x0f\x3a"};
+	static const char *const vectors[] = {
+		"\xc5\xf9",	    "\xc5\x79",	       "\xc4\xe1\x79",	   "\xc4\x42\xfd",
+		"\xc4\xe3\x7d",	    "\xc4\xe4\x79",    "\x62\xf1\x7d\x48", "\x62\x72\xfd\x08",
+		"\x62\xf3\x7d\x28", "\x62\xf4\x7d\x48"};
+	size_t n_plain = 0;
+	char before[8];
+
+	(void)state;
+	for (size_t p = 0; p < array_size(prefixes); p++)
+		for (size_t x = 0; x < array_size(rexes); x++)
+			for (size_t m = 0; m < array_size(maps); m++)
+				for (unsigned int opcode = 0; opcode < 256; opcode++) {
+					snprintf(before, sizeof(before), "%s%s%s", prefixes[p],
+						 rexes[x], maps[m]);
+					check_plain(before, strlen(before), (uint8_t)opcode,
+						    &n_plain);
+				}
+	for (size_t v = 0; v < array_size(vectors); v++)
+		for (unsigned int opcode = 0; opcode < 256; opcode++)
+			check_plain(vectors[v], strlen(vectors[v]), (uint8_t)opcode, &n_plain);
+	print_message("%zu plain forms\n", n_plain);
+	assert_true(n_plain > 1000000);
+	/* not at the end of the code */
+	assert_int_equal(insn_x86_plain((const uint8_t *)"\x01\xc8", 2), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_x86),
-		cmocka_unit_test(test_writes),
-		cmocka_unit_test(test_writes_accumulator),
-		cmocka_unit_test(test_writes_rbx),
-		cmocka_unit_test(test_arm64),
+		cmocka_unit_test(test_x86),	   cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_writes),	   cmocka_unit_test(test_writes_accumulator),
+		cmocka_unit_test(test_writes_rbx), cmocka_unit_test(test_arm64),
 		cmocka_unit_test(test_lengths),
 	};
 
