@@ -489,14 +489,14 @@ static void forget(struct codescan *s, size_t n)
 	}
 }
 
-/* The first unreached instruction after @off, of the function or of padding. */
+/* The first unreached instruction from @off on, of the function. */
 static uint32_t next_unreached(struct codescan *s, uint32_t off)
 {
 	struct insn insn;
 
 	while (go_on(s) && off < s->n && (s->flags[off] & CODE_GAP) &&
 	       (!is_entry(s, off) || off == s->first)) {
-		insn = (struct insn){.length = s->plain[off]};
+		insn = (struct insn){.length = plain_length(s, off)};
 		if (!insn.length && !s->decode(s->code + off, s->n - off, s->vaddr + off, &insn))
 			break;
 		if (!s->state_at[off] && insn.flow != INSN_PADDING)
@@ -525,11 +525,13 @@ static int try_table(struct codescan *s, uint32_t off, uint16_t state, bool *ret
  * the code after it are left out. */
 static int follow_tables(struct codescan *s)
 {
+	uint32_t from = s->first;
 	bool good = true;
 	int r = 0;
 
 	while (s->n_tables && good && !r) {
-		uint32_t off = next_unreached(s, s->first);
+		const uint32_t off = next_unreached(s, from);
+		const size_t n_entries = s->n_entries;
 
 		good = false;
 		if (off == UINT32_MAX || off - s->first > CODESCAN_FUNCTION_MAX)
@@ -537,6 +539,8 @@ static int follow_tables(struct codescan *s)
 		for (size_t i = 0; i < s->n_tables && !good && !r; i++)
 			r = try_table(s, off, s->tables[i], &good);
 		s->lost |= !good;
+		/* a new entry may end the function before */
+		from = s->n_entries == n_entries ? off : s->first;
 	}
 	return r;
 }
@@ -548,44 +552,63 @@ static int by_offset(const void *a, const void *b)
 	return left->off < right->off ? -1 : left->off > right->off;
 }
 
-/* Adds the rows of a run. */
+static int add_line(struct codescan *s, const struct codescan_line *line)
+{
+	if (vec_grow(&s->lines, &s->lines_cap, s->n_lines + 1, sizeof(*s->lines),
+		     CODESCAN_EVERYTHING))
+		return -ENOMEM;
+	s->lines[s->n_lines++] = *line;
+	return 0;
+}
+
+/* The first place in [@off, @end) with another state than @last; @end without any. */
+static uint32_t next_change(const struct codescan *s, uint32_t off, uint32_t end, uint16_t last)
+{
+	typedef uint16_t states __attribute__((vector_size(16)));
+	const uint32_t n = sizeof(states) / sizeof(last);
+
+	for (; off + n <= end; off += n) {
+		uint64_t words[2];
+		states at;
+
+		memcpy(&at, s->state_at + off, sizeof(at));
+		at = (states)((at != 0) & (at != last));
+		memcpy(words, &at, sizeof(words));
+		if (words[0] | words[1])
+			break;
+	}
+	while (off < end && (!s->state_at[off] || s->state_at[off] == last))
+		off++;
+	return off;
+}
+
+/* Adds the lines of a run. */
 static int add_run(struct codescan *s, const struct codescan_run *run)
 {
-	uint16_t last = 0;
+	struct codescan_line line = {0};
 	int r = 0;
 
-	for (uint32_t off = run->off; off < run->end && !r; off++) {
-		const uint16_t state = s->state_at[off];
-		struct unwind_rule rule;
-
-		if (!state || state == last)
-			continue;
-		last = state;
-		codestate_rule(s->machine, &s->states[state - 1], &rule);
-		r = rows_add(s->rows, s->vaddr + off, &rule);
+	for (uint32_t off = run->off; !r; r = add_line(s, &line)) {
+		off = next_change(s, off, run->end, line.state);
+		if (off == run->end)
+			break;
+		line.off = off;
+		line.state = s->state_at[off];
 	}
 	return r;
 }
 
-/* Adds the rows of @n runs, each of which begins at the end of the one before. */
+/* Adds the lines of @n runs, each of which begins at the end of the one before. */
 static int add_range(struct codescan *s, const struct codescan_run *runs, size_t n)
 {
-	const uint32_t end = runs[n - 1].end;
-	int r = rows_begin(s->rows, ROWS_CODE, s->vaddr + runs[0].off, s->vaddr + end);
+	int r = add_line(s, &(struct codescan_line){.off = runs[0].off, .end = runs[n - 1].end});
 
-	if (r)
-		return 0; /* not code of this image after all */
 	for (size_t i = 0; i < n && !r; i++)
 		r = add_run(s, &runs[i]);
-	if (r)
-		rows_drop(s->rows);
-	else
-		r = rows_end(s->rows);
-	s->stats->described += end - runs[0].off;
-	return r == ROWS_FULL ? -ENOSPC : r;
+	return r;
 }
 
-static int add_rows(struct codescan *s)
+static int add_lines(struct codescan *s)
 {
 	size_t from = 0;
 	int r = 0;
@@ -597,6 +620,43 @@ static int add_rows(struct codescan *s)
 		r = add_range(s, s->runs + from, i + 1 - from);
 		from = i + 1;
 	}
+	return r;
+}
+
+/* Writes the range at line *@i, which moves behind the range. */
+static int write_range(struct codescan *s, size_t *i)
+{
+	const struct codescan_line range = s->lines[(*i)++], *line;
+	const bool inside =
+		!rows_begin(s->rows, ROWS_CODE, s->vaddr + range.off, s->vaddr + range.end);
+	struct unwind_rule rule;
+	int r = 0;
+
+	for (; *i < s->n_lines && !s->lines[*i].end; ++*i) {
+		line = &s->lines[*i];
+		if (!inside || r) /* not code of this image after all */
+			continue;
+		codestate_rule(s->machine, &s->states[line->state - 1], &rule);
+		r = rows_add(s->rows, s->vaddr + line->off, &rule);
+	}
+	if (!inside)
+		return 0;
+	if (r)
+		rows_drop(s->rows);
+	else
+		r = rows_end(s->rows);
+	s->stats->described += range.end - range.off;
+	return r == ROWS_FULL ? -ENOSPC : r;
+}
+
+int codescan_write(struct codescan *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->n_lines && !r;)
+		r = write_range(s, &i);
+	s->stats->functions += s->n_good;
+	s->stats->dropped += s->n_dropped;
 	return r;
 }
 
@@ -657,11 +717,12 @@ int codescan_function(struct codescan *s, uint32_t off, bool guessed, bool *ret_
 		s->flags[off] |= CODE_NORETURN;
 		s->n_noreturn++;
 	}
-	return s->writing ? add_rows(s) : 0;
+	return add_lines(s);
 }
 
 void codescan_forget_all(struct codescan *s)
 {
 	clear_flags(s, 0, (uint32_t)s->n, CODE_BAD | CODE_FOLLOWED);
 	memset(s->state_at, 0, s->n * sizeof(*s->state_at));
+	s->n_frames = s->n_saves = s->n_good = s->n_dropped = s->n_lines = 0;
 }

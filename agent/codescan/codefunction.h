@@ -42,6 +42,13 @@ struct codescan_run {
 	uint32_t end;
 };
 
+/* The beginning of a range, or a place in it where the state changes. */
+struct codescan_line {
+	uint32_t off;
+	uint32_t end;	/* of the range; or 0 */
+	uint16_t state; /* as in state_at; not of a range */
+};
+
 /* An image, window by window: gaps near each other, with the code between them. */
 struct codescan {
 	const struct elffile *file;
@@ -69,6 +76,8 @@ struct codescan {
 	size_t n_ways, ways_cap;
 	struct codescan_run *runs; /* its instructions */
 	size_t n_runs, runs_cap;
+	struct codescan_line *lines; /* of all good functions, for rows */
+	size_t n_lines, lines_cap;
 	uint32_t first;
 	uint32_t highest;		  /* end of its last instruction */
 	uint16_t tables[CODESCAN_TABLES]; /* states of its jumps through tables */
@@ -80,10 +89,10 @@ struct codescan {
 	bool saves;    /* stores the caller's frame pointer */
 	bool clobbers; /* sets the frame pointer without having stored the caller's */
 	bool bad;
-	bool lost;    /* a part could not be followed */
-	bool writing; /* the results become rows */
+	bool lost; /* a part could not be followed */
 	size_t n_noreturn;
-	size_t n_frames, n_saves; /* functions */
+	/* functions of this round */
+	size_t n_frames, n_saves, n_good, n_dropped;
 };
 
 /* A flag of one byte times this is the flag of eight. */
@@ -98,9 +107,11 @@ static inline bool codescan_inside(const struct codescan *s, uint64_t vaddr)
 bool codescan_steps(struct codescan *s, uint32_t n);
 /* Adds a function at @vaddr, if the code there is undescribed. 0 or -ENOMEM. */
 int codescan_add_entry(struct codescan *s, uint64_t vaddr);
-/* Follows the function at @off; if @s->writing, adds its rows. @guessed: the entry is a guess.
- * *@ret_good: it was a function. 0, -ENOSPC, -errno. */
+/* Follows the function at @off and adds its lines. @guessed: the entry is a guess. *@ret_good: it
+ * was a function. 0, -errno. */
 int codescan_function(struct codescan *s, uint32_t off, bool guessed, bool *ret_good);
+/* Writes the lines as rows, and counts the functions. 0, -ENOSPC, -errno. */
+int codescan_write(struct codescan *s);
 /* Forgets all functions, except that they are there and whether they return. */
 void codescan_forget_all(struct codescan *s);
 

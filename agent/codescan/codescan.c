@@ -52,8 +52,7 @@ static int scan_entries(struct codescan *s)
 		if (s->state_at[off] || (s->flags[off] & CODE_BAD))
 			continue;
 		r = codescan_function(s, off, false, &good);
-		if (s->writing)
-			*(good ? &s->stats->functions : &s->stats->dropped) += 1;
+		*(good ? &s->n_good : &s->n_dropped) += 1;
 	}
 	return r;
 }
@@ -66,25 +65,31 @@ static bool keeps_frames(const struct codescan *s)
 	return s->n_saves >= FRAMES_COUNT && s->n_frames > s->n_saves / 2;
 }
 
-/* Following finds functions without a return, and only then are their callers followed correctly.
- * So this repeats until there are no more, or until there is nothing to follow for. */
-static int find_noreturn(struct codescan *s)
+/* Looks at all entries again, as if for the first time. */
+static int scan_again(struct codescan *s)
 {
-	int r = 0;
+	codescan_forget_all(s);
+	s->n_scanned = 0;
+	return scan_entries(s);
+}
 
-	for (int round = 0; round < ROUNDS && !r; round++) {
-		size_t n = s->n_noreturn;
+/* Following finds functions without a return, and only then are their callers followed correctly.
+ * So this repeats until there are no more, or until there is nothing to follow for: *@ret_keeps.
+ * Following also finds entries, where the functions before end: with new ones the last round is
+ * repeated. */
+static int scan_functions(struct codescan *s, bool *ret_keeps)
+{
+	size_t n_noreturn = s->n_noreturn, n_entries = s->n_entries;
+	int r = scan_entries(s), round = 1;
 
-		s->n_frames = s->n_saves = 0;
-		s->n_scanned = 0;
-		r = scan_entries(s);
-		if (keeps_frames(s))
-			break;
-		codescan_forget_all(s);
-		if (s->n_noreturn == n)
-			break;
+	for (; !r && !keeps_frames(s) && n_noreturn != s->n_noreturn && round < ROUNDS; round++) {
+		n_noreturn = s->n_noreturn;
+		n_entries = s->n_entries;
+		r = scan_again(s);
 	}
-	s->writing = true;
+	*ret_keeps = keeps_frames(s);
+	if (!r && !*ret_keeps && (n_noreturn != s->n_noreturn || n_entries != s->n_entries))
+		r = scan_again(s);
 	return r;
 }
 
@@ -104,7 +109,7 @@ static int guess(struct codescan *s, uint32_t off)
 	r = codescan_function(s, off, true, &good);
 	if (!r && good) {
 		s->flags[off] |= CODE_ENTRY;
-		s->stats->functions++;
+		s->n_good++;
 	}
 	/* its call targets */
 	return r || s->n_entries == n ? r : scan_entries(s);
@@ -232,6 +237,7 @@ static void codescan_deinit(struct codescan *s)
 	free(s->entries);
 	free(s->ways);
 	free(s->runs);
+	free(s->lines);
 }
 
 static int codescan_init(struct codescan *s)
@@ -280,7 +286,7 @@ static int window_begin(struct codescan *s, const struct window *w, uint64_t off
 	s->vaddr = w->start;
 	s->n = (size_t)(w->end - w->start);
 	s->n_entries = s->n_scanned = s->n_noreturn = s->n_frames = s->n_saves = 0;
-	s->writing = false;
+	s->n_good = s->n_dropped = s->n_lines = 0;
 	/* the scan clears these several times, besides the steps */
 	if (!elffile_spend(s->file, WINDOW_COST * s->n))
 		return ELFFILE_ABANDONED;
@@ -297,6 +303,7 @@ static int window_begin(struct codescan *s, const struct window *w, uint64_t off
 static int scan_window(struct codescan *s, const struct window *w, const struct codegaps *gaps,
 		       const struct codeentries *entries)
 {
+	bool keeps;
 	uint64_t off;
 	int r;
 
@@ -314,14 +321,13 @@ static int scan_window(struct codescan *s, const struct window *w, const struct 
 			r = codescan_add_entry(s, e->vaddr);
 	}
 	if (!r)
-		r = find_noreturn(s);
-	if (r || keeps_frames(s))
+		r = scan_functions(s, &keeps);
+	if (r || keeps)
 		return r;
-	s->n_scanned = 0;
-	r = scan_entries(s);
+	r = scan_stubs(s);
 	if (!r)
-		r = scan_stubs(s);
-	return r ? r : scan_rest(s);
+		r = scan_rest(s);
+	return r ? r : codescan_write(s);
 }
 
 int codescan_add(const struct elffile *file, const struct rows *known, struct rows *rows,
