@@ -21,17 +21,20 @@
 #include "codescan/insn.h"
 
 /* Read at a time. */
-#define PIECE	    ((size_t)32 << 10)
-#define LONGEST	    15u
+#define PIECE	      ((size_t)32 << 10)
+#define LONGEST	      15u
 /* Looked at together, a bit for each. */
-#define STRIDE	    64u
+#define STRIDE	      64u
 /* Bytes behind a piece that a look at its bytes may read. */
-#define SLACK	    (STRIDE + LONGEST)
+#define SLACK	      (STRIDE + LONGEST)
+/* Symbols, and bytes of their names, read at a time. */
+#define SYMBOLS_PIECE ((size_t)1 << 10)
+#define NAMES_PIECE   ((size_t)16 << 10)
 /* Units of work for a byte of code. */
-#define CODE_COST   8u
+#define CODE_COST     8u
 /* Entries found last: most calls into a gap are of a linkage table without a description, again and
  * again. 4,096, as an exponent of 2. */
-#define RECENT_BITS 12u
+#define RECENT_BITS   12u
 
 struct finder {
 	const struct elffile *file;
@@ -97,97 +100,164 @@ static int read_table(const struct elffile *file, const struct elffile_section *
 }
 
 /*
- * A part of a function at another place ("f.cold", "f.cold.3") is never called. A symbol's name may
- * begin anywhere in the table, and thousands of symbols may share one long name. So the table is
- * searched once: a name is such a part if it begins in one of these ranges, from the begin of a
- * string to its last ".cold".
+ * A part of a function at another place ("f.cold", "f.cold.3") is never called. Few symbols are in
+ * gaps, and the names of a large program have 20 MB. So only the names of these symbols are read,
+ * in the order of the table of names, each byte once. A name may begin anywhere in the table, and
+ * thousands of symbols may share one long name.
  */
-struct colds {
-	struct cold {
-		uint32_t first, last; /* offsets */
-	} * items;
+struct names {
+	const struct elffile *file;
+	struct elffile_section section;
+	char *bytes; /* NAMES_PIECE bytes; [@pos, @pos + @n) of the section */
+	uint64_t pos;
+	size_t n;
+	/* of the string at hand, positions: its end, and the last ".cold" in it (NO_COLD: none) */
+	uint64_t end, cold;
+};
+
+#define NO_COLD UINT64_MAX
+
+/* The last ".cold" in the @n bytes, or NULL. Mangled names have few dots. */
+static const char *last_cold(const char *bytes, size_t n)
+{
+	static const char word[] = ".cold";
+	const char *const end = bytes + n, *at = end;
+
+	while ((at = memrchr(bytes, word[0], (size_t)(at - bytes))))
+		if ((size_t)(end - at) >= sizeof(word) - 1 &&
+		    memcmp(at, word, sizeof(word) - 1) == 0)
+			break;
+	return at;
+}
+
+/* Reads the string at @pos, which is not before the last one. Of a string longer than a piece, the
+ * piece. */
+static int read_name(struct names *names, uint64_t pos)
+{
+	const char *at, *nul = NULL, *cold;
+	int r = 0;
+
+	if (pos >= names->section.size)
+		return 0;
+	if (pos < names->pos + names->n)
+		nul = memchr(names->bytes + (pos - names->pos), 0, names->pos + names->n - pos);
+	if (!nul) {
+		names->pos = pos;
+		names->n = names->section.size - pos < NAMES_PIECE
+				   ? (size_t)(names->section.size - pos)
+				   : NAMES_PIECE;
+		r = elffile_read(names->file, names->section.off + pos, names->bytes, names->n);
+		if (r)
+			return r;
+		nul = memchr(names->bytes, 0, names->n);
+	}
+	at = names->bytes + (pos - names->pos);
+	nul = nul ? nul : names->bytes + names->n;
+	cold = last_cold(at, (size_t)(nul - at));
+	names->end = names->pos + (uint64_t)(nul - names->bytes);
+	names->cold = cold ? names->pos + (uint64_t)(cold - names->bytes) : NO_COLD;
+	return 0;
+}
+
+struct symbol {
+	uint32_t name; /* position */
+	uint64_t vaddr;
+};
+
+struct symbols {
+	struct symbol *items;
 	size_t n, cap;
 };
 
-static void colds_deinit(struct colds *colds)
+static int by_name(const void *a, const void *b)
 {
-	free(colds->items);
+	const struct symbol *left = a, *right = b;
+
+	return left->name < right->name ? -1 : left->name > right->name;
 }
 
-/* Mangled names have few dots, so this takes fewer instructions than memmem(). */
-static const char *find_cold(const char *at, const char *end)
+/* The functions in gaps. */
+static int read_symbols(const struct finder *f, const struct elffile_section *section,
+			struct symbols *ret)
 {
-	static const char word[] = ".cold";
-	const size_t n = sizeof(word) - 1;
+	_cleanup_(freep) Elf64_Sym *symbols = malloc(SYMBOLS_PIECE * sizeof(*symbols));
+	uint64_t left = section->size / sizeof(*symbols), off = section->off;
+	int r = symbols ? 0 : -ENOMEM;
 
-	for (; (at = memchr(at, word[0], (size_t)(end - at))); at++)
-		if ((size_t)(end - at) >= n && memcmp(at, word, n) == 0)
-			return at;
-	return NULL;
-}
+	while (left && !r) {
+		const size_t n = left < SYMBOLS_PIECE ? (size_t)left : SYMBOLS_PIECE;
 
-static int find_colds(const char *names, size_t n, struct colds *ret)
-{
-	const char *at = names, *end = names + n;
-	int r = 0;
+		r = elffile_read(f->file, off, symbols, n * sizeof(*symbols));
+		for (size_t i = 0; i < n && !r; i++) {
+			const Elf64_Sym *s = &symbols[i];
 
-	while (!r && (at = find_cold(at, end))) {
-		const char *before = memrchr(names, 0, (size_t)(at - names));
-		const char *nul = memchr(at, 0, (size_t)(end - at));
-		struct cold cold = {.first = before ? (uint32_t)(before + 1 - names) : 0};
-
-		if (!nul)
-			break; /* not a string */
-		for (const char *next = at; next;) {
-			at = next;
-			next = find_cold(at + 1, nul);
+			if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || !s->st_shndx ||
+			    !codegaps_has(f->gaps, s->st_value))
+				continue;
+			r = vec_grow(&ret->items, &ret->cap, ret->n + 1, sizeof(*ret->items),
+				     CODEENTRIES_TABLE_MAX);
+			if (!r)
+				ret->items[ret->n++] =
+					(struct symbol){.name = s->st_name, .vaddr = s->st_value};
 		}
-		cold.last = (uint32_t)(at - names);
-		at = nul;
-		r = vec_grow(&ret->items, &ret->cap, ret->n + 1, sizeof(*ret->items), n);
-		if (!r)
-			ret->items[ret->n++] = cold;
+		left -= n;
+		off += n * sizeof(*symbols);
 	}
-	return r < 0 ? r : 0;
+	return r;
 }
 
-static bool is_cold(const struct colds *colds, uint32_t at)
+static int add_named(struct finder *f, const struct symbols *symbols,
+		     const struct elffile_section *strings)
 {
-	size_t low = 0, high = colds->n;
+	_cleanup_(freep) char *bytes = malloc(NAMES_PIECE);
+	struct names names = {
+		.file = f->file, .section = *strings, .bytes = bytes, .cold = NO_COLD};
+	int r = bytes ? 0 : -ENOMEM;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
+	for (size_t i = 0; i < symbols->n && !r; i++) {
+		const struct symbol *s = &symbols->items[i];
 
-		if (colds->items[mid].last < at)
-			low = mid + 1;
-		else
-			high = mid;
+		if (s->name >= names.end)
+			r = read_name(&names, s->name);
+		if (!r && (names.cold == NO_COLD || names.cold < s->name))
+			r = add(f, s->vaddr);
 	}
-	return low < colds->n && colds->items[low].first <= at;
+	return r;
+}
+
+/* Whether a table can be read: 0; ELFFILE_TRUNCATED. *@ret: it is there and not too large. */
+static int is_table(const struct elffile *file, const struct elffile_section *section, bool *ret)
+{
+	uint64_t end;
+
+	*ret = section->type != SHT_NOBITS && section->size <= CODEENTRIES_TABLE_MAX;
+	if (*ret &&
+	    (__builtin_add_overflow(section->off, section->size, &end) || end > elffile_size(file)))
+		return ELFFILE_TRUNCATED;
+	return 0;
 }
 
 static int add_symbols(struct finder *f, const char *name)
 {
-	_cleanup_(colds_deinit) struct colds colds = {0};
-	_cleanup_(freep) Elf64_Sym *symbols = NULL;
-	_cleanup_(freep) char *names = NULL;
 	struct elffile_section section, strings;
+	struct symbols symbols = {0};
+	bool has_symbols, has_names;
 	int r;
 
 	if (elffile_section(f->file, name, &section) ||
 	    elffile_section_at(f->file, section.link, &strings))
 		return 0;
-	r = read_table(f->file, &section, &symbols);
+	r = is_table(f->file, &section, &has_symbols);
 	if (!r)
-		r = read_table(f->file, &strings, &names);
-	if (r || !symbols || !names)
+		r = is_table(f->file, &strings, &has_names);
+	if (r || !has_symbols || !has_names)
 		return r;
-	r = find_colds(names, strings.size, &colds);
-	for (size_t i = 0; i < section.size / sizeof(*symbols) && !r; i++)
-		if (ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC && symbols[i].st_shndx &&
-		    codegaps_has(f->gaps, symbols[i].st_value) &&
-		    !is_cold(&colds, symbols[i].st_name))
-			r = add(f, symbols[i].st_value);
+	r = read_symbols(f, &section, &symbols);
+	if (!r && symbols.n)
+		qsort(symbols.items, symbols.n, sizeof(*symbols.items), by_name);
+	if (!r)
+		r = add_named(f, &symbols, &strings);
+	free(symbols.items);
 	return r;
 }
 
@@ -384,21 +454,24 @@ static void find_opcodes(struct finder *f, const uint8_t *code, size_t n)
 	find_opcodes_any(f, code, n);
 }
 
+/* The forms of these opcodes. */
+enum { HAS_MODRM = 1, CONSTANT = 2 };
+static const uint8_t forms[256] = {
+	[0x8d] = HAS_MODRM, [0xb8 ... 0xbf] = CONSTANT, [0xc7] = HAS_MODRM | CONSTANT};
+
 /* Whether the instruction that find_opcodes() found at @code, which has the address @vaddr, leads
  * to a new place in a gap. *@ret_n: its bytes from the opcode on. */
 static inline bool leads(const struct finder *f, const uint8_t *code, uint64_t vaddr, size_t *ret_n)
 {
-	const bool has_modrm = *code == 0x8d || *code == 0xc7;
-	const bool is_constant = *code != 0xe8 && *code != 0x8d;
-	uint32_t word, to;
+	const uint8_t form = forms[*code];
+	const bool is_constant = form & CONSTANT;
+	uint32_t to;
 
-	memcpy(&word, code + 1 + has_modrm, sizeof(word));
-	*ret_n = 1 + has_modrm + sizeof(word);
-	to = word - (uint32_t)f->low;
-	if (!is_constant)
-		to += (uint32_t)(vaddr + *ret_n);
-	return to < f->span && codegaps_near(f->gaps, f->low + to) &&
-	       codegaps_has(f->gaps, f->low + to) && !is_recent(f, f->low + to, is_constant);
+	memcpy(&to, code + 1 + (form & HAS_MODRM), sizeof(to));
+	*ret_n = 1 + (form & HAS_MODRM) + sizeof(to);
+	to += (is_constant ? 0 : (uint32_t)(vaddr + *ret_n)) - (uint32_t)f->low;
+	return to < f->span && codegaps_near(f->gaps, to) && codegaps_has(f->gaps, f->low + to) &&
+	       !is_recent(f, f->low + to, is_constant);
 }
 
 /* The first of the @n bytes from @at on where an instruction may lead into a gap; @n without any.

@@ -110,7 +110,7 @@ bool codegaps_has(const struct codegaps *gaps, uint64_t vaddr)
 	size_t i;
 
 	if (!gaps->n || vaddr - gaps->low >= gaps->items[gaps->n - 1].end - gaps->low ||
-	    !codegaps_near(gaps, vaddr))
+	    !codegaps_near(gaps, vaddr - gaps->low))
 		return false;
 	i = codegaps_at(gaps, vaddr);
 	return i < gaps->n && vaddr >= gaps->items[i].start;

@@ -48,11 +48,11 @@ void codegaps_deinit(struct codegaps *gaps);
 size_t codegaps_at(const struct codegaps *gaps, uint64_t vaddr);
 bool codegaps_has(const struct codegaps *gaps, uint64_t vaddr);
 
-/* False if no gap is near @vaddr, which is between the beginning of the first gap and the end of
- * the last. */
-static inline bool codegaps_near(const struct codegaps *gaps, uint64_t vaddr)
+/* False if no gap is near the place @off bytes behind the beginning of the first gap and before the
+ * end of the last. */
+static inline bool codegaps_near(const struct codegaps *gaps, uint64_t off)
 {
-	const uint64_t part = (vaddr - gaps->low) >> gaps->shift;
+	const uint64_t part = off >> gaps->shift;
 
 	return gaps->parts[part / CODEGAPS_WORD_BITS] >> part % CODEGAPS_WORD_BITS & 1;
 }
