@@ -21,6 +21,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "base/cleanup.h"
 #include "unwind/coderanges.h"
@@ -190,47 +193,85 @@ static struct pairs pairs_of(uint16_t machine)
 	return pairs;
 }
 
+/* Bytes looked at together. */
+#define STRIDE ((size_t)64)
+
+/* Where a pair begins; @a and @b are vectors of bytes, @b of those behind. */
+#define IS_PAIR(a, b, pairs, i) (((a) == (pairs)->first[i]) & ((b) == (pairs)->second[i]))
+#define IS_ANY_PAIR(a, b, pairs) \
+	(IS_PAIR(a, b, pairs, 0) | IS_PAIR(a, b, pairs, 1) | IS_PAIR(a, b, pairs, 2))
+_Static_assert(PAIRS == 3, "the pairs above");
+
 typedef uint8_t block __attribute__((vector_size(16)));
-
-/* Four blocks are looked at together. */
-#define STRIDE (4 * sizeof(block))
-
-static inline block is_pair(block first, block second, const struct pairs *pairs, size_t i)
-{
-	return (block)(first == pairs->first[i]) & (block)(second == pairs->second[i]);
-}
 
 /* Bytes of ones where a pair begins. */
 static inline block find_pairs(const uint8_t *bytes, const struct pairs *pairs)
 {
 	block first, second;
 
-	_Static_assert(PAIRS == 3, "the pairs below");
 	memcpy(&first, bytes, sizeof(first));
 	memcpy(&second, bytes + 1, sizeof(second));
-	return is_pair(first, second, pairs, 0) | is_pair(first, second, pairs, 1) |
-	       is_pair(first, second, pairs, 2);
+	return (block)IS_ANY_PAIR(first, second, pairs);
 }
 
-/* Whether a pair begins in the STRIDE bytes at @bytes. */
-static inline bool has_pair(const uint8_t *bytes, const struct pairs *pairs)
+/* Moves @at on by strides without a pair. One pass for all patterns: the program's whole code comes
+ * here, ten times the bytes of its tables. */
+static size_t skip_any(const uint8_t *bytes, size_t n, size_t at, const struct pairs *pairs)
 {
-	const size_t n = sizeof(block);
-	const block found = find_pairs(bytes, pairs) | find_pairs(bytes + n, pairs) |
-			    find_pairs(bytes + 2 * n, pairs) | find_pairs(bytes + 3 * n, pairs);
-	uint64_t words[2];
+	for (; at + STRIDE < n; at += STRIDE) {
+		const block found =
+			find_pairs(bytes + at, pairs) | find_pairs(bytes + at + 16, pairs) |
+			find_pairs(bytes + at + 32, pairs) | find_pairs(bytes + at + 48, pairs);
+		uint64_t words[2];
 
-	memcpy(words, &found, sizeof(words));
-	return words[0] | words[1];
+		memcpy(words, &found, sizeof(words));
+		if (words[0] | words[1])
+			break;
+	}
+	return at;
 }
 
-/* The first place from @at on with one of the pairs; @n without any. One pass for all patterns: the
- * program's whole code comes here, ten times the bytes of its tables. */
+#ifdef __x86_64__
+typedef uint8_t wide __attribute__((vector_size(32)));
+
+static inline __attribute__((target("avx2"))) __m256i find_pairs_avx2(const uint8_t *bytes,
+								      const struct pairs *pairs)
+{
+	wide first, second;
+
+	memcpy(&first, bytes, sizeof(first));
+	memcpy(&second, bytes + 1, sizeof(second));
+	return (__m256i)IS_ANY_PAIR(first, second, pairs);
+}
+
+/* The same in half of the instructions. */
+static __attribute__((target("avx2"))) size_t skip_avx2(const uint8_t *bytes, size_t n, size_t at,
+							const struct pairs *pairs)
+{
+	for (; at + STRIDE < n; at += STRIDE) {
+		const __m256i found = find_pairs_avx2(bytes + at, pairs) |
+				      find_pairs_avx2(bytes + at + 32, pairs);
+
+		if (!_mm256_testz_si256(found, found))
+			break;
+	}
+	return at;
+}
+#endif
+
+static size_t skip(const uint8_t *bytes, size_t n, size_t at, const struct pairs *pairs)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2"))
+		return skip_avx2(bytes, n, at, pairs);
+#endif
+	return skip_any(bytes, n, at, pairs);
+}
+
+/* The first place from @at on with one of the pairs; @n without any. */
 static size_t next_pair(const uint8_t *bytes, size_t n, size_t at, const struct pairs *pairs)
 {
-	while (at + STRIDE < n && !has_pair(bytes + at, pairs))
-		at += STRIDE;
-	for (; at + 1 < n; at++)
+	for (at = skip(bytes, n, at, pairs); at + 1 < n; at++)
 		for (size_t i = 0; i < PAIRS; i++)
 			if (bytes[at] == pairs->first[i] && bytes[at + 1] == pairs->second[i])
 				return at;
