@@ -368,18 +368,13 @@ bool cfi_address(struct cursor *c, uint8_t encoding, uint64_t vaddr, uint64_t *r
 static __attribute__((noinline)) int emit_unknown(struct run *run)
 {
 	struct cfi_state *state = &run->state;
-	int r;
 
 	if (!run->rows)
 		return 0;
 	if (state->known == CFI_NOTHING_KNOWN)
 		cfi_rule(run->common, state, &state->rule);
-	state->known = CFI_RULE_KNOWN;
-	r = rows_intern(run->rows, &state->rule, &state->rule_id);
-	if (r)
-		return r;
-	state->known = CFI_ID_KNOWN;
-	return rows_add_interned(run->rows, run->vaddr, state->rule_id);
+	state->known = CFI_ID_KNOWN; /* or the program ends here */
+	return rows_add_intern(run->rows, run->vaddr, &state->rule, &state->rule_id);
 }
 
 static inline int emit(struct run *run)

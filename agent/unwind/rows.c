@@ -191,19 +191,23 @@ static __attribute__((noinline)) int intern(struct rows *rows, const struct unwi
 	return r;
 }
 
-/* Called a million times for a large program, which has a few dozen frequent rules. */
+/* Whether the rule was found last in its place: then *@ret. Asked a million times for a large
+ * program, which has a few dozen frequent rules. */
+static inline bool is_recent(const struct rows *rows, const struct unwind_rule *rule, uint32_t *ret)
+{
+	*ret = rows->recent[recent_slot(rule)];
+	return rule_equal(rule, &rows->rules[*ret]);
+}
+
 int rows_intern(struct rows *rows, const struct unwind_rule *rule, uint32_t *ret)
 {
-	uint32_t *recent = &rows->recent[recent_slot(rule)];
 	int r;
 
-	if (rule_equal(rule, &rows->rules[*recent])) {
-		*ret = *recent;
+	if (is_recent(rows, rule, ret))
 		return 0;
-	}
 	r = intern(rows, rule, ret);
 	if (!r)
-		*recent = *ret;
+		rows->recent[recent_slot(rule)] = *ret;
 	return r;
 }
 
@@ -359,7 +363,7 @@ static __attribute__((noinline)) int add_again(struct rows *rows, uint64_t off, 
 	return entries_push(e, off, rule);
 }
 
-int rows_add_interned(struct rows *rows, uint64_t vaddr, uint32_t rule)
+static inline int add_entry(struct rows *rows, uint64_t vaddr, uint32_t rule)
 {
 	uint64_t off = vaddr - rows->text_start, last;
 	struct entries *e = &rows->entries;
@@ -374,12 +378,33 @@ int rows_add_interned(struct rows *rows, uint64_t vaddr, uint32_t rule)
 	return entry_rule(last) == rule ? 0 : entries_push(e, off, rule);
 }
 
+int rows_add_interned(struct rows *rows, uint64_t vaddr, uint32_t rule)
+{
+	return add_entry(rows, vaddr, rule);
+}
+
+/* A separate function, so that the usual path saves no registers. */
+static __attribute__((noinline)) int add_other(struct rows *rows, uint64_t vaddr,
+					       const struct unwind_rule *rule, uint32_t *ret)
+{
+	int r = rows_intern(rows, rule, ret);
+
+	return r ? r : add_entry(rows, vaddr, *ret);
+}
+
+int rows_add_intern(struct rows *rows, uint64_t vaddr, const struct unwind_rule *rule,
+		    uint32_t *ret)
+{
+	if (!is_recent(rows, rule, ret))
+		return add_other(rows, vaddr, rule, ret);
+	return add_entry(rows, vaddr, *ret);
+}
+
 int rows_add(struct rows *rows, uint64_t vaddr, const struct unwind_rule *rule)
 {
 	uint32_t id;
-	int r = rows_intern(rows, rule, &id);
 
-	return r ? r : rows_add_interned(rows, vaddr, id);
+	return rows_add_intern(rows, vaddr, rule, &id);
 }
 
 void rows_drop(struct rows *rows)

@@ -120,6 +120,9 @@ int rows_add(struct rows *rows, uint64_t vaddr, const struct unwind_rule *rule);
 /* The same in two steps, for callers that add the same rule many times: its number stays valid. */
 int rows_intern(struct rows *rows, const struct unwind_rule *rule, uint32_t *ret);
 int rows_add_interned(struct rows *rows, uint64_t vaddr, uint32_t rule);
+/* Both steps at once. */
+int rows_add_intern(struct rows *rows, uint64_t vaddr, const struct unwind_rule *rule,
+		    uint32_t *ret);
 
 /* Completes the range: 0, ROWS_FULL, -ENOMEM (the range is dropped). rows_drop() discards it. */
 int rows_end(struct rows *rows);
