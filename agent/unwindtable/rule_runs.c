@@ -117,29 +117,40 @@ static int node_add(struct rule_runs *rule_runs, uint32_t *slot, uint64_t key, u
 	return 2 * rule_runs->n_nodes > rule_runs->n_slots ? grow_slots(rule_runs) : 0;
 }
 
-/* The child of the parent in @key that was found last. */
-static uint32_t *last_child(const struct rule_runs *rule_runs, uint64_t key)
+/* The child of @parent, or for the root of this rule, that was found last. */
+static inline uint32_t *last_child(const struct rule_runs *rule_runs, uint32_t parent,
+				   uint32_t rule)
 {
-	const uint32_t parent = key_parent(key);
-
-	return parent ? &node_at(rule_runs, parent)->child : &rule_runs->first[key_rule(key)];
+	return parent ? &node_at(rule_runs, parent)->child : &rule_runs->first[rule];
 }
 
-/* Counts the node of this key, and makes it if there is room. 0; VEC_FULL; -ENOMEM. */
-static int node_count(struct rule_runs *rule_runs, uint64_t key, uint32_t *ret)
+/* Finds the node of this key, and makes it if there is room. 0; VEC_FULL; -ENOMEM. */
+static __attribute__((noinline)) int node_find(struct rule_runs *rule_runs, uint64_t key,
+					       uint32_t *ret)
 {
-	uint32_t number = *last_child(rule_runs, key), *slot;
+	uint32_t *slot = slot_find(rule_runs, key);
 	int r = 0;
 
-	if (!number || node_at(rule_runs, number)->key != key) {
-		slot = slot_find(rule_runs, key);
-		number = *slot;
-		if (!number)
-			r = node_add(rule_runs, slot, key, &number);
-		if (r)
-			return r;
-		*last_child(rule_runs, key) = number;
-	}
+	*ret = *slot;
+	if (!*slot)
+		r = node_add(rule_runs, slot, key, ret);
+	if (!r)
+		*last_child(rule_runs, key_parent(key), key_rule(key)) = *ret;
+	return r;
+}
+
+/* Counts the child of node @parent for @rule after @distance. 0; VEC_FULL; -ENOMEM. */
+static inline int node_count(struct rule_runs *rule_runs, uint32_t parent, uint32_t rule,
+			     uint32_t distance, uint32_t *ret)
+{
+	const uint64_t key = key_make(parent, rule, distance);
+	uint32_t number = *last_child(rule_runs, parent, rule);
+	int r = 0;
+
+	if (!number || node_at(rule_runs, number)->key != key)
+		r = node_find(rule_runs, key, &number);
+	if (r)
+		return r;
 	node_at(rule_runs, number)->count++;
 	*ret = number;
 	return 0;
@@ -177,7 +188,7 @@ static inline uint64_t step_key(const struct rule_runs *rule_runs, const struct 
 static inline int count_run(struct rule_runs *rule_runs, struct step *steps, size_t n,
 			    size_t *ret_n)
 {
-	uint32_t node = NO_NODE;
+	uint32_t node = NO_NODE, distance = 0;
 	size_t len = 0;
 	int r = 0;
 
@@ -186,10 +197,11 @@ static inline int count_run(struct rule_runs *rule_runs, struct step *steps, siz
 		return 0;
 	}
 	do {
-		r = node_count(rule_runs, step_key(rule_runs, steps, len, node), &node);
+		r = node_count(rule_runs, node, steps[len].rule, distance, &node);
 		if (!r)
 			steps[len].rule = COUNTED | node;
 		len++;
+		distance = len < n ? steps[len].unit - steps[len - 1].unit : 0;
 	} while (!r && len < n && len < TABLE_RULE_RUN_STEPS &&
 		 together(&steps[len - 1], &steps[len]));
 	*ret_n = len;
@@ -290,9 +302,12 @@ size_t rule_runs_match(const struct rule_runs *rule_runs, const struct step *ste
 	uint32_t node = NO_NODE;
 	size_t len = 0;
 
-	if (step_node(&steps[0]))
-		len = begins_run(rule_runs, &steps[0]) ? match_counted(rule_runs, steps, n, &node)
-						       : match_other(rule_runs, steps, n, &node);
+	if (!step_node(&steps[0])) {
+		*ret = steps[0].rule;
+		return 1;
+	}
+	len = begins_run(rule_runs, &steps[0]) ? match_counted(rule_runs, steps, n, &node)
+					       : match_other(rule_runs, steps, n, &node);
 	*ret = len < 2 ? step_rule(rule_runs, &steps[0]) : node - 1;
 	return len < 2 ? 1 : len;
 }
