@@ -14,7 +14,6 @@
  */
 #include "base/supervise.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +32,7 @@
 #include "base/cleanup.h"
 #include "base/close_files.h"
 #include "base/nsec.h"
+#include "base/thread_file.h"
 
 /* A process without blocked threads takes milliseconds from the report to the end. */
 #define LEAVE_NS     (2 * NSEC_PER_SEC)
@@ -79,28 +79,10 @@ static void limit(struct supervisor *s, uint64_t ns)
 /* ---------------------------------------------------------------- what is stuck */
 
 /* The first line of a thread's file; empty without one. */
-static void read_word(pid_t pid, const char *tid, const char *file, char ret[NAME_MAX_LEN])
+static void read_word(pid_t pid, pid_t tid, const char *file, char ret[NAME_MAX_LEN])
 {
-	char path[NAME_MAX_LEN * 2];
-	_cleanup_(close_fdp) int fd = -1;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/%s", (int)pid, tid, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : read(fd, ret, NAME_MAX_LEN - 1);
-	ret[n > 0 ? n : 0] = '\0';
+	thread_file_read(pid, tid, file, ret, NAME_MAX_LEN);
 	ret[strcspn(ret, "\n")] = '\0';
-}
-
-/* Whether the thread is on a CPU or waits for one. */
-static bool is_runnable(pid_t pid, const char *tid)
-{
-	const char *name_end;
-	char text[NAME_MAX_LEN]; /* the state is behind the pid and the name */
-
-	read_word(pid, tid, "stat", text);
-	name_end = strrchr(text, ')');
-	return name_end && strncmp(name_end, ") R", 3) == 0;
 }
 
 /* A main thread that has ended has no place: it waits for the others. True if a thread is runnable.
@@ -116,11 +98,13 @@ static bool describe_threads(struct supervisor *s)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)s->child);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir))) {
-		if (!isdigit((unsigned char)entry->d_name[0]))
+		const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (!tid) /* "." and ".." */
 			continue;
-		any_runnable |= is_runnable(s->child, entry->d_name);
-		read_word(s->child, entry->d_name, "comm", name);
-		read_word(s->child, entry->d_name, "wchan", place);
+		any_runnable |= thread_file_runnable(s->child, tid);
+		read_word(s->child, tid, "comm", name);
+		read_word(s->child, tid, "wchan", place);
 		if (place[0] && strcmp(place, "0") != 0 && n < sizeof(s->threads))
 			n += (size_t)snprintf(s->threads + n, sizeof(s->threads) - n, "%s%s in %s",
 					      n ? ", " : "", name, place);

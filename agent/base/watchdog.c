@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/loop.h"
 #include "base/nsec.h"
+#include "base/thread_file.h"
 
 /* Time to wait for the running job at the end of the program. */
 #define END_WAIT_NS (2 * NSEC_PER_SEC)
@@ -46,30 +47,6 @@ static void blocked_unref(struct blocked *blocked)
 		free(blocked);
 }
 
-/* A file of a thread of ours as text; empty without one. */
-static void read_file(pid_t tid, const char *file, char *ret, size_t size)
-{
-	_cleanup_(close_fdp) int fd = -1;
-	char path[64];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", (int)tid, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : read(fd, ret, size - 1);
-	ret[n > 0 ? n : 0] = '\0';
-}
-
-/* Whether the thread is on a CPU or waits for one. */
-static bool is_runnable(pid_t tid)
-{
-	const char *name_end;
-	char text[96]; /* the state is behind the pid and the name */
-
-	read_file(tid, "stat", text, sizeof(text));
-	name_end = strrchr(text, ')');
-	return name_end && strncmp(name_end, ") R", 3) == 0;
-}
-
 /* Time on a CPU or waiting for one, except a wait that has not ended. 0 if the kernel does not say:
  * then all time is blocked time. */
 static uint64_t ran_ns(pid_t tid)
@@ -77,7 +54,7 @@ static uint64_t ran_ns(pid_t tid)
 	uint64_t cpu_ns;
 	char text[96], *end;
 
-	read_file(tid, "schedstat", text, sizeof(text));
+	thread_file_read(0, tid, "schedstat", text, sizeof(text));
 	cpu_ns = strtoull(text, &end, 10);
 	return cpu_ns + strtoull(end, NULL, 10);
 }
@@ -92,7 +69,8 @@ uint64_t blocked_time_ns(struct blocked_time *t, const struct worker *worker)
 		t->alive_ns = 0;
 		return 0;
 	}
-	runnable = is_runnable(running.tid); /* first: a blocked thread's waits have ended */
+	runnable = thread_file_runnable(
+		0, running.tid); /* first: a blocked thread's waits have ended */
 	now_ns = nsec_monotonic();
 	ran = ran_ns(running.tid);
 	if (running.alive_ns != t->alive_ns)
@@ -151,7 +129,7 @@ static void on_busy(void *ctx)
 		wd->armed = !loop_arm_within(wd->timer, wd->opts.blocked_ns / LOOKS, 0);
 }
 
-/* A job here and there wakes the loop for no look. */
+/* So rare and short jobs do not wake the loop for a look. */
 static void on_idle(void *ctx)
 {
 	struct watchdog *wd = ctx;
