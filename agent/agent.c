@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/cleanup.h"
 #include "base/cpu_share.h"
@@ -20,6 +19,7 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/open_files.h"
 #include "base/root.h"
 #include "base/slice.h"
 #include "base/supervise.h"
@@ -53,8 +53,6 @@
 #define AGENT_FLUSH_POLL_NS   (50 * NSEC_PER_MSEC)
 /* Entities named in the first window's log lines. Reached: the others are on the page. */
 #define AGENT_SHOWN_MAX	      8
-/* Each sampled image keeps its file open. */
-#define AGENT_OPEN_FILES      65536
 /* Free memory at the end of a heap that the C library keeps, and the size of a block of its own.
  * Without a setting, glibc raises both with each large block freed, up to 64 MiB and 32 MiB. */
 #define AGENT_KEPT_BYTES      (1 << 20)
@@ -746,17 +744,6 @@ static int start_server(struct agent *a)
 	return r;
 }
 
-static void raise_open_files(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max < AGENT_OPEN_FILES ? limit.rlim_max : AGENT_OPEN_FILES;
-	/* a refusal shows up in the counters of failed opens */
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static int agent_start(struct agent *a)
 {
 	int (*const steps[])(struct agent *) = {
@@ -766,7 +753,7 @@ static int agent_start(struct agent *a)
 	};
 	int r = 0;
 
-	raise_open_files();
+	open_files_raise();
 	(void)mallopt(M_TRIM_THRESHOLD, AGENT_KEPT_BYTES);
 	(void)mallopt(M_MMAP_THRESHOLD, AGENT_KEPT_BYTES);
 	for (size_t i = 0; i < array_size(steps) && !r; i++)

@@ -23,6 +23,7 @@
 #include "base/cleanup.h"
 #include "base/loop.h"
 #include "base/nsec.h"
+#include "base/open_files.h"
 #include "base/root.h"
 #include "base/supervise.h"
 #include "base/strview.h"
@@ -44,8 +45,6 @@
 #define RECORD_WARM_LOOK_NS (50 * NSEC_PER_MSEC)
 /* A longer warm-up is a line of the summary. */
 #define RECORD_WARM_SAID_NS NSEC_PER_SEC
-/* Each sampled image keeps a file open. */
-#define RECORD_OPEN_FILES   65536
 #define RECORD_COMMENTS	    (2 + LABELS_MAX)
 #define RECORD_COMMENT_SIZE 1024
 
@@ -263,22 +262,12 @@ static int start_child(struct recording *rec)
 	return r ? failed("cannot make a process for the command", r) : CMD_DONE;
 }
 
-static void raise_open_files(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max < RECORD_OPEN_FILES ? limit.rlim_max : RECORD_OPEN_FILES;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static int start_loop(struct recording *rec)
 {
 	struct loop_source *timer, *source;
 	int r = loop_new(&rec->loop);
 
-	raise_open_files();
+	open_files_raise();
 	if (!r)
 		r = loop_add_signal(rec->loop, SIGINT, on_signal, rec, &source);
 	if (!r)
