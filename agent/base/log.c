@@ -15,7 +15,8 @@
  * left out. */
 #define LOG_LINE_MAX 4000
 
-/* The only file-scope state in the program: the log's level and format. */
+/* File-scope state, so that a log line needs no argument for it: set at the start and by a reload.
+ */
 static enum log_level log_min_level = LOG_INFO;
 static enum log_format log_line_format = LOG_FORMAT_LOGFMT;
 
