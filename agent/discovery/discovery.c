@@ -481,14 +481,6 @@ void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void
 		visit_cgroup(d, dir, fn, ctx);
 }
 
-void discovery_for_each_host_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx)
-{
-	struct cgroupdir *dir = NULL;
-
-	while ((dir = cgroupfs_next(d->resolver.fs, dir)))
-		visit_host_cgroup(d, dir, fn, ctx);
-}
-
 struct cgroup_listing {
 	struct discovery *discovery;
 	struct cgroupdir_cursor cursor;

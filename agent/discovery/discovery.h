@@ -124,16 +124,15 @@ typedef void (*discovery_cgroup_fn)(void *ctx, struct entity *entity, enum hiera
  * back into discovery. */
 void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx);
 
-/* Calls @fn for each cgroup directory outside containers and pods, with the entity of its systemd
+/* The same in slices: cgroup_listing_step() visits one directory and returns whether more are left.
+ * Directories may come and go between two steps; new ones come last. *@ret: owned; freed before @d.
+ * 0 or -ENOMEM.
+ *
+ * @of_host: instead the directories outside containers and pods, with the entity of their systemd
  * unit. @entity is NULL without host_processes, outside units, and for an unknown unit. The
  * directories are of a single hierarchy. On a node with both versions this is version 1, because
  * all runtimes put all containers there; in the other hierarchy, tasks of a container may be in a
- * unit's directory. Must not call back into discovery. */
-void discovery_for_each_host_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx);
-
-/* The same in slices: cgroup_listing_step() visits one directory and returns whether more are left.
- * Directories may come and go between two steps; new ones come last. @of_host: the directories of
- * discovery_for_each_host_cgroup(). *@ret: owned; freed before @d. 0 or -ENOMEM. */
+ * unit's directory. */
 int discovery_list_cgroups(struct discovery *d, bool of_host, discovery_cgroup_fn fn, void *ctx,
 			   struct cgroup_listing **ret);
 bool cgroup_listing_step(struct cgroup_listing *listing);
