@@ -42,14 +42,10 @@ void debugfile_deinit(struct debugfile *debug);
  * @of->elf. 0, an outcome, -ENOMEM. */
 int debugfile_find(const struct source_file *of, const struct elffile **ret);
 
-/* An ELF file with the same build id; without build ids, with the checksum in .gnu_debuglink.
- * Reads are charged to the budget of @of->elf. 0 with a file of the caller's, an outcome,
- * -ENOMEM. */
-int debugfile_open(const struct source_file *of, struct elffile **ret);
-
 /* The file with the parts of @debug's DWARF that other debug files have, too: by the build id or
  * the absolute path in .gnu_debugaltlink, below the same roots (DWARF 5, 7.3.6; dwz(1)). @debug may
- * be the program itself. As above. */
+ * be the program itself. Reads are charged to the budget of @of->elf. 0 with a file of the
+ * caller's, an outcome, -ENOMEM. */
 int debugfile_open_alternate(const struct source_file *of, const struct elffile *debug,
 			     struct elffile **ret);
 
