@@ -28,6 +28,7 @@
 #include "base/cpu_share.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/secret.h"
 #include "base/strview.h"
 #include "base/worker.h"
 #include "server/httpd.h"
@@ -393,7 +394,7 @@ static void users_free(struct web_user *users, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		free(users[i].name);
-		web_forget(users[i].hash);
+		secret_forget(users[i].hash);
 	}
 }
 

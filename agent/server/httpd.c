@@ -437,15 +437,13 @@ static void later_resume(struct httpd_later *later)
 
 static void httpd_pump(struct httpd *h);
 
-void httpd_later_answer(struct httpd_later *later, struct httpd_response *response)
+/* The holder has answered. */
+static void later_release(struct httpd_later *later)
 {
 	bool was_waiting = later->is_waiting;
 	struct httpd *h = later->httpd;
 
 	later->held = false;
-	buf_deinit(&later->response.body);
-	later->response = *response;
-	response->body = (struct buf)BUF_INIT(HTTPD_BODY_MAX);
 	if (!h) {
 		later_free(later);
 		return;
@@ -455,20 +453,18 @@ void httpd_later_answer(struct httpd_later *later, struct httpd_response *respon
 		httpd_pump(h);
 }
 
+void httpd_later_answer(struct httpd_later *later, struct httpd_response *response)
+{
+	buf_deinit(&later->response.body);
+	later->response = *response;
+	response->body = (struct buf)BUF_INIT(HTTPD_BODY_MAX);
+	later_release(later);
+}
+
 void httpd_later_allow(struct httpd_later *later)
 {
-	bool was_waiting = later->is_waiting;
-	struct httpd *h = later->httpd;
-
-	later->held = false;
 	later->is_allowed = true;
-	if (!h) {
-		later_free(later);
-		return;
-	}
-	later_resume(later);
-	if (was_waiting)
-		httpd_pump(h);
+	later_release(later);
 }
 
 void httpd_later_on_gone(struct httpd_later *later, void (*gone)(void *ctx), void *ctx)

@@ -34,7 +34,7 @@ struct tls_front;
 /* Connections of one client's address. Reached: the same among these, or
  * `podprof_http_connections_total{outcome="per_address"}`. */
 #define HTTPD_PER_ADDRESS_MAX 32
-/* Bytes of a request's line and headers; above, the client gets 414 or 431. Reached: 414 or 431. */
+/* Bytes of a request's line and headers. Reached: 414 or 431. */
 #define HTTPD_REQUEST_MAX     (32u << 10)
 /* Bytes of a generated answer. Reached: 500. */
 #define HTTPD_BODY_MAX	      (80u << 20)

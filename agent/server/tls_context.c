@@ -18,13 +18,14 @@
 #include <openssl/x509v3.h>
 
 #include "base/cleanup.h"
+#include "base/secret.h"
 
 DEFINE_CLEANUP(SSL_CTX *, ssl_ctx_freep, SSL_CTX_free);
 DEFINE_CLEANUP(BIO *, bio_freep, BIO_free_all);
 DEFINE_CLEANUP(X509 *, x509_freep, X509_free);
 DEFINE_CLEANUP(EVP_PKEY *, pkey_freep, EVP_PKEY_free);
 DEFINE_CLEANUP(GENERAL_NAMES *, names_freep, GENERAL_NAMES_free);
-DEFINE_CLEANUP(char *, forgetp, web_forget);
+DEFINE_CLEANUP(char *, forgetp, secret_forget);
 
 /* The last error of OpenSSL in words; clears the others. */
 static int bad(char error[WEB_ERROR_MAX], const char *key)

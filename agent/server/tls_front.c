@@ -144,7 +144,7 @@ struct tls_front {
 	char chunk[TLS_CHUNK];
 };
 
-static void settings_deinit(struct tls_settings *s)
+void tls_settings_deinit(struct tls_settings *s)
 {
 	SSL_CTX_free(s->ctx);
 	for (size_t i = 0; i < s->sans.n; i++)
@@ -616,7 +616,7 @@ static bool take_orders(struct tls_front *f)
 	f->fresh = (struct tls_settings){.ctx = NULL};
 	pthread_mutex_unlock(&f->lock);
 	if (fresh.ctx) {
-		settings_deinit(&f->settings);
+		tls_settings_deinit(&f->settings);
 		f->settings = fresh;
 	}
 	return !is_ending;
@@ -790,7 +790,7 @@ void tls_front_set(struct tls_front *f, struct tls_settings *settings)
 	f->fresh = *settings;
 	pthread_mutex_unlock(&f->lock);
 	*settings = (struct tls_settings){.ctx = NULL};
-	settings_deinit(&old);
+	tls_settings_deinit(&old);
 	wake_up(f->wake.fd);
 }
 
@@ -824,8 +824,8 @@ void tls_front_free(struct tls_front *f)
 	watch_close(&f->wake);
 	close_fdp(&f->ready_fd);
 	close_fdp(&f->epoll_fd);
-	settings_deinit(&f->settings);
-	settings_deinit(&f->fresh);
+	tls_settings_deinit(&f->settings);
+	tls_settings_deinit(&f->fresh);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
 }

@@ -51,6 +51,8 @@ struct tls_settings {
 	SSL_CTX *ctx;
 	struct web_list sans; /* names of client_allowed_sans */
 };
+/* All zeros afterwards. */
+void tls_settings_deinit(struct tls_settings *s);
 
 struct tls_front_opts {
 	struct loop *loop;

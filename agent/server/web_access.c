@@ -63,14 +63,6 @@ struct web_access {
 
 /* ---------------------------------------------------------------- reading */
 
-static void tls_settings_deinit(struct tls_settings *s)
-{
-	SSL_CTX_free(s->ctx);
-	for (size_t i = 0; i < s->sans.n; i++)
-		free(s->sans.items[i]);
-	*s = (struct tls_settings){.ctx = NULL};
-}
-
 static void reading_drop(struct reading *rd)
 {
 	web_config_deinit(&rd->config);

@@ -26,6 +26,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/secret.h"
 
 /* A user's name, borrowed. */
 struct known_user {
@@ -598,17 +599,9 @@ static void list_deinit(struct web_list *list)
 		free(list->items[i]);
 }
 
-void web_forget(char *text)
-{
-	if (!text)
-		return;
-	explicit_bzero(text, strlen(text));
-	free(text);
-}
-
 static void pem_deinit(struct web_pem *pem)
 {
-	web_forget(pem->text);
+	secret_forget(pem->text);
 	free(pem->file);
 }
 
@@ -623,7 +616,7 @@ void web_config_deinit(struct web_config *c)
 	list_deinit(&c->curves);
 	for (size_t i = 0; i < c->n_users; i++) {
 		free(c->users[i].name);
-		web_forget(c->users[i].hash);
+		secret_forget(c->users[i].hash);
 	}
 	*c = (struct web_config){.n_users = 0};
 }

@@ -103,10 +103,8 @@ int web_config_read(const char *path, struct web_config *ret, char error[WEB_ERR
 void web_config_deinit(struct web_config *c);
 
 /* Reads a whole regular file of at most WEB_CONFIG_BYTES_MAX bytes; the caller frees the
- * NUL-terminated bytes with web_forget(). 0; WEB_CONFIG_UNREADABLE with one line in @error;
- * -ENOMEM. */
+ * NUL-terminated bytes with secret_forget() (base/secret.h). 0; WEB_CONFIG_UNREADABLE with one line
+ * in @error; -ENOMEM. */
 int web_file_read(const char *path, char **ret, size_t *ret_n, char error[WEB_ERROR_MAX]);
-/* Overwrites and frees a text. NULL is fine. */
-void web_forget(char *text);
 
 #endif
