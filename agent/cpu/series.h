@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "base/labels.h"
-#include "procmap/image.h"
 
 struct entity;
 struct fold;

@@ -12,7 +12,6 @@
 #include "base/http.h"
 #include "base/nsec.h"
 #include "base/strview.h"
-#include "base/utf8.h"
 #include "config/config.h"
 #include "doctor/finding.h"
 #include "doctor/probe_results.h"

@@ -8,7 +8,6 @@
 
 #include "base/capability.h"
 #include "base/cleanup.h"
-#include "base/utf8.h"
 #include "config/config.h"
 #include "discovery/discovery.h"
 #include "doctor/finding.h"

@@ -15,7 +15,6 @@
 
 struct cpu_share;
 struct discovery;
-struct entity;
 struct go_profile_http;
 struct loop;
 struct metric_sink;

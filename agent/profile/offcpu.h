@@ -10,7 +10,6 @@
 #include "profile/sample.h"
 #include "shared/offcpu.h"
 
-struct metric_sink;
 struct offcpu;
 struct stacks;
 

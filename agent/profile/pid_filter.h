@@ -9,8 +9,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "shared/settings.h"
-
 struct bpfobj_pid_filter;
 struct pid_filter;
 

@@ -53,8 +53,6 @@ static const size_t array_bytes[N_ARRAYS] = {
 	[RULE_RUNS] = sizeof(struct table_rule_run) * TABLE_RULE_RUNS,
 };
 
-#define SLAB_BYTES ((size_t)TABLE_SLAB_PAGES * TABLE_PAGE_BYTES)
-
 struct tablemaps {
 	int outer;
 	int slabs[TABLE_SLABS]; /* descriptor + 1, 0: none */
