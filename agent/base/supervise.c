@@ -32,7 +32,7 @@
 #include "base/cleanup.h"
 #include "base/close_files.h"
 #include "base/nsec.h"
-#include "base/thread_file.h"
+#include "base/thread.h"
 
 /* A process without blocked threads takes milliseconds from the report to the end. */
 #define LEAVE_NS     (2 * NSEC_PER_SEC)
@@ -81,7 +81,7 @@ static void limit(struct supervisor *s, uint64_t ns)
 /* The first line of a thread's file; empty without one. */
 static void read_word(pid_t pid, pid_t tid, const char *file, char ret[NAME_MAX_LEN])
 {
-	thread_file_read(pid, tid, file, ret, NAME_MAX_LEN);
+	thread_read_file(pid, tid, file, ret, NAME_MAX_LEN);
 	ret[strcspn(ret, "\n")] = '\0';
 }
 
@@ -102,7 +102,7 @@ static bool describe_threads(struct supervisor *s)
 
 		if (!tid) /* "." and ".." */
 			continue;
-		any_runnable |= thread_file_runnable(s->child, tid);
+		any_runnable |= thread_is_runnable(s->child, tid);
 		read_word(s->child, tid, "comm", name);
 		read_word(s->child, tid, "wchan", place);
 		if (place[0] && strcmp(place, "0") != 0 && n < sizeof(s->threads))

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/loop.h"
 #include "base/nsec.h"
-#include "base/thread_file.h"
+#include "base/thread.h"
 
 /* Time to wait for the running job at the end of the program. */
 #define END_WAIT_NS (2 * NSEC_PER_SEC)
@@ -54,7 +54,7 @@ static uint64_t ran_ns(pid_t tid)
 	uint64_t cpu_ns;
 	char text[96], *end;
 
-	thread_file_read(0, tid, "schedstat", text, sizeof(text));
+	thread_read_file(0, tid, "schedstat", text, sizeof(text));
 	cpu_ns = strtoull(text, &end, 10);
 	return cpu_ns + strtoull(end, NULL, 10);
 }
@@ -69,8 +69,8 @@ uint64_t blocked_time_ns(struct blocked_time *t, const struct worker *worker)
 		t->alive_ns = 0;
 		return 0;
 	}
-	runnable = thread_file_runnable(
-		0, running.tid); /* first: a blocked thread's waits have ended */
+	runnable =
+		thread_is_runnable(0, running.tid); /* first: a blocked thread's waits have ended */
 	now_ns = nsec_monotonic();
 	ran = ran_ns(running.tid);
 	if (running.alive_ns != t->alive_ns)

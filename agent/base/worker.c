@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/loop.h"
 #include "base/nsec.h"
+#include "base/thread.h"
 
 #define STOP_PAUSE_NS NSEC_PER_MSEC
 /* Delay of a finished job while other jobs wait. One turn of the loop then takes many short jobs: a
@@ -211,23 +211,17 @@ static bool on_finished(void *ctx)
 	return worker_deliver(ctx);
 }
 
-/* The thread blocks all signals, which belong to the loop. */
 static int worker_start(struct worker *w)
 {
 	_cleanup_(freep) struct worker_thread *t = calloc(1, sizeof(*t));
-	sigset_t all, old;
 	int r;
 
 	if (!t)
 		return -ENOMEM;
 	t->worker = w;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&t->id, NULL, worker_main, t);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	r = thread_start(w->name, worker_main, t, &t->id);
 	if (r)
-		return -r;
-	pthread_setname_np(t->id, w->name);
+		return r;
 	w->thread = take_ptr(t);
 	return 0;
 }

@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -25,6 +24,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/slice.h"
+#include "base/thread.h"
 #include "profile/sideband.h"
 
 /* The longest sleep, in ns: without kinds of samples, the dumps alone are due after it. */
@@ -177,23 +177,6 @@ static void *drain_main(void *arg)
 	return NULL;
 }
 
-/* The thread blocks all signals, which belong to the loop. */
-static int start(struct drain *d)
-{
-	sigset_t all, old;
-	int r;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&d->thread, NULL, drain_main, d);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (r)
-		return -r;
-	d->started = true;
-	pthread_setname_np(d->thread, "drain");
-	return 0;
-}
-
 int drain_new(const struct drain_opts *opts, struct drain **ret)
 {
 	_cleanup_(drain_freep) struct drain *d = calloc(1, sizeof(*d));
@@ -214,9 +197,10 @@ int drain_new(const struct drain_opts *opts, struct drain **ret)
 		return -errno;
 	for (size_t i = 0; i < opts->n; i++)
 		d->due_ns[i] = nsec_monotonic() + stacks_interval_ns(opts->stacks[i], 1);
-	r = start(d);
+	r = thread_start("drain", drain_main, d, &d->thread);
 	if (r)
 		return r;
+	d->started = true;
 	*ret = take_ptr(d);
 	return 0;
 }

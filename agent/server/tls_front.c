@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -35,6 +34,7 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/thread.h"
 #include "server/listen.h"
 #include "server/tls_context.h"
 
@@ -711,21 +711,13 @@ static void on_ready(void *ctx, int fd, uint32_t events)
 	}
 }
 
-/* All signals are the loop's; a SIGPIPE of SSL_write() is nobody's. */
+/* The thread blocks a SIGPIPE of SSL_write(), too. */
 static int start(struct tls_front *f)
 {
-	sigset_t all, old;
-	int r;
+	int r = thread_start("web-tls", tls_main, f, &f->thread);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &old);
-	r = pthread_create(&f->thread, NULL, tls_main, f);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (r)
-		return -r;
-	f->is_started = true;
-	(void)pthread_setname_np(f->thread, "web-tls");
-	return 0;
+	f->is_started = !r;
+	return r;
 }
 
 DEFINE_CLEANUP(struct tls_front *, tls_front_freep, tls_front_free);

@@ -33,6 +33,7 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/thread.h"
 #include "symbolize/debugcache.h"
 
 #define DEBUGINFOD_CONNECT_NS (10 * NSEC_PER_SEC)
@@ -468,10 +469,8 @@ static int start(struct debuginfod *d)
 	if (!r)
 		r = http_new(d->loop, &d->http);
 	if (!r)
-		r = -pthread_create(&d->thread, NULL, run, d);
+		r = thread_start("debuginfod", run, d, &d->thread);
 	d->has_thread = !r;
-	if (!r)
-		(void)pthread_setname_np(d->thread, "debuginfod");
 	return r;
 }
 

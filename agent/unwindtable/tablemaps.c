@@ -17,7 +17,6 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -27,6 +26,7 @@
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
+#include "base/thread.h"
 
 /* Updates that wait for a grace period. Reached: the next slab waits for the oldest. */
 #define UPDATES_MAX 8
@@ -79,20 +79,15 @@ static void update_join(struct update *u)
 	u->joinable = false;
 }
 
-/* The thread blocks all signals, which belong to the loop. */
 static int update_start(struct update *u, int outer, uint32_t number, int slab)
 {
-	sigset_t all, old;
 	int r;
 
 	update_join(u);
 	*u = (struct update){.outer = outer, .slab = slab, .number = number};
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&u->thread, NULL, update_main, u);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	r = thread_start(NULL, update_main, u, &u->thread);
 	u->joinable = !r;
-	return -r;
+	return r;
 }
 
 /* Waits until the walkers see the slab. */

@@ -1,12 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/thread_file.h"
+#include "base/thread.h"
+
+static void *read_mask(void *ret)
+{
+	pthread_sigmask(SIG_SETMASK, NULL, ret);
+	return NULL;
+}
+
+static void test_start(void **state)
+{
+	sigset_t mask, ours;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(thread_start("name", read_mask, &mask, &thread), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(sigismember(&mask, SIGTERM), 1);
+	assert_int_equal(sigismember(&mask, SIGPIPE), 1);
+	pthread_sigmask(SIG_SETMASK, NULL, &ours);
+	assert_int_equal(sigismember(&ours, SIGTERM), 0);
+}
 
 static void test_texts(void **state)
 {
@@ -14,15 +35,15 @@ static void test_texts(void **state)
 
 	(void)state;
 	assert_int_equal(prctl(PR_SET_NAME, "a (b) R"), 0);
-	thread_file_read(0, gettid(), "comm", text, sizeof(text));
+	thread_read_file(0, gettid(), "comm", text, sizeof(text));
 	assert_string_equal(text, "a (b) R\n");
-	thread_file_read(getpid(), gettid(), "comm", text, sizeof(text));
+	thread_read_file(getpid(), gettid(), "comm", text, sizeof(text));
 	assert_string_equal(text, "a (b) R\n");
-	thread_file_read(0, gettid(), "comm", cut, sizeof(cut));
+	thread_read_file(0, gettid(), "comm", cut, sizeof(cut));
 	assert_string_equal(cut, "a (");
-	thread_file_read(0, gettid(), "none", text, sizeof(text));
+	thread_read_file(0, gettid(), "none", text, sizeof(text));
 	assert_string_equal(text, "");
-	thread_file_read(0, 1 << 30, "comm", text, sizeof(text));
+	thread_read_file(0, 1 << 30, "comm", text, sizeof(text));
 	assert_string_equal(text, "");
 }
 
@@ -34,7 +55,7 @@ static void test_states(void **state)
 
 	(void)state;
 	assert_int_equal(prctl(PR_SET_NAME, "x) S"), 0);
-	assert_true(thread_file_runnable(0, gettid()));
+	assert_true(thread_is_runnable(0, gettid()));
 	assert_int_equal(prctl(PR_SET_NAME, "x) R"), 0);
 	child = fork();
 	if (!child) {
@@ -42,15 +63,16 @@ static void test_states(void **state)
 		_exit(0);
 	}
 	assert_int_equal(waitid(P_PID, (id_t)child, &info, WSTOPPED | WNOWAIT), 0);
-	assert_false(thread_file_runnable(child, child));
+	assert_false(thread_is_runnable(child, child));
 	kill(child, SIGKILL);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	assert_false(thread_file_runnable(child, child));
+	assert_false(thread_is_runnable(child, child));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_start),
 		cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_states),
 	};
