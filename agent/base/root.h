@@ -40,7 +40,8 @@ void root_deinit(struct root *root);
 
 /*
  * Open a regular file (procfs and cgroupfs files are) for reading, with O_CLOEXEC | O_NONBLOCK |
- * O_NOCTTY: a FIFO in its place does not block. The caller owns the descriptor.
+ * O_NOCTTY: a FIFO in its place does not block. The caller owns the descriptor. This function and
+ * those below return 0, a root_outcome or another -errno.
  */
 int root_open_file(const struct root *root, const char *path, int *ret_fd);
 

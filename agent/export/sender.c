@@ -372,13 +372,14 @@ static void flight_search(struct flight *f)
 /* A profile of the batch cannot be encoded: dropped without a request. */
 static void flight_unencodable(struct flight *f)
 {
+	static const char why[] = "the profile cannot be encoded";
+
 	if (f->batch.n > 1) {
 		flight_search(f);
 		return;
 	}
-	flight_refused(
-		f, DESTINATION_REFUSED_PART,
-		&(struct http_reply){.body = "the profile cannot be encoded", .body_len = 29});
+	flight_refused(f, DESTINATION_REFUSED_PART,
+		       &(struct http_reply){.body = why, .body_len = sizeof(why) - 1});
 }
 
 /* Whether smaller requests than this one are permitted: then all later ones are. */

@@ -58,11 +58,12 @@ int spool_disk_read_all(struct spool_disk *disk, const uint64_t *destinations,
 /* Append the @len bytes from @off on. 0, an outcome (SPOOL_FAILED for fewer bytes) or -ENOMEM. */
 int spool_disk_read(const struct spool_disk *disk, uint64_t number, uint32_t off, size_t len,
 		    struct buf *ret);
-/* Begin a segment; closes the earlier one after fdatasync(). 0 or an outcome; without success there
- * is no open segment. */
+/* Begin a segment; closes the earlier one after fdatasync(). 0, an outcome, or -ENOMEM, -EMFILE or
+ * -ENFILE; without success there is no open segment. */
 int spool_disk_begin(struct spool_disk *disk, uint64_t number);
 /* Write @n bytes at @off of the open segment: all, or none that a reader would accept. */
 int spool_disk_write(struct spool_disk *disk, uint64_t off, const void *data, size_t n);
+/* Both: 0, an outcome or -ENOMEM. */
 int spool_disk_sync(struct spool_disk *disk);
 /* Undo the writes from @off on. If that fails, the segment is closed. */
 void spool_disk_cut(struct spool_disk *disk, uint64_t off);

@@ -2,8 +2,11 @@
 #include "export/spool_index.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/vec.h"
 
 static void segment_free(struct spool_segment *segment)
 {
@@ -56,19 +59,8 @@ struct spool_segment *spool_index_find(const struct spool_index *x, uint64_t num
 
 int spool_index_reserve(struct spool_segment *segment, size_t n)
 {
-	size_t cap = segment->cap ? segment->cap : 64;
-	struct spool_place *places;
-
-	if (segment->n + n <= segment->cap)
-		return 0;
-	while (cap < segment->n + n)
-		cap *= 2;
-	places = reallocarray(segment->places, cap, sizeof(*places));
-	if (!places)
-		return -ENOMEM;
-	segment->places = places;
-	segment->cap = cap;
-	return 0;
+	return vec_grow(&segment->places, &segment->cap, segment->n + n, sizeof(*segment->places),
+			SIZE_MAX);
 }
 
 static uint32_t payload(const struct spool_index *x, const struct spool_place *place,
@@ -161,4 +153,12 @@ void spool_index_drop_oldest(struct spool_index *x)
 	x->bytes -= oldest->bytes;
 	memmove(x->segments, x->segments + 1, x->n * sizeof(struct spool_segment *));
 	segment_free(oldest);
+}
+
+void spool_index_drop_newest(struct spool_index *x)
+{
+	struct spool_segment *newest = x->segments[--x->n];
+
+	x->bytes -= newest->bytes;
+	segment_free(newest);
 }

@@ -85,6 +85,8 @@ bool spool_index_acknowledge(struct spool_index *x, const struct spool_ack *ack,
 			     unsigned int destination);
 /* No destination waits for a profile of the segment. */
 bool spool_segment_is_done(const struct spool_segment *segment);
+/* Require a segment. The newest one must have no profiles. */
 void spool_index_drop_oldest(struct spool_index *x);
+void spool_index_drop_newest(struct spool_index *x);
 
 #endif

@@ -119,7 +119,7 @@ void spool_feed_read(struct spool_feed *feed);
 /* spool_open.c */
 /* Begins to lock and read the directory. 0 or -errno. */
 int spool_lock(struct spool *s);
-/* A loop_callback: the next attempt. */
+/* A loop_timer_fn: the next attempt. */
 void spool_open_again(void *spool);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/loop.h"
 #include "base/nsec.h"
+#include "base/vec.h"
 #include "export/destination.h"
 #include "export/outbox.h"
 #include "export/profile.h"
@@ -86,22 +87,12 @@ static bool ack_joins(const struct spool_ack *last, const struct spool_ack *ack)
 
 static void ack_add(struct spool *s, const struct spool_ack *ack)
 {
-	struct spool_ack *acks;
-
 	if (s->n_acks && ack_joins(&s->acks[s->n_acks - 1], ack)) {
 		s->acks[s->n_acks - 1].n += ack->n; /* of a failed write: a run of several */
 		return;
 	}
-	if (s->n_acks == s->cap_acks) {
-		size_t cap = s->cap_acks ? 2 * s->cap_acks : 64;
-
-		acks = cap > SPOOL_ACKS_MAX ? NULL : reallocarray(s->acks, cap, sizeof(*acks));
-		if (!acks)
-			return;
-		s->acks = acks;
-		s->cap_acks = cap;
-	}
-	s->acks[s->n_acks++] = *ack;
+	if (!vec_grow(&s->acks, &s->cap_acks, s->n_acks + 1, sizeof(*s->acks), SPOOL_ACKS_MAX))
+		s->acks[s->n_acks++] = *ack;
 }
 
 /* Acknowledgements in segments that go are of no use. */
@@ -255,16 +246,6 @@ static void write_index(struct spool *s, struct write_job *job)
 	}
 }
 
-static void spool_drop_newest(struct spool *s)
-{
-	struct spool_segment *newest = s->index.segments[s->index.n - 1];
-
-	s->index.bytes -= newest->bytes;
-	s->index.n--;
-	free(newest->places);
-	free(newest);
-}
-
 static void write_failed(struct spool *s, struct write_job *job)
 {
 	struct pending *pending;
@@ -292,7 +273,7 @@ static void write_done(struct disk_job *base)
 		spool_index_add_bytes(&s->index, spool_index_find(&s->index, job->number),
 				      SPOOL_MAGIC_LEN);
 	else if (job->begin)
-		spool_drop_newest(s);
+		spool_index_drop_newest(&s->index);
 	s->active = job->open ? job->number : 0;
 	if (job->job.r)
 		write_failed(s, job);
@@ -398,7 +379,7 @@ static int write_job_place(struct spool *s, struct write_job *job, uint64_t size
 	}
 	if (spool_index_reserve(segment, job->profiles.n)) {
 		if (job->begin)
-			spool_drop_newest(s);
+			spool_index_drop_newest(&s->index);
 		job->begin = false;
 		return -ENOMEM;
 	}
@@ -444,7 +425,7 @@ int spool_write(struct spool *s)
 		r = spool_submit(s, &job->job, &write_kind);
 	if (r) {
 		if (job->begin)
-			spool_drop_newest(s);
+			spool_index_drop_newest(&s->index);
 		job->job.r = SPOOL_FAILED;
 		write_failed(s, job);
 		write_job_free(job);

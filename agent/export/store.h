@@ -61,12 +61,11 @@ enum store_outcome {
  * @open_wait_ns:  how long store_open() waits for the disk; 0: 2 s
  * @ended:         a profile has its outcome (or -ENOMEM)
  * @changed:       the outcome differs from the one before; for the log. @holder: for STORE_BUSY:
- * the process with the lock; 0: unknown
+ *                 the process with the lock; 0: unknown
  * @idle:          store_is_idle() may be true from now on
  *
  * The callbacks run on the loop's thread, @ended and @changed also inside of store_open() and
- * store_put(). Each may
- * be NULL.
+ * store_put(). Each may be NULL.
  */
 struct store_opts {
 	struct loop *loop;

@@ -13,8 +13,8 @@
 
 struct destination;
 
-/* Bytes of a file; 342 MiB as base64. Reached:
- * not sent, `podprof_debuginfo_uploads_total{outcome="too_large"}`. */
+/* Bytes of a file; 342 MiB as base64. Reached: not sent,
+ * `podprof_debuginfo_uploads_total{outcome="too_large"}`. */
 #define UPLOAD_FILE_MAX (256ull << 20)
 
 /* Time of reading the bytes of a file: the largest file of a disk with 4.3 MiB/s. Without it a
@@ -32,7 +32,7 @@ enum upload_end {
 	UPLOAD_ELSEWHERE, /* the server names an address that is not the destination's storage */
 	UPLOAD_REFUSED,	  /* the server does not take this file */
 	UPLOAD_FAILED,	  /* no connection, an error of the server, a malformed reply */
-	UPLOAD_SLOW, /* reading the file took too long, or blocked: then the caller's outcome */
+	UPLOAD_SLOW,	  /* reading the file took too long; the caller's end, if a read blocks */
 	UPLOAD_QUEUE_FULL,
 	UPLOAD_STOPPED, /* by @go_on */
 	UPLOAD_END_MAX,

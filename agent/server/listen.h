@@ -16,6 +16,7 @@ struct listen_address {
 /* "[ffff:...:255.255.255.255]:65535" with its NUL. Reached: wrong usage. */
 #define LISTEN_TEXT_MAX 64
 
+/* False for any other form. */
 bool listen_parse(const char *s, struct listen_address *ret) __attribute__((warn_unused_result));
 /* Only this machine's own processes can connect. */
 bool listen_is_loopback(const struct listen_address *a);
@@ -41,7 +42,8 @@ enum listen_outcome {
 /* Without @ui_listen (NULL) the page stays on loopback: at @listen if that is on loopback, else on
  * 127.0.0.1 at the next port. 0 or a listen_outcome. */
 int listen_plan(const char *listen, const char *ui_listen, struct listen_plan *ret);
-/* A listening socket, non-blocking. "[::]" without IPv6 in the kernel is "0.0.0.0". -errno. */
+/* A listening socket, non-blocking, owned by the caller. "[::]" without IPv6 in the kernel is
+ * "0.0.0.0". 0 or -errno. */
 int listen_open(const struct listen_address *a, int *ret_fd);
 /* Whether two addresses are equal, whatever their ports. */
 bool listen_same_host(const struct sockaddr *a, const struct sockaddr *b);
