@@ -17,6 +17,7 @@
 
 #include <stdint.h>
 
+#include "base/nsec.h"
 #include "base/worker.h"
 
 struct loop;
@@ -25,7 +26,7 @@ struct watchdog;
 /* Blocked nanoseconds of a job, without a call of work_alive(), until the watchdog abandons the
  * job. A disk with errors answers within seconds, and so does a network file system after a lost
  * packet. */
-#define WATCHDOG_BLOCKED_NS  (10 * 1000000000ull)
+#define WATCHDOG_BLOCKED_NS  (10 * NSEC_PER_SEC)
 /* Blocked threads of one worker. Each blocked thread keeps its stack and the memory of its job.
  * Reached: the worker waits until a thread returns; in the metrics
  * `podprof_go_heap_reads_total{outcome="round_skipped"}` for Go profiles,

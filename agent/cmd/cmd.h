@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "base/nsec.h"
+
 enum cmd_exit {
 	CMD_DONE = 0,
 	CMD_FAILED = 1,
@@ -29,7 +31,7 @@ int cmd_version(int argc, char **argv);
 void cmd_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* From SIGINT or SIGTERM to the end of a command that only reads. Reached: its working process is
  * killed. */
-#define CMD_INTERRUPTED_NS 1000000000ull
+#define CMD_INTERRUPTED_NS NSEC_PER_SEC
 /* Runs @run in a child process (base/supervise.h), because a thread in a file system without an
  * answer cannot be ended: it stays behind, and the command ends. @name: the command, for that
  * message. @grace_ns: from SIGINT or SIGTERM to the end by force; 0: no limit. Returns the exit

@@ -9,13 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
+
 struct cmdline_values;
 struct debuginfod;
 
 /* A command waits so long for debug files and then goes on without the others. */
-#define DEBUGSERVERS_WAIT_NS   (60 * 1000000000ull)
+#define DEBUGSERVERS_WAIT_NS   (60 * NSEC_PER_SEC)
 /* Interval of looks at downloads. */
-#define DEBUGSERVERS_LOOK_NS   (50 * 1000000ull)
+#define DEBUGSERVERS_LOOK_NS   (50 * NSEC_PER_MSEC)
 /* Bytes of the files in the directory, as in the agent's --debuginfod-bytes. Reached: those not
  * used for longest are removed. */
 #define DEBUGSERVERS_BYTES_MAX ((uint64_t)2 << 30)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
 #include "discovery/pid.h"
 #include "procmap/address_space.h"
 
@@ -20,7 +21,7 @@ struct target_files;
 
 /* The longest look at all files. A silent file system takes OPENER_STUCK_NS of it, a thousand
  * programs a second. Reached: the other files are not looked at, and the command says so. */
-#define TARGET_FILES_MAX_NS (20 * 1000000000ull)
+#define TARGET_FILES_MAX_NS (20 * NSEC_PER_SEC)
 
 /* @proc is borrowed. 0 or -errno. */
 int target_files_new(struct loop *loop, const struct root *proc, struct target_files **ret);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
 #include "server/pull.h"
 
 struct cpu_http;
@@ -29,7 +30,7 @@ struct worker;
 #define CPU_HTTP_MAX	     4
 /* Nanoseconds of debt of the share of CPU time. Reached: 429;
  * `podprof_cpu_pulls_total{outcome="busy"}`. */
-#define CPU_HTTP_DEBT_MAX_NS (5 * 1000000000ull)
+#define CPU_HTTP_DEBT_MAX_NS (5 * NSEC_PER_SEC)
 /* Samples of an answer. Reached: the others are left out:
  * `podprof_cpu_pulls_total{outcome="dropped"}`. */
 #define CPU_HTTP_SAMPLES_MAX (1u << 16)

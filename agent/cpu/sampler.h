@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
 #include "cpu/fold.h"
 #include "discovery/hierarchy.h"
 #include "procmap/image.h"
@@ -61,7 +62,7 @@ static inline struct fold_sample cpu_stack_folded(const struct cpu_stack *stack)
 }
 
 /* At the end: the longest wait for files and unwind tables of the last stacks. */
-#define CPU_SAMPLER_LATE_NS 5000000000ull
+#define CPU_SAMPLER_LATE_NS (5 * NSEC_PER_SEC)
 
 /* Default ceiling of unwind tables: some thousand libraries. */
 #define CPU_SAMPLER_TABLE_BYTES ((size_t)32 << 20)

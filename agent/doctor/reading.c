@@ -24,6 +24,8 @@
 #include "procmap/maps.h"
 #include "symbolize/ksyms.h"
 
+_Static_assert(STRIPPED_PROGRAMS_MAX >= READING_PROCESSES_MAX, "a place for each program");
+
 /* ---------------------------------------------------------------- looking */
 
 struct attempt {

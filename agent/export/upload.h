@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
+
 struct destination;
 
 /* Bytes of a file; 342 MiB as base64. Reached: not sent,
@@ -20,7 +22,7 @@ struct destination;
 /* Time of reading the bytes of a file: the largest file of a disk with 4.3 MiB/s. Without it a
  * file system that answers each read after seconds would hold the thread for ten minutes. Reached:
  * `podprof_debuginfo_uploads_total{outcome="slow"}`. */
-#define UPLOAD_READ_MAX_NS (60 * 1000000000ull)
+#define UPLOAD_READ_MAX_NS (60 * NSEC_PER_SEC)
 
 enum upload_end {
 	UPLOAD_DONE,

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "base/nsec.h"
 #include "goprofile/policy.h"
 #include "server/pull.h"
 
@@ -27,7 +28,7 @@ struct root;
 #define GO_PROFILE_HTTP_QUEUE_MAX     4
 /* Nanoseconds of debt of the share of CPU time. Reached: 429;
  * `podprof_go_pulls_total{outcome="busy"}`. */
-#define GO_PROFILE_HTTP_DEBT_MAX_NS   (5 * 1000000000ull)
+#define GO_PROFILE_HTTP_DEBT_MAX_NS   (5 * NSEC_PER_SEC)
 /* Processes of a container in an answer. Reached: the others are left out:
  * `podprof_go_pulls_total{outcome="dropped"}`. */
 #define GO_PROFILE_HTTP_PROCESSES_MAX 64

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
 #include "base/worker.h"
 #include "procmap/images.h"
 #include "procmap/maps.h"
@@ -29,7 +30,7 @@ struct opener;
 #define OPENER_BATCH_MAX	64
 /* Nanoseconds of one batch, checked between two files. Reached: a later batch has the other files.
  */
-#define OPENER_BATCH_NS		(50 * 1000000ull)
+#define OPENER_BATCH_NS		(50 * NSEC_PER_MSEC)
 /* Batches of files that the thread has, shared by owner: one runs, the others wait, so the thread
  * does not wait for the loop. Reached: further batches wait in the queues of the owners. */
 #define OPENER_QUEUE_MAX	8
@@ -45,7 +46,7 @@ struct opener;
 /* Nanoseconds without progress before the thread is abandoned. A local file takes 20 us, the first
  * block of a file on a busy disk 100 ms, and a thread among 40 runnable ones gets the CPU within
  * 200 ms. */
-#define OPENER_STUCK_NS		(2 * 1000000000ull)
+#define OPENER_STUCK_NS		(2 * NSEC_PER_SEC)
 /* Blocked threads of one opener. Each keeps a kernel stack and 8 MiB of address space. Reached: all
  * files wait until a thread returns, `podprof_file_opens_total{outcome="threads_full"}`; or all
  * lists, `podprof_mapping_list_reads_total{outcome="threads_full"}`. */
@@ -58,8 +59,8 @@ struct opener;
 /* Nanoseconds without another attempt on a file system or process after a block; doubled with each
  * block. The first cooldown ends when the blocked thread returns. The others bind the blocked
  * owner, or all owners once two were blocked. An owner's cooldowns begin with the second block. */
-#define OPENER_COOLDOWN_NS	(30 * 1000000000ull)
-#define OPENER_COOLDOWN_LONG_NS (600 * 1000000000ull)
+#define OPENER_COOLDOWN_NS	(30 * NSEC_PER_SEC)
+#define OPENER_COOLDOWN_LONG_NS (600 * NSEC_PER_SEC)
 /* File systems, processes and owners with a cooldown. Reached: the oldest is forgotten. */
 #define OPENER_CULPRITS_MAX	256
 

@@ -17,17 +17,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
 #include "procmap/maps.h"
 
 struct history_record;
 struct process_history;
 
 /* Grace period of a record after the exit. Samples arrive within some seconds. */
-#define PROCESS_HISTORY_KEEP_NS	 20000000000ull
+#define PROCESS_HISTORY_KEEP_NS	 (20 * NSEC_PER_SEC)
 /* The longest time from a process's start time to the event about its birth. The kernel needs some
  * instructions from one to the other, but a virtual CPU may lose its time slice in between. A later
  * event belongs to another birth. */
-#define PROCESS_HISTORY_BIRTH_NS 200000000ull
+#define PROCESS_HISTORY_BIRTH_NS (200 * NSEC_PER_MSEC)
 
 /**
  * struct process_event - one event about a process, from the kernel

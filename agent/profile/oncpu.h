@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
 #include "profile/bpfobj.h"
 #include "profile/sample.h"
 
@@ -62,7 +63,7 @@ struct oncpu_opts {
 	const struct root *sys;
 };
 
-#define ONCPU_INTERVAL_NS 3000000000ull
+#define ONCPU_INTERVAL_NS (3 * NSEC_PER_SEC)
 
 /* Load, attach, and start sampling. 0, or -errno with *@ret_why set (-ENOMEM without). */
 int oncpu_new(const struct oncpu_opts *opts, struct bpfobj_why *ret_why, struct oncpu **ret);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
 #include "profile/sideband_record.h"
 
 struct metric_sink;
@@ -29,7 +30,7 @@ struct sideband;
 /* From the time stamp of a record to its arrival in the ring. Measured: below 100 us. A descheduled
  * virtual CPU takes longer, and the record then arrives out of order. Receivers accept such records
  * anyway, because losses have the same effect. */
-#define SIDEBAND_ARRIVAL_NS ((uint64_t)1000000)
+#define SIDEBAND_ARRIVAL_NS NSEC_PER_MSEC
 
 /* Bytes of records in the queues of all CPUs: 80,000 usual records, the work of about 0.1 s for
  * their receiver. Reached: `podprof_process_events_lost_total{reason="queue_full"}`. */

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
 #include "server/web_config.h"
 
 struct basic_auth;
@@ -29,9 +30,9 @@ struct metric_sink;
 /* bcrypt gets one part of so many of one CPU, once BASIC_AUTH_BURST_NS of CPU time are used up.
  * Reached: new passwords wait. */
 #define BASIC_AUTH_PARTS	  8
-#define BASIC_AUTH_BURST_NS	  (2 * 1000000000ull)
+#define BASIC_AUTH_BURST_NS	  (2 * NSEC_PER_SEC)
 /* Nanoseconds of waiting for bcrypt. Reached: 503 with Retry-After, `{outcome="busy"}`. */
-#define BASIC_AUTH_AGE_MAX_NS	  (8 * 1000000000ull)
+#define BASIC_AUTH_AGE_MAX_NS	  (8 * NSEC_PER_SEC)
 /* Results remembered, of right passwords and of wrong ones separately: wrong ones displace no right
  * ones. Reached: the oldest is forgotten, and bcrypt runs again. */
 #define BASIC_AUTH_REMEMBERED_MAX 128

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/nsec.h"
 #include "server/listen.h"
 
 struct cpu_share;
@@ -45,18 +46,18 @@ struct tls_front;
 #define HTTPD_IDLE_S	      30
 /* Nanoseconds for a request's line and headers, with the wait for them: a slow client, but not for
  * ever. Reached: `podprof_http_connections_total{outcome="expired"}`. */
-#define HTTPD_HEADER_MAX_NS   (60 * 1000000000ull)
+#define HTTPD_HEADER_MAX_NS   (60 * NSEC_PER_SEC)
 /* Nanoseconds for the reading of an answer, without the time for making it. Reached:
  * `podprof_http_connections_total{outcome="expired"}`. */
-#define HTTPD_ANSWER_MAX_NS   (300 * 1000000000ull)
+#define HTTPD_ANSWER_MAX_NS   (300 * NSEC_PER_SEC)
 /* Nanoseconds without a request before a new connection of the same address may take the place: the
  * request of a new connection is there, but the loop has not read it yet. */
-#define HTTPD_OWING_NS	      (200 * 1000000ull)
+#define HTTPD_OWING_NS	      (200 * NSEC_PER_MSEC)
 /* Nanoseconds for the reading of an answer before a new client may take the place. */
-#define HTTPD_READING_NS      (5 * 1000000000ull)
+#define HTTPD_READING_NS      (5 * NSEC_PER_SEC)
 /* Nanoseconds of a pause between requests while the share of CPU time is in debt. Reached: the
  * server takes more than its share, and health checks are still answered in time. */
-#define HTTPD_PAUSE_MAX_NS    (20 * 1000000ull)
+#define HTTPD_PAUSE_MAX_NS    (20 * NSEC_PER_MSEC)
 /* Bytes of a file name in Content-Disposition, with its NUL. Reached: cut. */
 #define HTTPD_FILENAME_MAX    256
 

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/nsec.h"
 #include "base/worker.h"
 #include "server/httpd.h"
 
@@ -33,7 +34,7 @@ struct http_jobs;
 #define HTTP_JOBS_QUEUE_MAX 8
 /* Nanoseconds from the start of a job until it is abandoned at its next checkpoint. Reached: 503
  * with Retry-After; `podprof_http_jobs_total{outcome="expired"}`. */
-#define HTTP_JOB_AGE_MAX_NS (60 * 1000000000ull)
+#define HTTP_JOB_AGE_MAX_NS (60 * NSEC_PER_SEC)
 
 enum http_job_outcome {
 	HTTP_JOB_OK = 0,

@@ -18,6 +18,7 @@
  * first three, which tell nothing about the profiled programs but their names.
  */
 
+#include "base/nsec.h"
 #include "server/health.h"
 #include "server/listen.h"
 #include "server/pull.h"
@@ -26,7 +27,7 @@
 /* HTTP work gets one part of so many of one CPU, once SERVER_SHARE_BURST_NS of CPU time are used
  * up: some 40 flame graphs of usual size. Reached: answers take longer, then 503. */
 #define SERVER_SHARE_PARTS    4
-#define SERVER_SHARE_BURST_NS (2 * 1000000000ull)
+#define SERVER_SHARE_BURST_NS (2 * NSEC_PER_SEC)
 
 struct cpu_share;
 struct loop;

@@ -14,6 +14,7 @@
 
 #include <openssl/types.h>
 
+#include "base/nsec.h"
 #include "server/web_config.h"
 
 struct loop;
@@ -29,7 +30,7 @@ struct tls_front;
 /* The same of one client's address. Reached: the same, `{outcome="per_address"}`. */
 #define TLS_PER_ADDRESS_MAX  16
 /* Nanoseconds for a handshake. Reached: `podprof_http_tls_connections_total{outcome="expired"}`. */
-#define TLS_HANDSHAKE_MAX_NS (10 * 1000000000ull)
+#define TLS_HANDSHAKE_MAX_NS (10 * NSEC_PER_SEC)
 /* Connections whose handshake is done, and which the loop has not taken yet. Reached: a new one is
  * closed, `podprof_http_tls_connections_total{outcome="full"}`. */
 #define TLS_READY_MAX	     64
@@ -37,14 +38,14 @@ struct tls_front;
  * closed. */
 #define TLS_CLOSING_MAX	     64
 /* Nanoseconds for these. Reached: closed. */
-#define TLS_CLOSING_MAX_NS   (30 * 1000000000ull)
+#define TLS_CLOSING_MAX_NS   (30 * NSEC_PER_SEC)
 /* TLS gets one part of so many of one CPU, once TLS_SHARE_BURST_NS of CPU time are used up: 250
  * handshakes a second of 1 ms each. Reached: handshakes and answers take longer. */
 #define TLS_SHARE_PARTS	     4
-#define TLS_SHARE_BURST_NS   (1000000000ull)
+#define TLS_SHARE_BURST_NS   NSEC_PER_SEC
 /* Nanoseconds of a pause while the share is in debt. Reached: the thread takes more than its share.
  */
-#define TLS_PAUSE_MAX_NS     (100 * 1000000ull)
+#define TLS_PAUSE_MAX_NS     (100 * NSEC_PER_MSEC)
 
 /* Owns both. */
 struct tls_settings {

@@ -118,7 +118,7 @@ typedef void (*ui_entity_fn)(void *arg, const struct ui_entity *entity);
 typedef void (*ui_profile_fn)(void *arg, const struct ui_profile *profile);
 
 /**
- * struct ui_source - the source of the pages' data; filled by agent.c
+ * struct ui_source - the source of the pages' data; uisource_get() gives it
  * @node:      name of the node, borrowed
  * @window_ns: length of a window
  * @off:       missing profiles

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
 #include "server/web_config.h"
 
 struct basic_auth;
@@ -22,7 +23,7 @@ struct tls_front;
 struct web_access;
 
 /* Nanoseconds between two looks. */
-#define WEB_RELOAD_NS (5 * 1000000000ull)
+#define WEB_RELOAD_NS (5 * NSEC_PER_SEC)
 
 /**
  * struct web_access_opts - borrowed

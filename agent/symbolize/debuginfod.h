@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
+
 struct debuginfod;
 struct metric_sink;
 
@@ -26,7 +28,7 @@ struct metric_sink;
  * in the queue. */
 #define DEBUGINFOD_RUNNING_MAX 4
 /* In memory and in the directory. A server may get the debug file of a new release. */
-#define DEBUGINFOD_ABSENT_NS   (3600 * 1000000000ull)
+#define DEBUGINFOD_ABSENT_NS   (3600 * NSEC_PER_SEC)
 
 enum debuginfod_outcome {
 	DEBUGINFOD_OK = 0,

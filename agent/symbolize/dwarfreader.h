@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/file_id.h"
+#include "base/nsec.h"
 #include "symbolize/dwarfwire.h"
 
 /* Processes that are killed and have not ended, as in a read that blocks. Reached: no file is asked
@@ -50,7 +51,7 @@ struct dwarfreader_opts {
 
 /* 3,000 addresses of CPython with 24 MB take 0.3 s of CPU time, and a pod may have a tenth of a
  * CPU. */
-#define DWARFREADER_DEADLINE_NS (20 * 1000000000ull)
+#define DWARFREADER_DEADLINE_NS (20 * NSEC_PER_SEC)
 
 struct dwarfreader;
 struct dwarfreader_request;
