@@ -51,7 +51,7 @@
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(n), 0, 4), LOAD(args[argument]), \
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (uint32_t)(bits), 0, 1), REFUSE, ALLOW
 
-/* The numbers of x86-64 are below those of its second interface, x32, which has none of these. */
+/* x32, the second interface of x86-64, has larger numbers, and the list names none of them. */
 static struct sock_filter filter[] = {
 	LOAD(arch),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SANDBOX_ARCH, 1, 0),

@@ -11,8 +11,8 @@
 
 /* Units between two looks at the clock, about a millisecond. */
 #define WORK_LOOK	((uint64_t)1 << 20)
-/* How long a file is not tried again. An attempt takes seconds of one thread at most, so that is
- * less than one percent of it. */
+/* How long a file is not tried again. An attempt takes seconds of one thread at most: less than one
+ * percent of the thread's time. */
 #define WORK_REFUSED_NS (1800 * NSEC_PER_SEC)
 
 void work_budget_init(struct work_budget *b, uint64_t units, uint64_t cpu_ns,

@@ -225,8 +225,8 @@ static int see(struct cgroupfs *fs, enum hierarchy hierarchy, struct cgroupdir *
 
 /*
  * A scan first finds the subdirectories of its directory, one a step: it lists the directory, or,
- * in a walk, only compares the directory with the table. Then it visits them, one a step, and each
- * may begin a scan of its own. A directory may leave the table between two steps.
+ * in a walk, only compares the directory with the table. Then it visits the subdirectories, one a
+ * step, and each visit may begin another scan. A directory may leave the table between two steps.
  */
 
 enum scan_phase { SCAN_LIST, SCAN_VISIT };

@@ -5,9 +5,9 @@
  *	3: FLOCK  ADVISORY  WRITE 4711 fd:01:12345 0 EOF
  *	3: -> FLOCK  ADVISORY  WRITE 4712 fd:01:12345 0 EOF
  *
- * An arrow marks a process that waits for the lock. The numbers of the file are those of its file
- * system, which fstat() changes on some file systems (btrfs): the holder is unknown there. Locks of
- * processes outside of /proc's pid namespace are not listed.
+ * An arrow marks a process that waits for the lock. The device and inode are the file system's own
+ * numbers. fstat() has other ones on some file systems (btrfs): the holder is unknown there. Locks
+ * of processes outside of /proc's pid namespace are not listed.
  */
 #include "export/lockdir.h"
 

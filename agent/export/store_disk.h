@@ -3,8 +3,8 @@
 #define PODPROF_EXPORT_STORE_DISK_H
 
 /*
- * The store's files. All functions but those named otherwise may block as long as the disk does, so
- * the store calls them on its thread. Outcomes are those of enum store_outcome.
+ * The store's files. The functions may block as long as the disk does, so the store calls them on
+ * its thread; a comment names the exceptions. Outcomes are those of enum store_outcome.
  */
 
 #include <stddef.h>

@@ -60,7 +60,7 @@ const struct goruntime *goheap_runtime(const struct goheap *h);
 /* The memory to read other profiles of the same runtime from; NULL unless the state of
  * goheap_new() was GORUNTIME_OK; NULL after GORUNTIME_GONE. */
 struct memory *goheap_memory(struct goheap *h);
-/* Whether the process still runs the program, so that its mappings are those of all records read.
+/* Whether the process still runs the program: then all records read belong to its mappings.
  * 0, GORUNTIME_GONE, -errno. After a read with a profile. */
 int goheap_check(struct goheap *h);
 /* The runtime's mutex or block profile. The heap reader owns the contention reader. Returns as

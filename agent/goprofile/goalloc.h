@@ -78,8 +78,9 @@ void goalloc_free(struct goalloc *g);
  * 0, GOALLOC_FULL, -ENOMEM. */
 int goalloc_update(struct goalloc *g, const char *container, const struct labels *labels,
 		   const struct goalloc_who *who, const struct goalloc_reading *reading);
-/* The lowest number of a process's runtimes that are followed; without these, of those that ended
- * last; 1 if none is known. For a reader that has forgotten the process. */
+/* The lowest number of a process's followed runtimes; without followed runtimes, that of the
+ * runtimes that ended last; 1 if no runtime is known. For a reader that has forgotten the process.
+ */
 unsigned int goalloc_first_number(const struct goalloc *g, const char *container,
 				  const struct pid_id *pid);
 /* The container still exists, with or without Go processes. */

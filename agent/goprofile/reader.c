@@ -37,10 +37,10 @@ struct cached_process {
 	UT_hash_handle hh; /* by process.pid */
 };
 
-/* Bytes of the snapshots of a container, as a multiple of the ceiling on kept data. Records within
- * the ceiling have smaller ones. But a process whose records are just below it is above it with
- * them: its records are freed after each read, and so are those of the next process, while all
- * snapshots wait for the last one. Beyond, they are dropped. */
+/* Bytes of the snapshots of a container, as a multiple of the ceiling on kept data. The snapshot of
+ * a process is smaller than its records. But records just below the ceiling exceed it together with
+ * their snapshot. Then the records of each process are freed after the read, and the snapshots of
+ * all processes wait for the last read. Snapshots beyond this limit are dropped. */
 #define SNAPSHOTS_FACTOR 2
 
 /* Bytes read of the processes of a container in a round, as a multiple of the ceiling on kept data;

@@ -62,9 +62,8 @@ int flame_add(struct flame *f, const struct pprof_tables *t, const char *type);
  *
  * A name's kind is the origin of its code: "native", "go", "python", "java", "javascript" or
  * "kernel"; "python_library" and so on for the standard library of the language; "unknown" without
- * a function. Nodes come in depth-first order, the root first, children
- * by name. The children of a node follow the node, with its depth + 1. "(other)" is the last of its
- * siblings.
+ * a function. Nodes come in depth-first order, the root first, children by name. The children of a
+ * node follow the node, with its depth + 1. "(other)" is the last of its siblings.
  *
  * Return: 0 or -ENOMEM.
  */

@@ -192,7 +192,7 @@ static bool yields(const struct runtime_loader *l, uint32_t runtime, bool busy)
 	return busy && !l->urgent && !cuts_stacks(runtime);
 }
 
-/* The load that was wanted first, of those that may begin; l->n: none. */
+/* The oldest wanted load that may begin; l->n: none. */
 static uint32_t next_load(const struct runtime_loader *l, bool busy, uint64_t now_ns)
 {
 	uint32_t first = (uint32_t)l->n;

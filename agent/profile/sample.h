@@ -39,7 +39,7 @@
  * @flags:        SAMPLE_FLAG_*
  * @n_rows:       native user frames found by unwind table rows
  * @n_native:     native user frames
- * @n_walked:     those without an innermost one, which is where the walk began
+ * @n_walked:     native user frames without an innermost one, at which the walk began
  * @n_runtime:    frames of language runtimes, broken ones included
  * @kernel:       pcs, innermost first; [0] is the task's pc, the others are return addresses
  * @user:         well-formed words of frames (bpf/shared/frame.h), for sample_user_next(); pcs as

@@ -10,8 +10,8 @@
  * connections beyond their time. libmicrohttpd then sees a close by the client.
  *
  * A connection is idle until its request is there: before the first byte, during the TLS handshake
- * and the headers, and between two requests. At a ceiling a new connection evicts an idle one, or
- * else one whose client has read its answer for a while. So clients that hold connections open, or
+ * and the headers, and between two requests. At a ceiling a new connection evicts an idle
+ * connection, or else a connection with a slow reader. So clients that hold connections open, or
  * send or read slowly, do not keep others out. A client that sends its request at once is idle for
  * as long as the loop takes to read it: other connections of its address spare it for a moment.
  *

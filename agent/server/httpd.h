@@ -27,10 +27,10 @@ struct loop;
 struct metric_sink;
 struct tls_front;
 
-/* Connections at a time, some 40 KiB each. Reached: a new one takes the place of the one that has
- * owed a request for the longest time, or else has read its answer for the longest time,
- * `podprof_http_connections_total{outcome="evicted"}`; if there is none, the new one is closed,
- * `{outcome="full"}`. */
+/* Connections at a time, some 40 KiB each. Reached: a new connection evicts the connection with the
+ * longest wait for its request, or else the one with the slowest reader,
+ * `podprof_http_connections_total{outcome="evicted"}`; without such a connection the new one is
+ * closed, `{outcome="full"}`. */
 #define HTTPD_CONNECTIONS_MAX 128
 /* Connections of one client's address. Reached: the same among these, or
  * `podprof_http_connections_total{outcome="per_address"}`. */
@@ -135,8 +135,8 @@ const char *httpd_path(const struct httpd_request *r);
 /* NULL if absent. A parameter of the query string, percent-decoded; a header. */
 const char *httpd_query(const struct httpd_request *r, const char *name);
 const char *httpd_header(const struct httpd_request *r, const char *name);
-/* The first parameter of the query string that is not one of @names, which end with NULL, or that
- * is one for the second time, or has no value; NULL: none. */
+/* The first parameter of the query string with an unknown name, a repeated name, or no value; NULL:
+ * none. @names: the known names, then NULL. */
 const char *httpd_query_odd(const struct httpd_request *r, const char *const names[]);
 bool httpd_accepts_gzip(const struct httpd_request *r);
 /* The client's address; of family AF_UNSPEC if unknown. */

@@ -14,8 +14,8 @@
  * With users (web_access.h), all but the two health paths need a name and a password: kubelet has
  * none. The answers of these two then leave the reasons out.
  *
- * Errors are a line of text. The server has one address for all of them, or a second one for the
- * first three, which tell nothing about the profiled programs but their names.
+ * Errors are a line of text. The server has one address for all paths, or a second address for the
+ * first three paths. About the profiled programs these tell the names only.
  */
 
 #include "base/nsec.h"

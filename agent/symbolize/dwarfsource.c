@@ -32,8 +32,8 @@
 /* Bytes of the units of a package of split DWARF that are copied for a file. Reached: the code of
  * other units has the functions of the symbol table. */
 #define DWARFSOURCE_UNITS_MAX	 (32u << 20)
-/* Bytes as which an open file of split DWARF counts, so that the ceiling of all names is one of
- * these descriptors, too. */
+/* An open file of split DWARF counts as so many bytes: the ceiling of all names then bounds the
+ * number of these descriptors, too. */
 #define DWARFSOURCE_SPLIT_COST	 (16u << 10)
 
 /* Names of an answer that are kept in readable form while the answer is read. */

@@ -165,8 +165,8 @@ void lookup_thread_stop(struct lookup_thread *thread);
 /*
  * Fill the answers of the @n lookups and wait, with a single exchange with the thread. @thread
  * NULL: on the caller's own thread. The thread keeps a lookup at which it blocks; @lookups then has
- * NULL there, and the image counts as slow. The lookups behind it do not run, nor those that would
- * begin after @cpu_ns of CPU time or with LOOKUP_BYTES_MAX of answers. 0 or -errno, with @result of
+ * NULL there, and the image counts as slow. The lookups behind it do not run. No lookup begins
+ * after @cpu_ns of CPU time, or with LOOKUP_BYTES_MAX of answers. 0 or -errno, with @result of
  * each.
  */
 int lookup_run(struct lookup_thread *thread, struct lookup **lookups, size_t n, uint64_t cpu_ns);

@@ -2,8 +2,8 @@
 #ifndef PODPROF_UISOURCE_UILISTING_H
 #define PODPROF_UISOURCE_UILISTING_H
 
-/* The entities on the pages: the current ones, by label set, then those of which the store alone
- * has profiles. */
+/* The entities on the pages: the current entities, by label set, then entities with profiles in the
+ * store only. */
 
 #include "server/ui.h"
 
