@@ -459,7 +459,6 @@ static int route_open_folder(struct export *e, struct route *route, const struct
 	return keeper_open(&route->keeper, e, opts, &store, "--destination", ret_error);
 }
 
-/* After all destinations are known: their names depend on each other. */
 /* Secrets may be mounted later, so the agent starts. */
 static void warn_about_files(const struct route *route)
 {
@@ -485,6 +484,7 @@ static int route_start_uploads(struct export *e, struct route *route,
 	return route->destination->debuginfo ? uploads_new(&uploads, &route->uploads) : 0;
 }
 
+/* After all destinations are known: their names depend on each other. */
 static int export_start_routes(struct export *e, const struct export_opts *opts, char **ret_error)
 {
 	int r = 0;

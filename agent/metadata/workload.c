@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/strview.h"
 #include "metadata/pod.h"
 
@@ -42,8 +43,6 @@ static const struct {
 	{"Deployment", "pod-template-hash"},
 	{"Rollout", "rollouts-pod-template-hash"},
 };
-
-#define N_HASHES (sizeof(hashes) / sizeof(hashes[0]))
 
 /* Length of @name before "-@suffix"; 0 without this suffix. */
 static size_t stem(const char *name, const char *suffix)
@@ -93,7 +92,8 @@ void workload_of_pod(const struct pod *pod, struct workload *ret)
 		set(ret, "", pod->name, strlen(pod->name));
 		return;
 	}
-	for (size_t i = 0; i < N_HASHES && strcmp(pod->owner_kind, "ReplicaSet") == 0; i++) {
+	for (size_t i = 0; i < array_size(hashes) && strcmp(pod->owner_kind, "ReplicaSet") == 0;
+	     i++) {
 		n = stem(name, pod_label(pod, hashes[i].label));
 		if (n) {
 			set(ret, hashes[i].kind, name, n);
@@ -120,14 +120,12 @@ static const struct {
 	{"pod label", pod_label, "app.kubernetes.io/name"},
 };
 
-#define N_TOLD (sizeof(told) / sizeof(told[0]))
-
-/* Index of the first name that is set; N_TOLD for none. */
+/* Index of the first name that is set; the array's size for none. */
 static size_t teller(const struct pod *pod)
 {
 	size_t i = 0;
 
-	while (i < N_TOLD && !*told[i].get(pod, told[i].key))
+	while (i < array_size(told) && !*told[i].get(pod, told[i].key))
 		i++;
 	return i;
 }
@@ -136,14 +134,14 @@ const char *workload_service(const struct pod *pod, const struct workload *workl
 {
 	size_t i = teller(pod);
 
-	return i < N_TOLD ? told[i].get(pod, told[i].key) : workload->name;
+	return i < array_size(told) ? told[i].get(pod, told[i].key) : workload->name;
 }
 
 void workload_origin(const struct pod *pod, const struct workload *workload, char *ret, size_t n)
 {
 	size_t i = teller(pod);
 
-	if (i < N_TOLD)
+	if (i < array_size(told))
 		snprintf(ret, n, "%s %s", told[i].kind, told[i].key);
 	else
 		snprintf(ret, n, "%s", *workload->kind ? workload->kind : "pod");

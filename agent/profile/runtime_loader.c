@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/metric.h"
 #include "base/nsec.h"
@@ -68,7 +69,7 @@ static bool cuts_stacks(uint32_t runtime)
 
 static void run(struct work *work)
 {
-	struct load_job *job = (struct load_job *)work;
+	struct load_job *job = container_of(work, struct load_job, work);
 
 	/* of this thread alone; a failure does no harm */
 	(void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, (id_t)getpid()) + job->nice);
@@ -106,7 +107,7 @@ static void job_free(struct load_job *job, bool has_run)
 
 static void done(struct work *work)
 {
-	struct load_job *job = (struct load_job *)work;
+	struct load_job *job = container_of(work, struct load_job, work);
 
 	if (!work->cancelled)
 		note_result(job);
@@ -117,7 +118,7 @@ static void done(struct work *work)
 static void orphan(void *ctx, struct work *work)
 {
 	(void)ctx;
-	job_free((struct load_job *)work, true);
+	job_free(container_of(work, struct load_job, work), true);
 }
 
 int runtime_loader_new(struct loop *loop, struct bpfobj *obj, bool urgent,

@@ -32,6 +32,7 @@
 
 #include <libiberty/demangle.h>
 
+#include "base/cleanup.h"
 #include "symbolize/rustname.h"
 
 /* Bytes of a mangled name. libiberty has the same limit, as a limit on the depth
@@ -97,7 +98,7 @@ static bool cxx_is_reasonable(const char *name)
 {
 	static const char *const packs[] = {"Dp", "sp", "sZ", "sP"};
 
-	for (size_t i = 0; i < sizeof(packs) / sizeof(packs[0]); i++)
+	for (size_t i = 0; i < array_size(packs); i++)
 		if (strstr(name, packs[i]))
 			return count_substitutions(name) <= DEMANGLE_REFERENCES_MAX;
 	return true;
@@ -176,7 +177,7 @@ static bool is_clone_word(const char *word, size_t n, bool has_number)
 	static const char *const words[] = {"cold", "localalias", "constprop", "isra",
 					    "llvm", "lto_priv",	  "part"};
 	/* the first two have a number sometimes, the others always */
-	const size_t n_words = has_number ? sizeof(words) / sizeof(words[0]) : 2;
+	const size_t n_words = has_number ? array_size(words) : 2;
 
 	for (size_t i = 0; i < n_words; i++)
 		if (strlen(words[i]) == n && memcmp(words[i], word, n) == 0)
