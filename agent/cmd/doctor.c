@@ -17,8 +17,8 @@
 #include "cmd/cmdline.h"
 #include "config/config.h"
 #include "cpu/sampler.h"
-#include "settings.h"
 #include "profile/oncpu.h"
+#include "settings.h"
 
 struct examination {
 	struct config config;

@@ -24,9 +24,9 @@
 #include "discovery/pid.h"
 #include "gofile/goversion.h"
 #include "goheap/gocore.h"
+#include "goprofile/heap.h"
 #include "goprofile/oneshot.h"
 #include "pprof/pprof.h"
-#include "goprofile/heap.h"
 
 #define HEAP_OUTPUT_BYTES  PPROF_BYTES_MAX
 /* Memory of a reading, made on a user's request. */

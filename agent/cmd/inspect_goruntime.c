@@ -16,12 +16,12 @@
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
 #include "cmd/view.h"
+#include "elf/elffile.h"
 #include "gofile/goversion.h"
 #include "goheap/goheap.h"
 #include "goheap/goimages.h"
 #include "goheap/goruntimes.h"
 #include "procmap/memory.h"
-#include "elf/elffile.h"
 
 struct options {
 	bool json;

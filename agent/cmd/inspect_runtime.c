@@ -21,8 +21,8 @@
 #include "runtimes/hotspot_process.h"
 #include "runtimes/python_code.h"
 #include "runtimes/python_frames.h"
-#include "runtimes/runtime_files.h"
 #include "runtimes/python_target.h"
+#include "runtimes/runtime_files.h"
 #include "runtimes/v8_process.h"
 
 /* Frames of a thread that are printed; Python's own limit is 1,000 calls. Reached: the outer frames

@@ -18,8 +18,8 @@
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
 #include "cmd/view.h"
-#include "unwindtable/compile.h"
 #include "unwind/rowtext.h"
+#include "unwindtable/compile.h"
 #include "unwindtable/table.h"
 
 struct options {

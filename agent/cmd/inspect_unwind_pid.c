@@ -21,10 +21,10 @@
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
 #include "cmd/view.h"
-#include "procmap/maps.h"
 #include "procmap/address_space.h"
-#include "unwindtable/compile.h"
+#include "procmap/maps.h"
 #include "unwind/rowtext.h"
+#include "unwindtable/compile.h"
 #include "unwindtable/table.h"
 #include "unwindtable/walkerview.h"
 

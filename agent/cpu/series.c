@@ -7,8 +7,8 @@
 
 #include "base/hash.h"
 #include "base/metric.h"
-#include "discovery/entity.h"
 #include "cpu/fold.h"
+#include "discovery/entity.h"
 
 struct series_entry {
 	struct series series;

@@ -11,9 +11,9 @@
 
 #include "base/nsec.h"
 #include "base/vec.h"
-#include "discovery/entity.h"
 #include "cpu/fold.h"
 #include "cpu/series.h"
+#include "discovery/entity.h"
 
 struct cpu_window {
 	uint64_t start_ns;

@@ -41,8 +41,8 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "base/vec.h"
-#include "discovery/watcher.h"
 #include "discovery/cgroup_line.h"
+#include "discovery/watcher.h"
 
 /* Bytes of a cgroup.procs: 100,000 processes. The processes of a larger file are not listed.
  * Reached: `podprof_cgroup_refused_total{reason="unreadable"}`. */

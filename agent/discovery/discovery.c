@@ -37,11 +37,11 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "discovery/cgroup_line.h"
 #include "discovery/cgroupfs.h"
-#include "discovery/process_list.h"
 #include "discovery/entity_resolver.h"
 #include "discovery/process_cache.h"
-#include "discovery/cgroup_line.h"
+#include "discovery/process_list.h"
 #include "discovery/unit.h"
 
 /* Period of the sweep that drops unused processes. */

@@ -28,10 +28,10 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "base/vec.h"
+#include "discovery/cgroup_line.h"
 #include "discovery/cgroupfs.h"
 #include "discovery/entity_resolver.h"
 #include "discovery/process_cache.h"
-#include "discovery/cgroup_line.h"
 
 /* Processes remembered from one listing of /proc, 16 bytes each. Reached: the rest is read one by
  * one. */

@@ -8,10 +8,10 @@
 #include "doctor/listener.h"
 #include "doctor/network.h"
 #include "doctor/node.h"
-#include "doctor/storedir.h"
 #include "doctor/reading.h"
 #include "doctor/rights.h"
 #include "doctor/sources.h"
+#include "doctor/storedir.h"
 
 /**
  * struct probe_results

@@ -19,9 +19,9 @@
 #include "discovery/pid.h"
 #include "doctor/finding.h"
 #include "doctor/probe_results.h"
-#include "procmap/memory.h"
 #include "procmap/mapped.h"
 #include "procmap/maps.h"
+#include "procmap/memory.h"
 #include "symbolize/ksyms.h"
 
 _Static_assert(STRIPPED_PROGRAMS_MAX >= READING_PROCESSES_MAX, "a place for each program");

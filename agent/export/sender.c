@@ -45,13 +45,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/http.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/nsec.h"
-#include "base/backoff.h"
 #include "base/strview.h"
 #include "base/worker.h"
 #include "export/destination.h"

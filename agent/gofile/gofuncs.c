@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "elf/elffile.h"
 #include "gofile/gofunc.h"
 #include "gofile/gomodule.h"
-#include "elf/elffile.h"
 
 #define NAMES_CHUNK    (64u << 10)
 #define RECORDS_WINDOW (64u << 10)

@@ -46,8 +46,8 @@
 #include "base/cursor.h"
 #include "base/nsec.h"
 #include "base/work_budget.h"
-#include "elf/elffile.h"
 #include "elf/blockcache.h"
+#include "elf/elffile.h"
 #include "gofile/gofunc.h"
 #include "gofile/gomodule.h"
 

@@ -35,8 +35,8 @@
 #include "base/vec.h"
 #include "gofile/goversion.h"
 #include "goheap/counters.h"
-#include "procmap/memory.h"
 #include "goheap/memory_windows.h"
+#include "procmap/memory.h"
 
 /* Newest records that vote on the layout; the runtime has counted each at least once. */
 #define BUCKETS_VOTERS	    64

@@ -32,8 +32,8 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "goheap/goruntime.h"
-#include "procmap/memory.h"
 #include "procmap/maps.h"
+#include "procmap/memory.h"
 
 const char *force_outcome_name(int outcome)
 {

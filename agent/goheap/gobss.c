@@ -18,8 +18,8 @@
 #include "base/cleanup.h"
 #include "goheap/buckets.h"
 #include "goheap/goruntime.h"
-#include "procmap/memory.h"
 #include "procmap/maps.h"
+#include "procmap/memory.h"
 
 /* Bytes of variables searched in a section; programs of 100 MB have 200 KB. Reached: the
  * section is not searched. */

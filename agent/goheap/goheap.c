@@ -33,9 +33,9 @@
 #include "goheap/goruntimes.h"
 #include "goheap/gototals.h"
 #include "goheap/gounpacked.h"
-#include "procmap/memory.h"
 #include "procmap/image.h"
 #include "procmap/maps.h"
+#include "procmap/memory.h"
 
 /* Reads of the counters before a profile is accepted although a collection ended during each
  * read. */

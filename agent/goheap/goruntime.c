@@ -9,8 +9,8 @@
 
 #include "goheap/buckets.h"
 #include "goheap/force.h"
-#include "procmap/memory.h"
 #include "procmap/maps.h"
+#include "procmap/memory.h"
 
 const char *goruntime_state_name(int state)
 {

@@ -38,12 +38,12 @@
 #include "base/cursor.h"
 #include "base/nsec.h"
 #include "base/work_budget.h"
+#include "elf/elffile.h"
+#include "elf/elfsym.h"
 #include "gofile/gomodule.h"
 #include "gofile/goversion.h"
 #include "goheap/goruntime.h"
 #include "goheap/govars.h"
-#include "elf/elffile.h"
-#include "elf/elfsym.h"
 
 /* The default of runtime.MemProfileRate. */
 #define DEFAULT_RATE 524288u

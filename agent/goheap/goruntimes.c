@@ -26,10 +26,10 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/root.h"
+#include "elf/elffile.h"
 #include "goheap/goimages.h"
 #include "goheap/goruntime.h"
 #include "goheap/gounpacked.h"
-#include "elf/elffile.h"
 #include "procmap/mapped.h"
 #include "procmap/maps.h"
 

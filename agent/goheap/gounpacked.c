@@ -24,8 +24,8 @@
 
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "goheap/goruntime.h"
 #include "elf/elffile.h"
+#include "goheap/goruntime.h"
 #include "procmap/image.h"
 #include "procmap/maps.h"
 

@@ -49,11 +49,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "elf/elffile.h"
 #include "gofile/coderefs.h"
 #include "gofile/gofuncs.h"
 #include "gofile/gomodule.h"
 #include "gofile/goversion.h"
-#include "elf/elffile.h"
 
 /* Bytes examined of a function; mallocgc has 3,000. Reached: variables used further on are not
  * found: `unknown_layout`. */

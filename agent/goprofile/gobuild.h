@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pprof/pprof.h"
 #include "goprofile/gostack.h"
 #include "goprofile/heap.h"
+#include "pprof/pprof.h"
 
 /* @n_plus: as in the options; @n_begun: snapshots so far; @rest: of the records without room */
 struct gobuild {

@@ -30,10 +30,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "gofile/gopclntab.h"
-#include "pprof/pprof.h"
 #include "elf/elffile.h"
+#include "gofile/gopclntab.h"
 #include "goprofile/stacksnap.h"
+#include "pprof/pprof.h"
 #include "symbolize/symbolizer.h"
 
 /* Go programs and libraries in the processes of a series. Reached: the symbolizer alone names

@@ -21,10 +21,10 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "elf/elffile.h"
 #include "gofile/gopclntab.h"
 #include "goheap/goroutines.h"
 #include "goheap/pcset.h"
-#include "elf/elffile.h"
 
 /* Go files of a process. Reached: a stack ends at the first frame in any other file. */
 #define GOWALK_FILES_MAX  16

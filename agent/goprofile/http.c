@@ -23,9 +23,9 @@
 #include "discovery/discovery.h"
 #include "discovery/process_list.h"
 #include "discovery/selection.h"
+#include "goprofile/heap.h"
 #include "goprofile/oneshot.h"
 #include "goprofile/worker.h"
-#include "goprofile/heap.h"
 #include "server/httpd.h"
 #include "server/pull_answer.h"
 

@@ -37,10 +37,10 @@
 #include "symbolize/debuginfod.h"
 #include "symbolize/demangle.h"
 #include "symbolize/dwarfreader.h"
-#include "symbolize/ksyms.h"
-#include "symbolize/lookup.h"
 #include "symbolize/jitdump.h"
+#include "symbolize/ksyms.h"
 #include "symbolize/linecache.h"
+#include "symbolize/lookup.h"
 #include "symbolize/names_cache.h"
 #include "symbolize/perf_map.h"
 
