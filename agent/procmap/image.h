@@ -89,6 +89,8 @@ struct frame;
  * @build_id: lower-case hex, "" if there is none
  * @mapped_by: the first process with a mapping of the file, for files beside it; of IMAGE_ANON: the
  *            process; {0}: not known
+ * @began_ns: boot clock; of IMAGE_ANON: when the program of the process began, by its exec; 0: with
+ *            the process, or not known
  * @file:     NULL unless it is a readable ELF file; reading through it is thread-safe (pread)
  * @fault:    of IMAGE_FILE without @file; IMAGE_NO_FAULT: not opened yet
  * @bytes:    of the vDSO, read by @file; else NULL
@@ -116,6 +118,7 @@ struct image {
 	char build_id[ELFFILE_BUILD_ID_TEXT];
 	struct file_id id; /* zeros for kinds without a file but IMAGE_ANON */
 	struct pid_id mapped_by;
+	uint64_t began_ns;
 	struct elffile *file;
 	enum image_fault fault;
 	void *bytes;

@@ -357,6 +357,7 @@ static int make(struct images *t, const struct image_key *key, const struct imag
 		return r;
 	}
 	image->mapped_by = way->pid;
+	image->began_ns = way->began_ns;
 	r = enter(t, key, way->owner, entry, image, ret);
 	if (r)
 		image_unref(image);
@@ -415,12 +416,14 @@ bool images_needs_file(const struct maps_entry *entry)
 	return entry->kind == MAPS_FILE || (entry->kind == MAPS_ANON && entry->inode);
 }
 
-/* An image for each process and name: addresses in memory mean nothing in another process. */
+/* An image for each program of a process, and name: addresses in memory mean nothing in another
+ * process, or after an exec. */
 static struct image_key memory_key(const struct images_way *way, const char *name)
 {
 	return (struct image_key){
 		.id = {.device = IMAGES_MEMORY_DEVICE,
-		       .inode = hash_words(way->pid.pid, way->pid.start_ticks),
+		       .inode = hash_words(hash_words(way->pid.pid, way->pid.start_ticks),
+					   way->exec_id),
 		       .size = way->pid.pid,
 		       .mtime_ns = way->pid.start_ticks,
 		       .ctime_ns = hash_bytes(name, strlen(name))},
@@ -475,7 +478,7 @@ void images_open_memory(struct images *t, const struct images_way *way,
 
 	/* the symbolizer tells why there is no perf map: it asks again */
 	if (image->mapped_by.pid && image_perf_map(image) < 0 &&
-	    perf_map_file_open(&t->proc, &way->pid, &fd) == 0)
+	    perf_map_file_open(&t->proc, &way->pid, way->began_ns, &fd) == 0)
 		image_set_perf_map(image, fd);
 	*ret = image;
 }

@@ -36,6 +36,8 @@ void images_leave_open(struct images *table);
  * @via_pid: number of the directory in /proc: the process, or a living thread of it (struct maps,
  *           via_pid); 0: the process has ended
  * @pid:     identity of the process, checked again after a file was found; {0}: unchecked
+ * @exec_id: number of the program (address_space_who): the memory of each has an image of its own
+ * @began_ns: boot clock; when the program began, by its exec; 0: with the process, or not known
  * @inode:   of its directory in /proc at an earlier check (pid_check_inode()), or 0
  * @parent:  a process with the same mappings: the parent, if it is older than all events; 0: none
  * @likely:  processes that probably have the same root directory, if they live; 0: no process
@@ -44,6 +46,8 @@ void images_leave_open(struct images *table);
 struct images_way {
 	uint64_t via_pid;
 	struct pid_id pid;
+	uint64_t exec_id;
+	uint64_t began_ns;
 	uint64_t inode;
 	uint64_t parent;
 	uint64_t likely[IMAGES_LIKELY_MAX];
@@ -73,7 +77,7 @@ int images_of_record(struct images *table, const struct images_way *way,
 		     const struct maps_entry *entry, struct image **ret);
 
 /* The image of a mapping without a file (images_needs_file()): the vDSO, or the memory of the
- * process way->pid under the mapping's name. Without a known process, all processes share the
+ * program of way->pid under the mapping's name. Without a known process, all processes share the
  * image. Returns a reference. */
 struct image *images_of_memory(struct images *table, const struct images_way *way,
 			       const struct maps_entry *entry);

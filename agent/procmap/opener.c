@@ -237,8 +237,11 @@ static void close_unused(struct open_batch *b, uint64_t end_ns)
 /* Images of the anonymous code in the list. */
 static void open_memory(struct open_batch *b, const struct maps *maps)
 {
-	const struct images_way way = {
-		.via_pid = maps->via_pid, .pid = b->list.of, .owner = b->way.owner};
+	const struct images_way way = {.via_pid = maps->via_pid,
+				       .pid = b->list.of,
+				       .exec_id = b->list.exec_id,
+				       .began_ns = b->list.began_ns,
+				       .owner = b->way.owner};
 	struct open_list *list = &b->list;
 
 	for (size_t i = 0; i < maps->n && list->n_memory < OPENER_MEMORY_MAX; i++) {

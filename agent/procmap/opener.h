@@ -93,6 +93,7 @@ struct open_request {
  * struct open_list - the mapping list of one process
  * @is_wanted: read it, instead of files
  * @of:        the process
+ * @exec_id, @began_ns: as in images_way
  * @maps:      the result, owned. maps.only_prot and maps.inode are set by the caller
  * @memory:    @n_memory images of the process's anonymous code, with its perf map; references
  * @outcome:   of maps_read()
@@ -102,6 +103,8 @@ struct open_request {
 struct open_list {
 	bool is_wanted;
 	struct pid_id of;
+	uint64_t exec_id;
+	uint64_t began_ns;
 	struct maps maps;
 	struct image *memory[OPENER_MEMORY_MAX];
 	size_t n_memory;

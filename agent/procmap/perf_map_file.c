@@ -6,7 +6,8 @@
  * resolve as in the process's root and cannot leave it.
  *
  * A pid is small in a container, and /tmp may be a volume: the file of an earlier process with this
- * pid may still exist. Such a file was last written before the process began.
+ * pid may still exist, and so may the file of the program before an exec. Such a file was last
+ * written before the program began.
  */
 #include "procmap/perf_map_file.h"
 
@@ -36,14 +37,15 @@ static int outcome_of(int r)
 	return r > 0 ? outcomes[r] : r;
 }
 
-static bool is_old(const struct pid_id *pid, const struct stat *st)
+static bool is_old(const struct pid_id *pid, uint64_t began_ns, const struct stat *st)
 {
-	uint64_t age_ns = nsec_boot() - pid_ns_of_ticks(pid->start_ticks);
+	uint64_t age_ns = nsec_boot() - (began_ns ? began_ns : pid_ns_of_ticks(pid->start_ticks));
 
 	return nsec_of(&st->st_mtim) + PERF_MAP_FILE_SLACK_NS + age_ns < nsec_wall();
 }
 
-int perf_map_file_open(const struct root *proc, const struct pid_id *pid, int *ret_fd)
+int perf_map_file_open(const struct root *proc, const struct pid_id *pid, uint64_t began_ns,
+		       int *ret_fd)
 {
 	_cleanup_(root_deinit) struct root root = ROOT_INIT;
 	_cleanup_(close_fdp) int fd = -1;
@@ -65,7 +67,7 @@ int perf_map_file_open(const struct root *proc, const struct pid_id *pid, int *r
 		return outcome_of(root_outcome(errno));
 	if (st.st_uid && st.st_uid != user.uid)
 		return PERF_MAP_FILE_FOREIGN;
-	if (is_old(pid, &st))
+	if (is_old(pid, began_ns, &st))
 		return PERF_MAP_FILE_OLD;
 	if (pid_check(proc, pid)) /* another process may have the pid by now */
 		return PERF_MAP_FILE_ABSENT;

@@ -15,12 +15,14 @@ enum perf_map_file_outcome {
 	PERF_MAP_FILE_DENIED,
 	PERF_MAP_FILE_ODD,     /* a FIFO, directory or the like: never opened */
 	PERF_MAP_FILE_FOREIGN, /* it belongs neither to the process's user nor to root */
-	PERF_MAP_FILE_OLD,     /* last written before the process began: of another process */
+	PERF_MAP_FILE_OLD,     /* last written before the program began: of another one */
 	PERF_MAP_FILE_OUTCOME_MAX,
 };
 
 /* Opens /tmp/perf-PID.map below the root of the process. PID is the pid in the process's own PID
- * namespace. May block. The caller owns the descriptor. 0, an outcome or -errno. */
-int perf_map_file_open(const struct root *proc, const struct pid_id *pid, int *ret_fd);
+ * namespace. @began_ns: boot clock; when its program began; 0: with the process. May block. The
+ * caller owns the descriptor. 0, an outcome or -errno. */
+int perf_map_file_open(const struct root *proc, const struct pid_id *pid, uint64_t began_ns,
+		       int *ret_fd);
 
 #endif

@@ -741,6 +741,14 @@ uint32_t history_record_program_at(const struct history_record *record, uint64_t
 	return program;
 }
 
+uint64_t history_record_exec_ns(const struct history_record *record, uint32_t program)
+{
+	const bool is_kept = program && program <= record->program &&
+			     program + HISTORY_RECORD_PROGRAMS > record->program;
+
+	return is_kept ? record->exec_ns[program % HISTORY_RECORD_PROGRAMS] : 0;
+}
+
 bool history_record_ran_only(const struct history_record *record, uint64_t since_ns,
 			     uint64_t until_ns, uint32_t *ret)
 {

@@ -137,6 +137,8 @@ bool history_record_replaced(const struct history_record *record, uint32_t progr
 			     uint64_t since_ns);
 /* The program of @record at this time. */
 uint32_t history_record_program_at(const struct history_record *record, uint64_t time_ns);
+/* When @program of @record was executed; 0: not known, or it was not. */
+uint64_t history_record_exec_ns(const struct history_record *record, uint32_t program);
 /* Whether @record ran only a single program between these times, and its number. */
 bool history_record_ran_only(const struct history_record *record, uint64_t since_ns,
 			     uint64_t until_ns, uint32_t *ret);

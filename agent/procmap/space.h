@@ -115,7 +115,8 @@ struct address_space {
 	struct address_space_mapping *items; /* ascending */
 	size_t n;
 	uint64_t version;
-	uint32_t program; /* program number of the mappings, as in process_history.h */
+	uint32_t program;  /* program number of the mappings, as in process_history.h */
+	uint64_t began_ns; /* boot clock: when the program began, by its exec; 0: not known */
 	struct file_id exe;
 	uint64_t looked_ns;    /* when the mappings were last read or found unchanged */
 	uint64_t read_ns;      /* time of the last read */
@@ -234,6 +235,8 @@ const struct history_record *space_record(const struct address_space_cache *c,
 /* The program number of these mappings. False if unknown. */
 bool space_program(const struct history_record *record, const struct address_space *s,
 		   uint32_t *ret);
+/* Sets the time when the program of @s began. */
+void space_find_beginning(struct address_space_cache *c, struct address_space *s);
 /* Delivers all pending events. */
 void space_catch_up(struct address_space_cache *c);
 /* Handles a new sample of @s: if only a single program is possible, its exec id becomes known. */

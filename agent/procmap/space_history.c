@@ -34,6 +34,15 @@ bool space_program(const struct history_record *record, const struct address_spa
 	return true;
 }
 
+void space_find_beginning(struct address_space_cache *c, struct address_space *s)
+{
+	const struct history_record *record = s->began_ns ? NULL : space_record(c, s);
+	uint32_t program;
+
+	if (record && !space_is_any(s) && space_program(record, s, &program))
+		s->began_ns = history_record_exec_ns(record, program);
+}
+
 void space_catch_up(struct address_space_cache *c)
 {
 	if (c->catch_up)

@@ -470,6 +470,8 @@ static void set_way(struct address_space *s, const struct images_way *way)
 	s->way.via_pid = via_pid;
 	s->way.inode = inode;
 	s->way.pid = s->key.pid;
+	s->way.exec_id = s->key.exec_id;
+	s->way.began_ns = s->began_ns;
 	s->way.owner = s->owner->id;
 }
 

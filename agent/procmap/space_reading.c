@@ -377,6 +377,7 @@ int space_refresh(struct address_space_cache *c, struct address_space *s, uint64
 	int r;
 
 	space_learn(c, s);
+	space_find_beginning(c, s);
 	r = look_again(c, s, nsec_monotonic(), pc);
 	if (r)
 		return r;

@@ -97,6 +97,11 @@ static bool submit_list(struct address_space_cache *c, struct space_owner *owner
 	memcpy(batch->tag, &s->key, sizeof(s->key));
 	batch->list.is_wanted = true;
 	batch->list.of = s->list_of;
+	batch->list.exec_id = ADDRESS_SPACE_EXEC_ANY; /* a parent's */
+	if (pid_id_equal(&s->list_of, &s->key.pid)) {
+		batch->list.exec_id = s->key.exec_id;
+		batch->list.began_ns = s->began_ns;
+	}
 	batch->list.maps.only_prot = MAPS_X;
 	if (pid_id_equal(&s->list_of, &s->way.pid))
 		batch->list.maps.inode = s->way.inode;

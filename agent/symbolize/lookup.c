@@ -324,6 +324,7 @@ static struct source_file source_file_of(struct file_names *names)
 		.path = image->path,
 		.proc = names->proc ? &names->proc->root : NULL,
 		.pid = image->mapped_by,
+		.began_ns = image->began_ns,
 		.work = &names->work,
 		.perf_map = image_perf_map(image),
 		.perf_map_events = names->perf_map_events,

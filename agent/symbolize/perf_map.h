@@ -25,7 +25,7 @@ enum perf_map_event {
 	PERF_MAP_DENIED,       /* the agent may not open the map */
 	PERF_MAP_ODD,	       /* no regular file */
 	PERF_MAP_FOREIGN,      /* of another user */
-	PERF_MAP_OLD,	       /* last written before the process began */
+	PERF_MAP_OLD,	       /* last written before the program began */
 	PERF_MAP_REPLACED,     /* another file, or truncated: read from the start */
 	PERF_MAP_CUT,	       /* PERF_MAP_READ_MAX */
 	PERF_MAP_INVALID_LINE, /* not understood, or too long */

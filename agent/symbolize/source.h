@@ -35,6 +35,7 @@ struct work_budget;
  * @proc:     for files beside @path; may be NULL
  * @pid:      a process with the file mapped; {0}: none is known
  * @work:     the work budget; @elf has the same
+ * @began_ns: boot clock; when the program of @pid began; 0: with @pid
  * @perf_map: descriptor of the perf map of @pid, or -1; the source may read the map at any time
  * @perf_map_events: counters by enum perf_map_event, as long as the source is open
  * @jitdump:  the jitdump of @pid, or -1; the same
@@ -49,6 +50,7 @@ struct source_file {
 	const char *path;
 	const struct root *proc;
 	struct pid_id pid;
+	uint64_t began_ns;
 	struct work_budget *work;
 	int perf_map;
 	uint64_t *perf_map_events;

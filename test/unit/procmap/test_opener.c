@@ -314,6 +314,56 @@ static void test_jitdump(void **state)
 	}
 }
 
+/* Maps a jitdump that begins with @mark, and looks the code @jit of the program @exec_id up. The
+ * caller owns the image. */
+static struct image *image_with_dump(struct bench *b, char mark, uint64_t exec_id, const char *jit,
+				     void **ret_dump)
+{
+	const struct address_space_who who = {.pid = b->self, .exec_id = exec_id, .owner = 1};
+	const char text[] = {mark, 0};
+	struct frame frame;
+	char name[32];
+	int fd;
+
+	snprintf(name, sizeof(name), "jit-%d.dump", (int)getpid());
+	tree_write(b->tree.fd, name, text);
+	fd = openat(b->tree.fd, name, O_RDONLY | O_CLOEXEC);
+	*ret_dump = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_true(*ret_dump != MAP_FAILED);
+	close(fd);
+	assert_int_equal(unlinkat(b->tree.fd, name, 0), 0);
+	(void)get_who(b, &who);
+	run_until(b, all_opened);
+	assert_int_equal(
+		address_space_resolve(b->cache, get_who(b, &who), (uint64_t)(uintptr_t)jit, &frame),
+		0);
+	return frame.image;
+}
+
+/* Each program of a process has its own jitdump, and its own names. */
+static void test_jitdump_after_exec(void **state)
+{
+	char *jit = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct image *images[2];
+	struct bench *b = *state;
+	void *dump;
+
+	assert_true(jit != MAP_FAILED);
+	for (uint64_t i = 0; i < 2; i++) {
+		const char mark = (char)('A' + i);
+		char byte = 0;
+
+		images[i] = image_with_dump(b, mark, 1 + i, jit, &dump);
+		assert_int_equal(pread(image_jitdump(images[i]), &byte, 1, 0), 1);
+		assert_int_equal(byte, mark);
+		munmap(dump, 4096);
+	}
+	assert_false(file_id_equal(&images[0]->id, &images[1]->id));
+	image_unref(images[0]);
+	image_unref(images[1]);
+	munmap(jit, 4096);
+}
+
 /* A process of known files is unwound at once, and named when its files are open. */
 static void test_guess(void **state)
 {
@@ -880,6 +930,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_opened_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_perf_map, setup, teardown),
 		cmocka_unit_test(test_jitdump),
+		cmocka_unit_test_setup_teardown(test_jitdump_after_exec, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_same_as_here, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_guess, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_blocked, setup, teardown),

@@ -23,6 +23,7 @@ struct row {
 	const char *name;
 	void (*make)(int fd);
 	int outcome;
+	uint64_t began_ns; /* the program; 0: with the process */
 };
 
 static void make_file(int fd)
@@ -119,20 +120,22 @@ static void make_young(int fd)
 }
 
 static const struct row rows[] = {
-	{"root's", make_file, 0},
-	{"the process's user's", make_own, 0},
-	{"another user's", make_others, PERF_MAP_FILE_FOREIGN},
-	{"none", make_nothing, PERF_MAP_FILE_ABSENT},
-	{"with the outer pid", make_outer, PERF_MAP_FILE_ABSENT},
-	{"FIFO", make_fifo, PERF_MAP_FILE_ODD},
-	{"directory", make_directory, PERF_MAP_FILE_ODD},
-	{"device", make_device, PERF_MAP_FILE_ODD},
-	{"a link inside the root", make_link_inside, 0},
-	{"a link out of the root", make_link_outside, PERF_MAP_FILE_ABSENT},
-	{"/tmp is a link out of the root", make_directory_link, PERF_MAP_FILE_ABSENT},
-	{"a link to itself", make_loop, PERF_MAP_FILE_ODD},
-	{"written before the process began", make_old, PERF_MAP_FILE_OLD},
-	{"written after it began", make_young, 0},
+	{"root's", make_file, 0, 0},
+	{"the process's user's", make_own, 0, 0},
+	{"another user's", make_others, PERF_MAP_FILE_FOREIGN, 0},
+	{"none", make_nothing, PERF_MAP_FILE_ABSENT, 0},
+	{"with the outer pid", make_outer, PERF_MAP_FILE_ABSENT, 0},
+	{"FIFO", make_fifo, PERF_MAP_FILE_ODD, 0},
+	{"directory", make_directory, PERF_MAP_FILE_ODD, 0},
+	{"device", make_device, PERF_MAP_FILE_ODD, 0},
+	{"a link inside the root", make_link_inside, 0, 0},
+	{"a link out of the root", make_link_outside, PERF_MAP_FILE_ABSENT, 0},
+	{"/tmp is a link out of the root", make_directory_link, PERF_MAP_FILE_ABSENT, 0},
+	{"a link to itself", make_loop, PERF_MAP_FILE_ODD, 0},
+	{"written before the process began", make_old, PERF_MAP_FILE_OLD, 0},
+	{"written after it began", make_young, 0, 0},
+	{"before its program began", make_young, PERF_MAP_FILE_OLD, 4 * NSEC_PER_SEC},
+	{"after its program began", make_young, 0, 2 * NSEC_PER_SEC},
 };
 
 static const struct pid_id process = {.pid = 70, .start_ticks = 100};
@@ -161,7 +164,8 @@ static void test_rows(void **state)
 		make_process(&tree);
 		rows[i].make(tree.fd);
 		proc.fd = tree.fd;
-		assert_int_equal(perf_map_file_open(&proc, &process, &fd), rows[i].outcome);
+		assert_int_equal(perf_map_file_open(&proc, &process, rows[i].began_ns, &fd),
+				 rows[i].outcome);
 		if (!rows[i].outcome) {
 			assert_int_equal(read(fd, &byte, 1), 1);
 			close(fd);
@@ -201,10 +205,11 @@ static void test_status(void **state)
 
 		row_begin(status_rows[i].name);
 		tree_write(tree.fd, "70/status", status_rows[i].status);
-		assert_int_equal(perf_map_file_open(&proc, &process, &fd), status_rows[i].outcome);
+		assert_int_equal(perf_map_file_open(&proc, &process, 0, &fd),
+				 status_rows[i].outcome);
 		close(fd);
 		/* another process has this pid */
-		assert_int_equal(perf_map_file_open(&proc, &later, &fd), PERF_MAP_FILE_ABSENT);
+		assert_int_equal(perf_map_file_open(&proc, &later, 0, &fd), PERF_MAP_FILE_ABSENT);
 	}
 	tree_deinit(&tree);
 }
