@@ -192,6 +192,7 @@ static void end_window(struct agent *a)
 		cpu_profiler_end_window(a->cpu, start, duration);
 	if (a->heap)
 		go_profiler_end_window(a->heap, start, duration);
+	uisource_end_window(a->ui, duration);
 	if (a->n_windows == 1)
 		show_first_window(a);
 	if (a->naming)

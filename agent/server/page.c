@@ -280,6 +280,16 @@ static void on_entity_whole(void *arg, const struct ui_entity *o)
 	whole->n_excluded += o->excluded != NULL;
 }
 
+/* The window of the numbers. It ends a moment after its time: to a tenth of a second. */
+static uint64_t last_window_ns(const struct ui_data *ui)
+{
+	const uint64_t tenth = NSEC_PER_SEC / 10, ns = ui->last_window_ns;
+
+	if (!ns)
+		return ui->window_ns;
+	return ns < NSEC_PER_SEC ? ns : (ns + tenth / 2) / tenth * tenth;
+}
+
 /* "CPU time of the last 60 s window; 12 listed, 1 left out." */
 static void put_summary(struct html *h, const struct ui_data *ui, const struct rows *rows,
 			const struct whole *whole)
@@ -293,7 +303,7 @@ static void put_summary(struct html *h, const struct ui_data *ui, const struct r
 		html_raw(h, "No profiles yet. The first ones appear after the first window");
 	} else {
 		html_raw(h, "CPU time of the last ");
-		html_duration(h, ui->window_ns);
+		html_duration(h, last_window_ns(ui));
 		html_raw(h, " window");
 	}
 	html_printf(h, "; %zu listed", rows_shown(rows));
@@ -335,7 +345,7 @@ int page_overview(const struct ui_data *ui, struct buf *ret)
 	_cleanup_(rows_deinit) struct rows rows = {.text = BUF_INIT(PAGE_ROWS_BYTES_MAX),
 						   .show = UI_ENTITIES_MAX,
 						   .no_cpu = ui->off.cpu};
-	struct whole whole = {.scale = ui->window_ns, .is_new = true};
+	struct whole whole = {.scale = last_window_ns(ui), .is_new = true};
 	struct html h = {.b = ret};
 
 	ui->entities(ui->ctx, on_entity_whole, &whole);

@@ -145,6 +145,7 @@ int ui_snapshot_new(const struct ui_source *ui, const char *id, struct ui_snapsh
 		.ctx = s,
 		.node = ui->node,
 		.window_ns = ui->window_ns,
+		.last_window_ns = ui->last_window_ns,
 		.off = ui->off,
 		.entities = give_entities,
 		.entity = give_entity,

@@ -121,6 +121,7 @@ typedef void (*ui_profile_fn)(void *arg, const struct ui_profile *profile);
  * struct ui_source - the source of the pages' data; uisource_get() gives it
  * @node:      name of the node, borrowed
  * @window_ns: length of a window
+ * @last_window_ns: of the last ended one; 0: none has ended. The first one is shorter
  * @off:       missing profiles
  * @list:      begins a listing of all entities, or of the one with @id. 0, -errno
  * @list_step: calls @fn for some entities. UI_MORE, 0, UI_GONE, -errno
@@ -135,6 +136,7 @@ struct ui_source {
 	void *ctx;
 	const char *node;
 	uint64_t window_ns;
+	uint64_t last_window_ns;
 	struct ui_off off;
 	int (*list)(void *ctx, const char *id, struct ui_listing **ret);
 	int (*list_step)(struct ui_listing *listing, ui_entity_fn fn, void *arg);
@@ -154,6 +156,7 @@ struct ui_data {
 	void *ctx;
 	const char *node;
 	uint64_t window_ns;
+	uint64_t last_window_ns;
 	struct ui_off off;
 	void (*entities)(void *ctx, ui_entity_fn fn, void *arg);
 	int (*entity)(void *ctx, const char *id, ui_entity_fn fn, void *arg);

@@ -256,6 +256,11 @@ void uisource_free(struct uisource *u)
 	free(u);
 }
 
+void uisource_end_window(struct uisource *u, uint64_t duration_ns)
+{
+	u->ui.last_window_ns = duration_ns;
+}
+
 const struct ui_source *uisource_get(const struct uisource *u)
 {
 	return &u->ui;

@@ -29,6 +29,8 @@ struct uisource_opts {
 /* 0 or -ENOMEM. */
 int uisource_new(const struct uisource_opts *opts, struct uisource **ret);
 void uisource_free(struct uisource *u);
+/* The profilers have ended a window of this length: its numbers are those of the entities. */
+void uisource_end_window(struct uisource *u, uint64_t duration_ns);
 /* Borrowed; lives as long as @u. */
 const struct ui_source *uisource_get(const struct uisource *u);
 

@@ -73,45 +73,66 @@ static void without_profiles_the_page_says_so(void **state)
 		void (*entities)(void *ctx, ui_entity_fn fn, void *arg);
 		const char *summary, *none;
 		struct ui_off off;
+		uint64_t last_window_ns;
 	} rows[] = {
 		{2,
 		 give_new,
 		 "<p class=\"dim\" id=\"summary\">No CPU: 1 &lt; 2; 2 listed. Not kept.</p>",
 		 "–</td><td data-v=\"0\" class=\"dim\">–</td>",
-		 {.cpu = "No CPU: 1 < 2", .store = "Not kept"}},
+		 {.cpu = "No CPU: 1 < 2", .store = "Not kept"},
+		 0},
 		{0,
 		 give_entities,
 		 "<p class=\"dim\" id=\"summary\">No CPU; 5 listed.</p>",
 		 "<span class=\"state\">excluded</span>",
-		 {.cpu = "No CPU"}},
+		 {.cpu = "No CPU"},
+		 0},
 		{0,
 		 give_entities,
 		 "last 1 s window; 5 listed. Not kept.</p>",
 		 "<p class=\"empty\" id=\"none\" hidden>",
-		 {.off_cpu = "no", .go = "no", .store = "Not kept"}},
+		 {.off_cpu = "no", .go = "no", .store = "Not kept"},
+		 0},
 		{0,
 		 give_excluded,
 		 "<p class=\"dim\" id=\"summary\">No profiles: everything here is excluded from "
 		 "profiling; 1 listed.</p>",
 		 "<i>excluded</i>--select",
-		 {0}},
+		 {0},
+		 0},
 		{0,
 		 give_new,
 		 "<p class=\"dim\" id=\"summary\">No profiles yet. The first ones appear after the "
 		 "first window; 0 listed.</p>",
 		 "<p class=\"empty\" id=\"none\">",
-		 {0}},
+		 {0},
+		 0},
 		{2,
 		 give_new,
 		 "<p class=\"dim\" id=\"summary\">No profiles yet. The first ones appear after the "
 		 "first window; 2 listed.</p>",
 		 "<p class=\"empty\" id=\"none\" hidden>",
-		 {0}},
+		 {0},
+		 0},
 		{0,
 		 give_entities,
 		 "<p class=\"dim\" id=\"summary\">CPU time of the last 1 s window; 5 listed.</p>",
 		 "<p class=\"empty\" id=\"none\" hidden>",
-		 {0}},
+		 {0},
+		 0},
+		/* the first window is shorter; a timer is late by a moment */
+		{0,
+		 give_entities,
+		 "<p class=\"dim\" id=\"summary\">CPU time of the last 15 s window; 5 listed.</p>",
+		 "<p class=\"empty\" id=\"none\" hidden>",
+		 {0},
+		 15 * NSEC_PER_SEC + 48 * NSEC_PER_MSEC},
+		{0,
+		 give_entities,
+		 "CPU time of the last 500 ms window; 5 listed.</p>",
+		 "<p class=\"empty\" id=\"none\" hidden>",
+		 {0},
+		 500 * NSEC_PER_MSEC},
 	};
 
 	(void)state;
@@ -120,6 +141,7 @@ static void without_profiles_the_page_says_so(void **state)
 		const struct ui_data ui = {.ctx = &n,
 					   .node = "n1",
 					   .window_ns = NSEC_PER_SEC,
+					   .last_window_ns = rows[i].last_window_ns,
 					   .off = rows[i].off,
 					   .entities = rows[i].entities};
 		_cleanup_(buf_deinit) struct buf page = BUF_INIT(100000);
