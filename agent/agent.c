@@ -263,15 +263,19 @@ static int start_failed(int r, const char *what, const char *why)
 
 /* Reports the invisible processes of the node in the log and on /-/ready, without effect on
  * readiness: the visible processes are profiled. */
-static void tell_procview(struct agent *a)
+/* False without a procfs, from which all names come. */
+static bool tell_procview(struct agent *a)
 {
 	char text[PROCVIEW_TEXT_BYTES];
 	struct procview view;
 
 	procview_look(&a->proc, &view);
+	if (view.absent)
+		return false;
 	if (procview_tell(&view, text))
 		log_warn("some processes are hidden", log_str("why", text));
 	health_set(&a->health, HEALTH_READY, "processes", true, *text ? text : NULL);
+	return true;
 }
 
 /* Before the profilers, which make profiles on demand if a client may ask for them. */
@@ -289,20 +293,23 @@ static int start_addresses(struct agent *a)
 	return 0;
 }
 
+static int no_proc(const struct agent *a, const char *why)
+{
+	log_error("cannot open --proc-root: give a mounted procfs",
+		  log_str("path", a->config->proc_root), log_str("why", why));
+	return -EINVAL;
+}
+
 static int start_roots(struct agent *a)
 {
 	int r = root_open(a->config->proc_root, &a->proc);
 
-	if (r) {
-		log_error("cannot open --proc-root: give a mounted procfs",
-			  log_str("path", a->config->proc_root), log_str("why", root_why(r)));
-		return -EINVAL;
-	}
+	if (r)
+		return no_proc(a, root_why(r));
 	r = root_open("/sys", &a->sys);
 	if (r)
 		return start_failed(r, "cannot open /sys", root_why(r));
-	tell_procview(a);
-	return 0;
+	return tell_procview(a) ? 0 : no_proc(a, "no procfs is mounted there");
 }
 
 /* ---- settings that can change at run time */
@@ -378,6 +385,8 @@ static int start_discovery(struct agent *a)
 	opts.proc = &a->proc;
 	opts.grace_ns = 2 * a->config->window_ns;
 	r = discovery_new(&opts, &a->discovery);
+	if (!r && discovery_is_copy(a->discovery))
+		r = HIERARCHY_NO_CGROUPFS;
 	if (r)
 		return start_failed(r, "cannot read the cgroups; set --cgroupfs-root",
 				    hierarchy_why(r));

@@ -818,6 +818,11 @@ bool cgroupfs_has(const struct cgroupfs *fs, enum hierarchy hierarchy)
 	return fs->set.roots[hierarchy].fd >= 0;
 }
 
+bool cgroupfs_is_copy(const struct cgroupfs *fs)
+{
+	return hierarchy_is_copy(&fs->set);
+}
+
 enum controller cgroupfs_controller(const struct cgroupfs *fs)
 {
 	return fs->set.controller;

@@ -42,6 +42,8 @@ int cgroupfs_new(const struct cgroupfs_opts *opts, struct cgroupfs **ret);
 void cgroupfs_free(struct cgroupfs *fs);
 
 bool cgroupfs_has(const struct cgroupfs *fs, enum hierarchy hierarchy);
+/* As hierarchy_is_copy(). */
+bool cgroupfs_is_copy(const struct cgroupfs *fs);
 enum controller cgroupfs_controller(const struct cgroupfs *fs);
 /* The hierarchy of a line of /proc/PID/cgroup; false if podprof does not follow this hierarchy. */
 bool cgroupfs_of_line(const struct cgroupfs *fs, const struct cgroup_line *line,

@@ -681,6 +681,11 @@ void discovery_free(struct discovery *d)
 	free(d);
 }
 
+bool discovery_is_copy(const struct discovery *d)
+{
+	return cgroupfs_is_copy(d->resolver.fs);
+}
+
 enum controller discovery_v1_controller(const struct discovery *d)
 {
 	return cgroupfs_controller(d->resolver.fs);

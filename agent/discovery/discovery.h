@@ -43,6 +43,8 @@ int discovery_new(const struct discovery_opts *opts, struct discovery **ret);
 /* The caller must release all entity references first. */
 void discovery_free(struct discovery *d);
 
+/* Whether the cgroups are a copy, which no sample is in (hierarchy_is_copy()). */
+bool discovery_is_copy(const struct discovery *d);
 /* The version 1 controller whose hierarchy supplies the samples' version 1 cgroup ids.
  * CONTROLLER_NONE on a node with only the unified hierarchy. The answer does not change. */
 enum controller discovery_v1_controller(const struct discovery *d);

@@ -305,6 +305,17 @@ int hierarchy_find(const char *path, const struct root *proc, struct hierarchy_s
 	return r;
 }
 
+bool hierarchy_is_copy(const struct hierarchy_set *set)
+{
+	struct statfs fs;
+
+	for (int i = 0; i < HIERARCHY_MAX; i++)
+		if (set->roots[i].fd >= 0 && !fstatfs(set->roots[i].fd, &fs) &&
+		    fs.f_type != CGROUP2_SUPER_MAGIC && fs.f_type != CGROUP_SUPER_MAGIC)
+			return true;
+	return false;
+}
+
 void hierarchy_deinit(struct hierarchy_set *set)
 {
 	for (int i = 0; i < HIERARCHY_MAX; i++)

@@ -76,6 +76,9 @@ struct hierarchy_set {
  * Return: 0; HIERARCHY_NO_SUCH_DIR; HIERARCHY_NO_CGROUPFS; -errno.
  */
 int hierarchy_find(const char *path, const struct root *proc, struct hierarchy_set *ret);
+/* Whether the directories are a copy, outside of any cgroup file system: the ids in samples are of
+ * none of them. */
+bool hierarchy_is_copy(const struct hierarchy_set *set);
 void hierarchy_deinit(struct hierarchy_set *set);
 
 /**

@@ -16,14 +16,26 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "discovery/pid.h"
+
+/* A copy has at least the first process. */
+static bool is_absent(const struct root *proc)
+{
+	struct statfs fs;
+	struct stat st;
+
+	return !fstatfs(proc->fd, &fs) && fs.f_type != PROC_SUPER_MAGIC &&
+	       fstatat(proc->fd, "1", &st, 0) < 0 && errno == ENOENT;
+}
 
 /* A process's stat is readable for everybody, unless hidden. */
 static enum procview_others look_at_others(const struct root *proc)
@@ -40,6 +52,7 @@ void procview_look(const struct root *proc, struct procview *ret)
 	const uint32_t namespace = pid_namespace(proc);
 
 	*ret = (struct procview){
+		.absent = is_absent(proc),
 		.others = look_at_others(proc),
 		.nested = namespace && namespace != PID_NAMESPACE_FIRST,
 		.ours = pid_is_ours(proc),

@@ -19,11 +19,13 @@ enum procview_others {
 
 /**
  * struct procview
+ * @absent: the directory is neither a procfs nor a copy of one; then the others say nothing
  * @others: visibility of processes of other users
  * @nested: /proc is not of the first PID namespace, so processes outside are missing
  * @ours:   /proc is of the agent's own PID namespace
  */
 struct procview {
+	bool absent;
 	enum procview_others others;
 	bool nested;
 	bool ours;

@@ -147,6 +147,12 @@ static void check_view(const struct probe_results *results, struct findings *ret
 	const struct node *node = &results->node;
 	const size_t n = procview_problems(&node->view, problems);
 
+	if (node->view.absent) {
+		finding_say(findings_add(ret, "processes", FINDING_MISSING, "%s is not a procfs",
+					 results->config->proc_root),
+			    "the agent does not start", "set --proc-root to the node's procfs");
+		return;
+	}
 	if (node->view.nested && !node->n_strangers) {
 		finding_say(findings_add(ret, "processes", FINDING_MISSING,
 					 "%s has only the processes of podprof's own container",
@@ -220,7 +226,7 @@ static bool check_cgroups(const struct probe_results *results, struct findings *
 		finding_say(findings_add(ret, "cgroups", FINDING_MISSING,
 					 "%s is not a cgroup file system",
 					 results->config->cgroupfs_root),
-			    "no container is found",
+			    "the agent does not start",
 			    "set --cgroupfs-root to the mount point of the host's /sys/fs/cgroup");
 		return false;
 	}

@@ -334,6 +334,7 @@ static const struct settings_row settings_rows[] = {
 	{"--cgroupfs-root /nonexistent", "cgroups", "/nonexistent: no such directory"},
 	{"--cgroupfs-root /etc/ssl", "cgroups", "/etc/ssl is not a cgroup file system"},
 	{"--proc-root /nonexistent", "processes", "/nonexistent: no such file or directory"},
+	{"--proc-root /etc/ssl", "processes", "/etc/ssl is not a procfs"},
 	{"--metadata kubelet", "names of pods", "unknown address"},
 	{"--kubelet-url https://127.0.0.1:1", "names of pods", "cannot read the token"},
 	{"--destination pyroscope=http://127.0.0.1:1", "destination", "onnect"},

@@ -91,7 +91,7 @@ static void text(void **state)
 	command_assert_has(&r.out, "ok        CPU profiles           turned off (--cpu-rate 0)\n");
 	command_assert_has(&r.out, "MISSING   cgroups                ");
 	command_assert_has(&r.out,
-			   "/fs is not a cgroup file system - no container is found\n"
+			   "/fs is not a cgroup file system - the agent does not start\n"
 			   "                                 -> set --cgroupfs-root to the mount "
 			   "point of the host's /sys/fs/cgroup\n");
 	command_assert_has(&r.out, "ok        names of pods          containerd: ok\n");

@@ -299,6 +299,14 @@ static void others_numbers(struct probe_results *f, struct config *c)
 	(void)c;
 }
 
+static void no_procfs(struct probe_results *f, struct config *c)
+{
+	f->node.view.absent = true;
+	f->node.view.others = PROCVIEW_HIDDEN;
+	f->node.view.ours = false;
+	(void)c;
+}
+
 static void no_cgroups(struct probe_results *f, struct config *c)
 {
 	f->node.cgroups = HIERARCHY_NO_SUCH_DIR;
@@ -766,6 +774,7 @@ static const struct check_row check_rows[] = {
 	{"no /proc",
 	 no_proc,
 	 {{"processes", MISSING, "/proc: no such file or directory", "--proc-root"}}},
+	{"no procfs", no_procfs, {{"processes", MISSING, "/proc is not a procfs", "--proc-root"}}},
 	{"hidepid", hidden, {{"processes", MISSING, "hidepid", "CAP_SYS_PTRACE"}}},
 	{"a node that is a container", nested, {{"processes", DEGRADED, "inside", "kind"}}},
 	{"no hostPID",
