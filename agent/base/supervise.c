@@ -175,6 +175,8 @@ static bool kill_child(struct supervisor *s)
 
 	if (s->killed && (!is_starved || now_ns >= s->kill_ns + starved_ns))
 		return false;
+	if (s->killed && s->opts->starved)
+		s->opts->starved(s->opts->ctx);
 	if (!s->killed) {
 		kill(s->child, SIGKILL);
 		s->kill_ns = now_ns;

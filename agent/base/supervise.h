@@ -27,6 +27,8 @@ enum supervise_forced {
  * @run:      the work; called in the child, which exits with the returned status
  * @forced:   called in the parent after its SIGKILL to the child. @threads names the threads in the
  *            kernel with their place there, as far as /proc tells
+ * @starved:  called in the parent each second from the SIGKILL on, while a thread of the child
+ * lacks only a CPU; NULL: not called
  * @grace_ns: from the first SIGINT or SIGTERM to SIGKILL; 0: no limit
  * @leave_ns: from the return of @run, or the end of the main thread, to SIGKILL; 0: two seconds
  * @starved_ns: from SIGKILL to SUPERVISE_STUCK, if a thread lacks only a CPU; 0: four seconds
@@ -34,6 +36,7 @@ enum supervise_forced {
 struct supervise_opts {
 	int (*run)(void *ctx);
 	void (*forced)(void *ctx, enum supervise_forced how, const char *threads);
+	void (*starved)(void *ctx);
 	void *ctx;
 	uint64_t grace_ns;
 	uint64_t leave_ns;
