@@ -60,6 +60,16 @@ struct dwarfreader_request {
 	uint64_t vaddrs[];
 };
 
+/**
+ * struct dying - a killed process
+ * @pid:    0: a free place
+ * @device: of the file that the process was asked for
+ */
+struct dying {
+	pid_t pid;
+	uint64_t device;
+};
+
 struct dwarfreader {
 	atomic_int refs;
 	struct dwarfreader_opts opts;
@@ -69,8 +79,9 @@ struct dwarfreader {
 	pid_t pid;	      /* 0: no process */
 	int socket;
 	struct dwarfreader_request *running; /* a reference */
-	pid_t dying[DWARFREADER_DYING_MAX];  /* 0: free */
-	uint64_t patience_ns;		     /* left of @given_ns */
+	uint64_t device;		     /* of the last request */
+	struct dying dying[DWARFREADER_DYING_MAX];
+	uint64_t patience_ns; /* left of @given_ns */
 	uint64_t given_ns;
 	uint64_t retry_ns; /* monotonic: no process is started before */
 	uint64_t last_number;
@@ -117,18 +128,29 @@ static void end_request(struct dwarfreader *r, enum dwarfreader_outcome outcome)
 static void reap(struct dwarfreader *r)
 {
 	for (size_t i = 0; i < DWARFREADER_DYING_MAX; i++)
-		if (r->dying[i] && waitpid(r->dying[i], NULL, WNOHANG) != 0)
-			r->dying[i] = 0;
+		if (r->dying[i].pid && waitpid(r->dying[i].pid, NULL, WNOHANG) != 0)
+			r->dying[i].pid = 0;
 }
 
 /* A free place for a process that may not end. */
-static pid_t *dying_place(struct dwarfreader *r)
+static struct dying *dying_place(struct dwarfreader *r)
 {
 	reap(r);
 	for (size_t i = 0; i < DWARFREADER_DYING_MAX; i++)
-		if (!r->dying[i])
+		if (!r->dying[i].pid)
 			return &r->dying[i];
 	return NULL;
+}
+
+/* Whether the file system keeps too many processes from their end. */
+static bool is_blocking(struct dwarfreader *r, uint64_t device)
+{
+	size_t n = 0;
+
+	reap(r);
+	for (size_t i = 0; i < DWARFREADER_DYING_MAX; i++)
+		n += r->dying[i].pid && r->dying[i].device == device;
+	return n >= DWARFREADER_DYING_DEVICE_MAX;
 }
 
 /* Whether @pid ends soon; then *@ret_status is how. */
@@ -167,7 +189,8 @@ static void end_process(struct dwarfreader *r, const enum dwarfreader_outcome *o
 		return;
 	kill(r->pid, SIGKILL);
 	if (!wait_for_end(r->pid, &status))
-		*dying_place(r) = r->pid; /* start_process() found a process */
+		/* start_process() found a place */
+		*dying_place(r) = (struct dying){r->pid, r->device};
 	forget_process(r);
 	end_request(r, outcome ? *outcome : outcome_of_end(status));
 }
@@ -331,6 +354,7 @@ static void run(struct dwarfreader *r, const struct dwarfreader_file *file,
 		struct dwarfreader_request *request)
 {
 	request->id = ++r->last_id;
+	r->device = file->id.device;
 	request->end_ns = nsec_monotonic() + r->opts.deadline_ns;
 	for (int tries = 0; tries < 2; tries++) {
 		if (!r->pid && start_process(r))
@@ -354,7 +378,8 @@ int dwarfreader_ask(struct dwarfreader *r, struct dwarfreader_file *file, const 
 	pthread_mutex_lock(&r->lock);
 	wait_for(r, r->running);
 	if (!r->running && r->patience_ns &&
-	    !work_refused_has(&r->refused, &file->id, nsec_monotonic())) {
+	    !work_refused_has(&r->refused, &file->id, nsec_monotonic()) &&
+	    !is_blocking(r, file->id.device)) {
 		request = new_request(file, vaddrs, n);
 		err = request ? 0 : -ENOMEM;
 	}

@@ -22,7 +22,10 @@
 
 /* Processes that are killed and have not ended, as in a read that blocks. Reached: no file is asked
  * for DWARF until a process ends: `podprof_dwarf_requests_total{outcome="no_process"}`. */
-#define DWARFREADER_DYING_MAX 4
+#define DWARFREADER_DYING_MAX	     4
+/* Of these, processes with files of one file system. Reached: no file of this file system is asked
+ * for DWARF until one of them ends; the other places are for the others. */
+#define DWARFREADER_DYING_DEVICE_MAX 2
 
 /* Ends of requests, and labels of a metric. */
 enum dwarfreader_outcome {

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -206,11 +208,126 @@ static void test_hang(void **state)
 	image_unref(later);
 }
 
+/* ---------------------------------------------------------------- processes that do not end */
+
+/* The process of the reader: the newest child. */
+static pid_t newest_child(void)
+{
+	char path[64];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)gettid());
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fscanf(f, "%d", &pid) == 1)
+		continue;
+	fclose(f);
+	assert_true(pid > 0);
+	return pid;
+}
+
+/* A killed process is there until its tracer has seen its end: as one in a read that blocks. The
+ * tracer is no child of this process, and ends when the returned descriptor is closed. */
+static int trace(pid_t pid)
+{
+	pid_t between, tracer;
+	int says[2], holds[2];
+	char byte;
+
+	assert_int_equal(pipe2(says, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(holds, O_CLOEXEC), 0);
+	between = fork();
+	if (between == 0) {
+		tracer = fork();
+		if (tracer)
+			_exit(0);
+		tracer = ptrace(PTRACE_SEIZE, pid, 0, 0) ? -1 : getpid();
+		(void)!write(says[1], &tracer, sizeof(tracer));
+		close(holds[1]);
+		(void)!read(holds[0], &byte, 1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(between, NULL, 0), between);
+	assert_int_equal(read(says[0], &tracer, sizeof(tracer)), sizeof(tracer));
+	close(says[0]);
+	close(says[1]);
+	close(holds[0]);
+	assert_true(tracer > 0);
+	return holds[1];
+}
+
+/* The reader's process is asked for @image, and neither answers nor ends before the returned
+ * descriptor is closed. */
+static int block(struct symbolizer *s, struct image *image)
+{
+	const uint64_t timeouts = count(s, DWARFREADER_TIMEOUT), vaddr = work_vaddr(image);
+	pid_t pid;
+	int hold;
+
+	await_lines(s, image, vaddr);
+	pid = newest_child();
+	hold = trace(pid);
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	symbolizer_release(s);
+	assert_false(has_lines(s, image, vaddr + 1));
+	offset_ns += DEADLINE;
+	symbolizer_release(s);
+	assert_int_equal(count(s, DWARFREADER_TIMEOUT), timeouts + 1);
+	return hold;
+}
+
+/* Of another file system than the fixtures. */
+static struct image *image_elsewhere(void)
+{
+	char from[FIXTURE_PATH_MAX], to[] = "/dev/shm/test_dwarfclock.XXXXXX", bytes[65536];
+	const int in = open(fixture_path("inline-gcc3", from), O_RDONLY | O_CLOEXEC);
+	const int out = mkostemp(to, O_CLOEXEC);
+	struct image *image;
+	ssize_t n;
+
+	assert_true(in >= 0 && out >= 0);
+	while ((n = read(in, bytes, sizeof(bytes))) > 0)
+		assert_int_equal(write(out, bytes, (size_t)n), n);
+	close(in);
+	close(out);
+	image = fixture_image_at(to);
+	assert_int_equal(unlink(to), 0);
+	return image;
+}
+
+/* A file system without an answer takes the lines from its own files, and from no others. */
+static void test_blocked(void **state)
+{
+	struct image *images[] = {fixture_image("inline-gcc4"), fixture_image("inline-gcc5"),
+				  fixture_image("inline-clang4")};
+	struct image *elsewhere = image_elsewhere();
+	struct symbolizer *s = new_symbolizer(PATIENCE);
+	int holds[DWARFREADER_DYING_DEVICE_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(holds); i++)
+		holds[i] = block(s, images[i]);
+	assert_false(has_lines(s, images[2], work_vaddr(images[2])));
+	await_lines(s, elsewhere, work_vaddr(elsewhere));
+	symbolizer_release(s);
+	assert_false(has_lines(s, images[2], work_vaddr(images[2])));
+	assert_int_equal(count(s, DWARFREADER_NO_PROCESS), 0);
+	for (size_t i = 0; i < array_size(holds); i++)
+		close(holds[i]);
+	await_lines(s, images[2], work_vaddr(images[2]));
+	symbolizer_free(s);
+	image_unref(elsewhere);
+	for (size_t i = 0; i < array_size(images); i++)
+		image_unref(images[i]);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_left_out),
 		cmocka_unit_test(test_hang),
+		cmocka_unit_test(test_blocked),
 	};
 
 	if (argc > 1 && strcmp(argv[1], DWARFCHILD_COMMAND) == 0) {
