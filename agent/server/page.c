@@ -446,10 +446,13 @@ static void put_reason(struct html *h, const char *attribute, const char *why)
 static void put_flame(struct html *h, const char *id, const struct ui_data *ui)
 {
 	const struct ui_off *off = &ui->off;
-	uint64_t window_ms = ui->window_ns / NSEC_PER_MSEC;
+	const uint64_t now_ms = ui->now_ns / NSEC_PER_MSEC;
+	const uint64_t window_ms = ui->window_ns / NSEC_PER_MSEC;
 
-	html_printf(h, "<section id=\"flame\" data-window-ms=\"%" PRIu64 "\" data-entity=\"",
-		    window_ms);
+	html_printf(h,
+		    "<section id=\"flame\" data-now-ms=\"%" PRIu64 "\" data-window-ms=\"%" PRIu64
+		    "\" data-entity=\"",
+		    now_ms, window_ms);
 	html_text(h, id);
 	put_reason(h, "cpu", off->cpu);
 	put_reason(h, "offcpu", off->off_cpu);

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/labels.h"
+#include "base/nsec.h"
 #include "base/vec.h"
 #include "server/ui.h"
 
@@ -144,6 +145,7 @@ int ui_snapshot_new(const struct ui_source *ui, const char *id, struct ui_snapsh
 	s->data = (struct ui_data){
 		.ctx = s,
 		.node = ui->node,
+		.now_ns = nsec_wall(),
 		.window_ns = ui->window_ns,
 		.last_window_ns = ui->last_window_ns,
 		.off = ui->off,

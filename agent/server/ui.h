@@ -150,11 +150,13 @@ struct ui_source {
  * struct ui_data - the data of a page, as values of one moment
  * @entities: call @fn for each
  * @entity:   call @fn once, for @id. 0, UI_GONE
+ * @now_ns:   the moment, wall clock
  * others as in struct ui_source
  */
 struct ui_data {
 	void *ctx;
 	const char *node;
+	uint64_t now_ns;
 	uint64_t window_ns;
 	uint64_t last_window_ns;
 	struct ui_off off;

@@ -26,6 +26,9 @@
 	const COLOURS = { go: [190, 45], python: [125, 40], python_library: [125, 14], java: [275, 45], java_library: [275, 18], javascript: [78, 55], javascript_library: [78, 20], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
 	const COLOUR_NAMES = { go: "Go", python: "Python", python_library: "Python's library", java: "Java", java_library: "Java's library", javascript: "JavaScript", javascript_library: "Node's library", native: "native", kernel: "kernel", unknown: "no name" };
 
+	// The profiles have the node's time, and the browser's may be another.
+	const behind = Number(section.dataset.nowMs) - Date.now();
+
 	let whole = null; // the tree as it came
 	let tree = null; // without hidden kinds, and with parent, end and x of each node added
 	let zoom = 0; // the node that fills the width
@@ -373,7 +376,7 @@
 
 		asks.delete("minutes");
 		if (minutes)
-			asks.set("from", Date.now() - minutes * 60000 - Number(section.dataset.windowMs));
+			asks.set("from", Date.now() + behind - minutes * 60000 - Number(section.dataset.windowMs));
 		return asks;
 	}
 

@@ -14,7 +14,7 @@ function tree(unit, more) {
 
 // The page of an entity. Answers are given by hand: page.answers is a list of functions, one for each request.
 function page(more) {
-	const section = Object.assign(h("section#flame"), { dataset: { entity: "e", windowMs: "60000" } });
+	const section = Object.assign(h("section#flame"), { dataset: { entity: "e", nowMs: "3660000", windowMs: "60000" } });
 	const answers = [];
 	const globals = run(["flametree.js", "flame.js"], section, {
 		fetch: (address) => new Promise((give, fail) => answers.push({ give, fail, address })), ...more });
@@ -107,7 +107,8 @@ const TESTS = {
 		assert.strictEqual(p.globals.location.href, "http://node/entity/e");
 	},
 	async "the address has the choices, and the way back shows the earlier ones"() {
-		const p = page({ Date: { now: () => 3660000 } });
+		let now = 90000000; // a day ahead of the node
+		const p = page({ Date: { now: () => now } });
 		assert.strictEqual(p.asked(), "kind=cpu&type=cpu&from=0", "the last hour, and a window");
 		p.choose(0, "offcpu/switches");
 		assert.strictEqual(p.globals.location.search, "?kind=offcpu&type=switches&minutes=60");
@@ -122,6 +123,9 @@ const TESTS = {
 		assert.strictEqual(p.asked(), "kind=cpu&type=cpu&from=0");
 		p.choose(1, "15");
 		assert.strictEqual(p.globals.location.search, "?kind=cpu&type=cpu&minutes=15", "a new control after the way back");
+		now += 5000;
+		p.choose(1, "60");
+		assert.strictEqual(p.asked(), "kind=cpu&type=cpu&from=5000", "five seconds later");
 	},
 	async "an address with choices"() {
 		for (const [search, chosen, asked] of [

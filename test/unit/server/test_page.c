@@ -177,7 +177,7 @@ static void an_entitys_page_has_the_reasons(void **state)
 		const char *section, *table;
 	} rows[] = {
 		{{0},
-		 "data-window-ms=\"2500\" data-entity=\"a\"><noscript>",
+		 "data-now-ms=\"7000\" data-window-ms=\"2500\" data-entity=\"a\"><noscript>",
 		 "<p class=\"dim\">0 stored; times are UTC.</p>"},
 		{{"No \"CPU\"", "No waits", "No Go", NULL},
 		 "data-entity=\"a\" data-no-cpu=\"No &quot;CPU&quot;.\" data-no-offcpu=\"No "
@@ -192,6 +192,7 @@ static void an_entitys_page_has_the_reasons(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(rows); i++) {
 		const struct ui_data ui = {.node = "n1",
+					   .now_ns = 7 * NSEC_PER_SEC,
 					   .window_ns = 2500 * NSEC_PER_MSEC,
 					   .off = rows[i].off,
 					   .entity = give_one,
