@@ -19,7 +19,8 @@ struct go_description {
 
 struct go_runtime {
 	struct goalloc_who who;
-	bool seen; /* in this round */
+	uint64_t mark; /* 0: not known */
+	bool seen;     /* in this round */
 	uint32_t has;
 	uint64_t last[GOALLOC_VALUES];
 	struct go_description is;
@@ -34,6 +35,7 @@ struct go_runtime {
  * sums back. */
 struct go_ended {
 	struct goalloc_who who;
+	uint64_t mark;
 	unsigned int round; /* of its end */
 	uint32_t has;	    /* 0: an empty entry */
 	uint64_t last[GOALLOC_COUNTERS];
@@ -125,6 +127,11 @@ static bool same_runtime(const struct goalloc_who *a, const struct goalloc_who *
 	return a->number == b->number && pid_id_equal(&a->pid, &b->pid);
 }
 
+static bool same_mark(uint64_t a, uint64_t b)
+{
+	return !a || !b || a == b;
+}
+
 /* @has: its counters. Without memory the runtime counts as ended for good. */
 static void remember(struct go_container *c, const struct go_runtime *p, uint32_t has,
 		     unsigned int round)
@@ -138,7 +145,7 @@ static void remember(struct go_container *c, const struct go_runtime *p, uint32_
 	if (!c->remembered)
 		return;
 	to = &c->remembered[c->next_remembered++ % GOALLOC_ENDED_MAX];
-	*to = (struct go_ended){.who = p->who, .round = round, .has = has};
+	*to = (struct go_ended){.who = p->who, .mark = p->mark, .round = round, .has = has};
 	memcpy(to->last, p->last, sizeof(to->last));
 }
 
@@ -148,7 +155,8 @@ static void take_back(struct go_container *c, struct go_runtime *p)
 	for (size_t i = 0; c->remembered && i < GOALLOC_ENDED_MAX; i++) {
 		struct go_ended *from = &c->remembered[i];
 
-		if (!from->has || !same_runtime(&from->who, &p->who))
+		if (!from->has || !same_runtime(&from->who, &p->who) ||
+		    !same_mark(from->mark, p->mark))
 			continue;
 		for (size_t k = 0; k < GOALLOC_COUNTERS; k++)
 			c->ended[k] -= from->last[k];
@@ -159,23 +167,51 @@ static void take_back(struct go_container *c, struct go_runtime *p)
 	}
 }
 
-static int container_runtime(struct go_container *c, const struct goalloc_who *who,
-			     struct go_runtime **ret)
+/* The values of an ended runtime stay in the sums. */
+static void runtime_end(struct go_container *c, struct go_runtime *p, unsigned int round)
+{
+	const uint32_t has = p->has & ((1u << GOALLOC_COUNTERS) - 1);
+
+	c->ended_has |= has;
+	for (size_t i = 0; i < GOALLOC_COUNTERS; i++)
+		c->ended[i] += p->last[i];
+	remember(c, p, has, round);
+	c->gone = p->is;
+	c->gone.state = "gone";
+}
+
+/* A runtime whose last values are 0, or those of its earlier readings. */
+static void runtime_begin(struct go_container *c, struct go_runtime *p,
+			  const struct goalloc_who *who, uint64_t mark)
+{
+	*p = (struct go_runtime){.who = *who, .mark = mark};
+	take_back(c, p);
+}
+
+static int container_runtime(struct go_container *c, const struct goalloc_who *who, uint64_t mark,
+			     unsigned int round, struct go_runtime **ret)
 {
 	int r;
 
-	for (size_t i = 0; i < c->n_runtimes; i++)
-		if (same_runtime(&c->runtimes[i].who, who)) {
-			*ret = &c->runtimes[i];
-			return 0;
+	for (size_t i = 0; i < c->n_runtimes; i++) {
+		struct go_runtime *p = &c->runtimes[i];
+
+		if (!same_runtime(&p->who, who))
+			continue;
+		if (!same_mark(p->mark, mark)) {
+			runtime_end(c, p, round);
+			runtime_begin(c, p, who, mark);
 		}
+		p->mark = mark ? mark : p->mark;
+		*ret = p;
+		return 0;
+	}
 	r = vec_grow(&c->runtimes, &c->cap_runtimes, c->n_runtimes + 1, sizeof(*c->runtimes),
 		     GOALLOC_PROCESSES_MAX);
 	if (r)
 		return r < 0 ? r : GOALLOC_FULL;
-	c->runtimes[c->n_runtimes] = (struct go_runtime){.who = *who};
 	*ret = &c->runtimes[c->n_runtimes++];
-	take_back(c, *ret);
+	runtime_begin(c, *ret, who, mark);
 	return 0;
 }
 
@@ -193,19 +229,6 @@ static int container_label(struct go_container *c, const struct labels *labels)
 	labels_deinit(&c->labels);
 	c->labels = copy;
 	return 0;
-}
-
-/* The values of an ended runtime stay in the sums. */
-static void runtime_end(struct go_container *c, struct go_runtime *p, unsigned int round)
-{
-	const uint32_t has = p->has & ((1u << GOALLOC_COUNTERS) - 1);
-
-	c->ended_has |= has;
-	for (size_t i = 0; i < GOALLOC_COUNTERS; i++)
-		c->ended[i] += p->last[i];
-	remember(c, p, has, round);
-	c->gone = p->is;
-	c->gone.state = "gone";
 }
 
 /* A smaller counter is a torn or forged read, because another program has another identity. */
@@ -239,7 +262,7 @@ int goalloc_update(struct goalloc *g, const char *container, const struct labels
 	if (!c)
 		r = container_add(g, container, &c);
 	if (!r)
-		r = container_runtime(c, who, &p);
+		r = container_runtime(c, who, reading->mark, g->round, &p);
 	if (r > 0)
 		g->n_refused++;
 	if (r)

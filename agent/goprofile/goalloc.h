@@ -46,7 +46,8 @@ enum goalloc_value {
 };
 
 /* A Go runtime. Each runtime of a process has a different number, also if the process later
- * executes another program. */
+ * executes another program; but a reader that has forgotten the process gives the numbers again
+ * (goalloc_reading.mark). */
 struct goalloc_who {
 	struct pid_id pid;
 	unsigned int number;
@@ -55,11 +56,14 @@ struct goalloc_who {
 /**
  * struct goalloc_reading - the result of one look at a runtime
  * @has: a bit for each present enum goalloc_value; the others keep their earlier values
+ * @mark: of the runtime's file and place in memory: with another one, the process has executed
+ *        another program; 0: not known
  * @state, @source: words for the info metric, borrowed from constants
  */
 struct goalloc_reading {
 	uint32_t has;
 	uint64_t values[GOALLOC_VALUES];
+	uint64_t mark;
 	const char *go_version; /* copied */
 	const char *source;
 	const char *state;

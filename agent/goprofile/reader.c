@@ -333,10 +333,20 @@ static void take_totals(struct go_profile_found *found, const struct go_process_
 	goalloc_set(&found->reading, GOALLOC_ALLOC_OBJECTS, (uint64_t)totals->alloc.objects);
 }
 
+/* As take_known() of process.c tells the runtimes of a process apart. */
+static uint64_t mark_of(const struct go_process_runtime *runtime)
+{
+	const uint64_t file = hash_words(runtime->id.device, runtime->id.inode);
+	const uint64_t mark = hash_words(file, runtime->bias);
+
+	return mark ? mark : 1;
+}
+
 static int read_counters(struct go_profile_found *found, struct go_process_runtime *runtime)
 {
 	int r;
 
+	found->reading.mark = mark_of(runtime);
 	found->reading.state = goruntime_state_name(found->state);
 	read_exact(found, runtime);
 	r = read_gauges(found, runtime);

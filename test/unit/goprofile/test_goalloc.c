@@ -251,6 +251,43 @@ static void test_restart(void **state)
 	goalloc_free(g);
 }
 
+static void update_mark(struct goalloc *g, uint64_t mark, uint64_t bytes)
+{
+	_cleanup_(labels_deinit) struct labels none = {0};
+	const struct goalloc_who who = {.pid = {.start_ticks = 7, .pid = 1}, .number = 1};
+	struct goalloc_reading reading = {
+		.mark = mark, .go_version = "", .source = "", .state = ""};
+
+	if (bytes)
+		goalloc_set(&reading, GOALLOC_ALLOC_BYTES, bytes);
+	assert_int_equal(goalloc_update(g, "a", &none, &who, &reading), 0);
+	goalloc_end_round(g, 9);
+}
+
+/* A reader that has forgotten the process gives the next program the number of the one before. */
+static void test_exec_unseen(void **state)
+{
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	update_mark(g, 1, 1000);
+	update_mark(g, 0, 0); /* left alone */
+	update_mark(g, 2, 10);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1010);
+	update_mark(g, 2, 30);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1030);
+	/* without a reading meanwhile */
+	goalloc_end_round(g, 9);
+	update_mark(g, 3, 5);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1035);
+	goalloc_end_round(g, 9);
+	update_mark(g, 3, 6);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1036);
+	assert_int_equal(collect(g, "podprof_go_decreases").value, 0);
+	goalloc_free(g);
+}
+
 /* A program and a library, each with a runtime. */
 static void test_runtimes_of_a_process(void **state)
 {
@@ -376,6 +413,7 @@ int main(void)
 		cmocka_unit_test(test_restart),	     cmocka_unit_test(test_runtimes_of_a_process),
 		cmocka_unit_test(test_states),	     cmocka_unit_test(test_ceiling),
 		cmocka_unit_test(test_labels),	     cmocka_unit_test(test_first_number),
+		cmocka_unit_test(test_exec_unseen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
