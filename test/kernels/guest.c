@@ -300,13 +300,16 @@ static void check_user(struct guest *g)
 	oncpu_free(run.oc);
 }
 
-/* Load all programs, with all their parts. */
+/* Load all programs, with all their parts. Long system calls: in short ones the kernel is hardly
+ * ever interrupted at work. Interrupts are off on the way in and out, nearly all of an emulated
+ * CPU's time, so a sample is taken at the end of one of these ways, in the kernel or behind it, and
+ * which of them depends on the turns of QEMU's threads. */
 static void check_kernel(struct guest *g)
 {
 	struct run run = {0};
 
 	puts("kernel stacks, of one process alone");
-	if (!sample(g, BURN_KERNEL, SETTINGS_SCOPE_PROCESSES, SETTINGS_UNWIND_AUTO, &run))
+	if (!sample(g, BURN_READ, SETTINGS_SCOPE_PROCESSES, SETTINGS_UNWIND_AUTO, &run))
 		return;
 	report_load(g, &run);
 	if (run.all + run.dumped != run.mine)
@@ -314,7 +317,7 @@ static void check_kernel(struct guest *g)
 	say(g, " kernel_samples=%" PRIu64 " copied=%" PRIu64, run.in_kernel, run.dumped);
 	if (!run.dumped)
 		fail(g, "no stack was copied out");
-	if (run.in_kernel * 100 < run.mine * 10 || run.odd)
+	if (run.in_kernel * 2 < run.mine || run.odd)
 		fail(g, "%" PRIu64 " stacks in the kernel of %" PRIu64, run.in_kernel, run.mine);
 	stack_dumps_free(run.dumps);
 	oncpu_free(run.oc);

@@ -2,6 +2,7 @@
 #include "support/burn.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -38,6 +39,20 @@
 static volatile uint64_t sink;
 static volatile bool stop; /* never set; but the compiler must assume that the calls return */
 
+/* Zeros of the kernel: a millisecond on an emulated CPU. */
+#define BURN_READ_BYTES (1ul << 20)
+
+static void read_zeros(void)
+{
+	static uint8_t room[BURN_READ_BYTES];
+	static int zeros = -1;
+
+	if (zeros < 0)
+		zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	if (read(zeros, room, sizeof(room)) != (ssize_t)sizeof(room))
+		_exit(1);
+}
+
 /* A line of each cache set after the other, in pages of 4 KiB. */
 static void evict_caches(void)
 {
@@ -63,6 +78,8 @@ static BURN_FUNCTION(burn_inner)(enum burn_kind kind)
 	while (!stop) {
 		if (kind == BURN_KERNEL)
 			syscall(SYS_getppid);
+		else if (kind == BURN_READ)
+			read_zeros();
 		else if (kind == BURN_SLEEP)
 			syscall(SYS_nanosleep, &nap, NULL);
 		else if (kind == BURN_COLD || kind == BURN_COLD_FEW)

@@ -17,6 +17,7 @@
 enum burn_kind {
 	BURN_USER,     /* arithmetic in burn_inner() */
 	BURN_KERNEL,   /* system calls from burn_inner() */
+	BURN_READ,     /* long system calls from there: nearly all of the time is in the kernel */
 	BURN_SLEEP,    /* nothing: sleeps of 5 ms, in a system call from burn_inner() */
 	BURN_DEEP,     /* as BURN_USER, below 600 calls of burn_deeper() */
 	BURN_USUAL,    /* below enough calls for some 32 frames */
