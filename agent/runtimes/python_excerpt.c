@@ -2,9 +2,9 @@
 /*
  * Where a thread has the pointer to its state is a fact of the process: the number of a pthread
  * key, which the interpreter makes early. So the walker gets the places of the first keys of glibc
- * and musl, and takes the one whose state names the thread. From 3.15 on the pointer is a
- * thread-local variable. Its place is learnt from a process that lived long enough, and is the same
- * in each process whose libraries were loaded in the same order.
+ * and, on x86-64, musl, and takes the one whose state names the thread. From 3.15 on the pointer is
+ * a thread-local variable. Its place is learnt from a process that lived long enough, and is the
+ * same in each process whose libraries were loaded in the same order.
  */
 #include "runtimes/python_excerpt.h"
 
@@ -22,16 +22,18 @@
 #define WORD_ENTRY   3
 #define WORD_CHECK   4
 
-/* x86-64: the values of the first keys. glibc has each in struct pthread, 16 bytes from the one
- * before; musl has a pointer to their array there. */
-static const struct python_way of_keys[] = {
+/* From pthread_self(), the values of the first keys. glibc has each in struct pthread, 16 bytes
+ * from the one before; musl has a pointer to their array there. */
+static const struct python_way of_x86_keys[] = {
 	{.at = 792},
 	{.at = 808},
 	{.at = 128, .in_array = 1, .slot = 0},
 	{.at = 128, .in_array = 1, .slot = 8},
 	{.at = 824},
 };
-_Static_assert(array_size(of_keys) < PYTHON_WAYS_MAX, "and a known one");
+static const struct python_way of_arm64_keys[] = {{.at = 280}, {.at = 296}, {.at = 312}};
+_Static_assert(array_size(of_x86_keys) < PYTHON_WAYS_MAX, "and a known one");
+_Static_assert(array_size(of_arm64_keys) < PYTHON_WAYS_MAX, "and a known one");
 
 static void add_way(struct python_exe *exe, struct python_way way)
 {
@@ -45,13 +47,17 @@ static void add_way(struct python_exe *exe, struct python_way way)
 	}
 }
 
+static void add_keys(struct python_exe *exe, const struct python_way *keys, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		add_way(exe, keys[i]);
+}
+
 bool python_excerpt_exe(const struct python_image *image, const struct python_target *known,
 			struct python_exe *ret)
 {
 	const struct python_layout *layout = &image->layout;
 
-	if (image->machine != EM_X86_64)
-		return false;
 	*ret = (struct python_exe){
 		.process = layout->process,
 		.thread_id = layout->thread_id,
@@ -63,10 +69,14 @@ bool python_excerpt_exe(const struct python_image *image, const struct python_ta
 		.bytes_data = layout->bytes_data,
 		.string_kind = layout->string_kind,
 	};
-	if (known)
+	if (known) {
 		add_way(ret, known->process.way);
-	for (size_t i = 0; layout->version < NO_KEY_SINCE && i < array_size(of_keys); i++)
-		add_way(ret, of_keys[i]);
+		ret->n_known = 1;
+	}
+	if (layout->version < NO_KEY_SINCE && image->machine == EM_X86_64)
+		add_keys(ret, of_x86_keys, array_size(of_x86_keys));
+	if (layout->version < NO_KEY_SINCE && image->machine == EM_AARCH64)
+		add_keys(ret, of_arm64_keys, array_size(of_arm64_keys));
 	return ret->ways[0].at;
 }
 

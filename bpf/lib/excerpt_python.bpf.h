@@ -215,37 +215,52 @@ static __always_inline int excerpt_frame(struct stack_dump_record *c, const stru
 
 /* ---------------------------------------------------------------- the thread */
 
-/* Whether @way leads to the thread's state. */
-static __always_inline int excerpt_is_way(const struct python_exe *exe, const struct walk_ctx *walk,
-					  const struct python_way *way)
+/* pthread_self() of the current thread. On x86-64 it is the thread pointer. On arm64 it is less by
+ * the size of glibc's struct pthread, which the releases differ in, but glibc gives the kernel the
+ * address of a member in front of all that differs. And the kernel has that address at once, the
+ * thread pointer only after a switch. */
+static __always_inline __u64 excerpt_self(void)
 {
-	const __u64 self = walk_thread_pointer(NULL);
-	__u64 *mine = walk->w->aside.of_runtime;
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 tid;
 
-	if (!way->at || !self || python_state(walk, way) || !python_plausible(mine[PYTHON_AT]))
+	if (!bpf_core_field_exists(task->thread.uw.tp_value))
+		return walk_thread_pointer(NULL);
+	tid = (__u64)BPF_CORE_READ(task, clear_child_tid);
+	return tid ? tid - PYTHON_ARM64_TID : 0;
+}
+
+/* Whether @way leads from @from to the state of the thread @self, whose address is then in
+ * PYTHON_AT. */
+static __always_inline int excerpt_is_way(const struct python_exe *exe, const struct walk_ctx *walk,
+					  __u64 from, __u64 self, const struct python_way *way)
+{
+	__u64 *mine = walk->w->aside.of_runtime, id;
+
+	if (!way->at || !self || python_state(walk, from, way) ||
+	    !python_plausible(mine[PYTHON_AT]))
 		return 0;
-	mine[PYTHON_AT] += exe->thread_id;
-	if (python_word(walk, mine[PYTHON_AT], &mine[PYTHON_AT]))
-		return 0;
-	return mine[PYTHON_AT] == self;
+	return !python_word(walk, mine[PYTHON_AT] + exe->thread_id, &id) && id == self;
 }
 
 static __always_inline int excerpt_thread(struct stack_dump_record *c, const struct python_exe *exe,
 					  struct stack *s, const struct walk_ctx *walk)
 {
+	const __u64 self = excerpt_self(), pointer = walk_thread_pointer(NULL);
 	__u64 *mine = s->walk.aside.of_runtime;
 	struct stack_dump_part *part;
 
 	s->python.way.at = 0;
 	for (int i = 0; i < PYTHON_WAYS_MAX; i++)
-		if (excerpt_is_way(exe, walk, &exe->ways[i])) {
+		if (excerpt_is_way(exe, walk, i < exe->n_known ? pointer : self, self,
+				   &exe->ways[i])) {
 			s->python.way = exe->ways[i];
 			break;
 		}
 	WALK_FENCE();
 	mine[PYTHON_CFRAME] = 0;
 	mine[PYTHON_OUTER] = 0;
-	if (!s->python.way.at || python_begin_thread(walk, &s->python))
+	if (!s->python.way.at || python_begin_state(walk, &s->python))
 		return -1;
 	part = excerpt_room(c, sizeof(*part) + PYTHON_THREAD_WORDS * 8);
 	if (!part)

@@ -164,6 +164,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
+	int *clear_child_tid; /* user space's: set by set_tid_address() or clone() */
 	struct thread_struct thread;
 };
 

@@ -112,7 +112,8 @@ WALK_INLINE int python_task_find(const struct walk_ctx *c, const struct python_p
 	const struct python_tasks *t = &p->tasks;
 	__u64 *mine = c->w->aside.of_runtime;
 
-	if (!t->type || python_state(c, &p->way) || !mine[PYTHON_TASK_STATE])
+	if (!t->type || python_state(c, walk_thread_pointer(c->space), &p->way) ||
+	    !mine[PYTHON_TASK_STATE])
 		return -1;
 	WALK_FENCE();
 	if (!t->thread_task)

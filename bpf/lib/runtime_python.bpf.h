@@ -211,13 +211,13 @@ WALK_INLINE void python_begin_memo(const struct walk_ctx *c, const struct python
 		mine[PYTHON_COUNT] = (__u32)word;
 }
 
-/* The address of the thread's state into PYTHON_AT; 0 for a thread without Python. Not 0 if
- * unreadable, with the address in PYTHON_AT. */
-WALK_INLINE int python_state(const struct walk_ctx *c, const struct python_way *way)
+/* The address of the thread's state into PYTHON_AT, by the way from @from; 0 for a thread without
+ * Python. Not 0 if unreadable, with the address in PYTHON_AT. */
+WALK_INLINE int python_state(const struct walk_ctx *c, __u64 from, const struct python_way *way)
 {
 	__u64 *mine = c->w->aside.of_runtime;
 
-	mine[PYTHON_AT] = walk_thread_pointer(c->space) + (__u64)(__s64)way->at;
+	mine[PYTHON_AT] = from + (__u64)(__s64)way->at;
 	if (python_word(c, mine[PYTHON_AT], &mine[PYTHON_AT]))
 		return -1;
 	WALK_FENCE();
@@ -230,16 +230,14 @@ WALK_INLINE int python_state(const struct walk_ctx *c, const struct python_way *
 	return 0;
 }
 
-/* The thread's innermost frame into PYTHON_AT; 0 for a thread without Python. Not 0 if unreadable,
- * with the address in PYTHON_AT. */
-WALK_INLINE int python_begin_thread(const struct walk_ctx *c, const struct python_process *p)
+/* The innermost frame of the thread whose state's address is in PYTHON_AT into PYTHON_AT; 0 for a
+ * thread without Python. Not 0 if unreadable, with the address in PYTHON_AT. */
+WALK_INLINE int python_begin_state(const struct walk_ctx *c, const struct python_process *p)
 {
 	__u64 *mine = c->w->aside.of_runtime;
 
 	walk_seen_clear(&c->w->seen[PYTHON_SEEN_CODES]);
 	walk_seen_clear(&c->w->seen[PYTHON_SEEN_FILES]);
-	if (python_state(c, &p->way))
-		return -1;
 	if (!mine[PYTHON_AT])
 		return 0;
 	python_begin_memo(c, p, mine[PYTHON_AT]);
@@ -261,6 +259,13 @@ WALK_INLINE int python_begin_thread(const struct walk_ctx *c, const struct pytho
 		return -1;
 	WALK_FENCE();
 	return python_word(c, mine[PYTHON_AT], &mine[PYTHON_AT]);
+}
+
+WALK_INLINE int python_begin_thread(const struct walk_ctx *c, const struct python_process *p)
+{
+	return python_state(c, walk_thread_pointer(c->space), &p->way) || python_begin_state(c, p)
+		       ? -1
+		       : 0;
 }
 
 /* The frame's words, from @words on, into w->aside.of_frame. @words has @mask + 1 words. */

@@ -145,8 +145,8 @@ _Static_assert(sizeof(struct python_process) == 224, "value of the map of Python
  * A program with CPython, for processes of it that the agent does not know yet. A stack dump of
  * such a process gets an excerpt (stack_dump.h) with the list of frames, and with the code objects
  * that no earlier excerpt of the process has. The file's layout is enough for that. The pointer to
- * the thread's state is one of some candidates: the state has the thread pointer as the thread's
- * id, which proves it.
+ * the thread's state is one of some candidates: the state has pthread_self() as the thread's id,
+ * which proves it.
  */
 
 /* Programs with CPython, 340 bytes of kernel memory each. Reached: the owner's oldest program, or
@@ -154,6 +154,8 @@ _Static_assert(sizeof(struct python_process) == 224, "value of the map of Python
 #define PYTHON_EXES_MAX	      1024
 /* Candidates. Reached: a process with another place has native frames until the agent reads it. */
 #define PYTHON_WAYS_MAX	      6
+/* Where glibc's struct pthread has tid on arm64, behind 24 words of padding and a list. */
+#define PYTHON_ARM64_TID      208
 /* Frames in an excerpt. Reached: the others are `[python: unreadable]`. */
 #define PYTHON_EXCERPT_FRAMES 96
 
@@ -167,7 +169,8 @@ struct python_exe {
 	__u16 bytes_length;
 	__u16 bytes_data;
 	__u8 string_kind; /* the width's lowest bit in string_state */
-	__u8 pad[3];
+	__u8 n_known;	  /* ways from the thread pointer; the others are from pthread_self() */
+	__u8 pad[2];
 };
 _Static_assert(sizeof(struct python_exe) == 288, "value of the map of programs with Python");
 

@@ -116,7 +116,7 @@ if [ -n "$python" ]; then
 	release=$(basename "$python"/usr/lib/python3.*)
 	sysroot=$python:$sysroot
 	files+=("/usr/bin/python3=$python/usr/bin/$release" "/usr/lib/$release=$python/usr/lib/$release")
-	files+=("/burn.py=$here/../data/python/burn.py")
+	files+=("/burn.py=$here/../data/python/burn.py" "/children.py=$here/../data/python/children.py")
 fi
 if [ -n "$node" ]; then
 	sysroot=$node:$sysroot

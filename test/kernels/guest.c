@@ -440,8 +440,10 @@ static double time_in(const json_t *profile, const char *function)
 }
 
 /* A program whose last argument is the seconds of CPU time that it takes, and its function @inner
- * with the caller @outer: their times in its profile. */
+ * with the caller @outer: their times in its profile. With @most the function must have more than
+ * half of the time. */
 struct recorded {
+	bool most;
 	const char *program, *script; /* the program's first argument */
 	const char *inner, *outer;
 	double inner_ns, outer_ns;
@@ -484,22 +486,29 @@ static bool record(struct guest *g, unsigned int cpu_s, struct buf *said, struct
 	return true;
 }
 
+static bool is_enough(const struct recorded *r, unsigned int cpu_s)
+{
+	return r->inner_ns >= ENOUGH_NS && r->outer_ns * 5 >= r->inner_ns &&
+	       (!r->most || r->inner_ns * 2 > cpu_s * 1e9);
+}
+
 /* The unwind tables are made during the recording. An emulated CPU needs seconds for this, and only
  * later samples have callers. */
 static void check_callers(struct guest *g, const char *what, struct recorded *r)
 {
 	_cleanup_(buf_deinit) struct buf said = BUF_INIT(1 << 20);
+	const unsigned int most_s = r->most ? 10 : 100;
 	unsigned int cpu_s = 3;
 
-	while (record(g, cpu_s, &said, r) &&
-	       (r->inner_ns < ENOUGH_NS || r->outer_ns * 5 < r->inner_ns) && cpu_s < 100) {
+	while (record(g, cpu_s, &said, r) && !is_enough(r, cpu_s) && cpu_s < most_s) {
 		buf_reset(&said);
 		cpu_s *= 4;
 	}
 	say(g, " %s_ms=%.0f with_callers=%.1f%%", what, r->inner_ns / 1e6,
 	    r->inner_ns > 0 ? 100.0 * r->outer_ns / r->inner_ns : 0);
-	if (r->inner_ns < ENOUGH_NS || r->outer_ns * 5 < r->inner_ns)
-		fail(g, "callers are missing, in:\n%s", said.data ? said.data : "nothing");
+	if (!is_enough(r, cpu_s))
+		fail(g, "functions or callers are missing, in:\n%s",
+		     said.data ? said.data : "nothing");
 }
 
 /* A program without frame pointers. */
@@ -530,15 +539,21 @@ static void check_runtimes(struct guest *g)
 		say(g, " runtime=%.*s", (int)said.len - 1, (const char *)said.data);
 }
 
-/* CPython and Node, where the guest has them. */
+/* CPython and Node, where the guest has them. Children that end soon have no names but those that
+ * come with their samples; a whole command takes longer to start on an emulated CPU than podprof to
+ * know it. */
 static void check_languages(struct guest *g)
 {
 	static const struct {
 		const char *name, *program, *script;
-	} rows[] = {{"python", PYTHON, "/burn.py"}, {"node", NODE, "/burn.js"}};
+		bool most;
+	} rows[] = {{"python", PYTHON, "/burn.py", false},
+		    {"children", PYTHON, "/children.py", true},
+		    {"node", NODE, "/burn.js", false}};
 
 	for (size_t i = 0; i < array_size(rows); i++) {
-		struct recorded r = {.program = rows[i].program,
+		struct recorded r = {.most = rows[i].most,
+				     .program = rows[i].program,
 				     .script = rows[i].script,
 				     .inner = "inner",
 				     .outer = "outer"};

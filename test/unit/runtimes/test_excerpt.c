@@ -220,7 +220,8 @@ struct exe_row {
 	{                                           \
 		.at = 136, .in_array = 1, .slot = 8 \
 	}
-#define ALL KEY(792), KEY(808), ARRAY(0), ARRAY(1), KEY(824)
+#define ALL   KEY(792), KEY(808), ARRAY(0), ARRAY(1), KEY(824)
+#define ARM64 KEY(280), KEY(296), KEY(312)
 
 static const struct exe_row exe_rows[] = {
 	/* clang-format off */
@@ -233,7 +234,11 @@ static const struct exe_row exe_rows[] = {
 	{"another array", 0x030b, EM_X86_64, ANOTHER_ARRAY, true, {ANOTHER_ARRAY, ALL}},
 	{"a variable, not known", 0x030f, EM_X86_64, NOT_KNOWN, false, {NOT_KNOWN}},
 	{"a known variable", 0x030f, EM_X86_64, VARIABLE, true, {VARIABLE}},
-	{"another machine", 0x030b, EM_AARCH64, NOT_KNOWN, false, {NOT_KNOWN}},
+	{"the first keys of arm64", 0x030b, EM_AARCH64, NOT_KNOWN, true, {ARM64}},
+	{"a known key of arm64", 0x030b, EM_AARCH64, KEY(-1560), true, {KEY(-1560), ARM64}},
+	{"a variable of arm64, not known", 0x030f, EM_AARCH64, NOT_KNOWN, false, {NOT_KNOWN}},
+	{"a known variable of arm64", 0x030f, EM_AARCH64, KEY(64), true, {KEY(64)}},
+	{"another machine", 0x030b, EM_RISCV, NOT_KNOWN, false, {NOT_KNOWN}},
 	/* clang-format on */
 };
 
@@ -256,6 +261,7 @@ static void test_exe(void **state)
 		if (!row->want)
 			continue;
 		assert_memory_equal(exe.ways, row->ways, sizeof(row->ways));
+		assert_int_equal(exe.n_known, row->known.at != 0);
 		assert_int_equal(exe.thread_id, s->image.layout.thread_id);
 		assert_int_equal(exe.string_data, s->image.layout.string_wide);
 	}
