@@ -128,17 +128,21 @@ fi
 if [ -n "$java" ]; then
 	jvm=$(echo "$java"/usr/lib/jvm/java-[0-9][0-9]-openjdk-*)
 	sysroot=$java:$sysroot
-	javac --release 8 -Xlint:-options -d "$work" "$here/../data/java/Burn.java" || exit 1
+	javac --release 8 -Xlint:-options -d "$work" "$here"/../data/java/{Burn,Wait}.java || exit 1
 	for file in bin/java lib/modules lib/server/libjvm.so lib/server/classes.jsa \
 		lib/lib{jli,java,jimage,zip,nio,net,verify}.so; do
 		[ ! -e "$jvm/$file" ] || files+=("/jvm/$file=$jvm/$file")
 	done
-	files+=("/jvm/lib/jvm.cfg=$(echo "$java"/etc/java-*-openjdk/jvm-*.cfg)" "/burn/Burn.class=$work/Burn.class")
-	common="-XX:+UseSerialGC -Xmx32m -XX:-UsePerfData -XX:CompileCommand=quiet -XX:CompileCommand=compileonly,Burn::*
-		-XX:CompileCommand=dontinline,Burn::* -cp /burn"
+	files+=("/jvm/lib/jvm.cfg=$(echo "$java"/etc/java-*-openjdk/jvm-*.cfg)")
+	files+=("/burn/Burn.class=$work/Burn.class" "/burn/Wait.class=$work/Wait.class")
+	common="-XX:+UseSerialGC -Xmx32m -XX:-UsePerfData -XX:CompileCommand=quiet -cp /burn"
 	for mode in "int -Xint" "c1 -Xcomp -XX:TieredStopAtLevel=1" "c2 -Xcomp -XX:-TieredCompilation"; do
-		echo "${mode#* } $common Burn" >"$work/java-${mode%% *}"
-		files+=("/burn/${mode%% *}=$work/java-${mode%% *}")
+		for class in Burn Wait; do
+			name=${mode%% *}${class#Burn}
+			echo "${mode#* } $common -XX:CompileCommand=compileonly,$class::*
+				-XX:CompileCommand=dontinline,$class::* $class" >"$work/java-$name"
+			files+=("/burn/$name=$work/java-$name")
+		done
 	done
 fi
 "$here/initramfs.py" "$sysroot" "$work/initramfs" "${files[@]}" || exit 1

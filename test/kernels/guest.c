@@ -440,10 +440,10 @@ static double time_in(const json_t *profile, const char *function)
 }
 
 /* A program whose last argument is the seconds of CPU time that it takes, and its function @inner
- * with the caller @outer: their times in its profile. With @most the function must have more than
- * half of the time. */
+ * with the caller @outer: their times in its profile. With @off_cpu the program waits for these
+ * seconds instead. With @most the function must have more than half of the time. */
 struct recorded {
-	bool most;
+	bool off_cpu, most;
 	const char *program, *script; /* the program's first argument */
 	const char *inner, *outer;
 	double inner_ns, outer_ns;
@@ -455,6 +455,8 @@ static bool record(struct guest *g, unsigned int cpu_s, struct buf *said, struct
 	char file[] = "/tmp/podprof-guest.pb.gz", seconds[16];
 	char *const record[] = {(char *)g->podprof,
 				(char *)"record",
+				(char *)"--off-cpu",
+				(char *)(r->off_cpu ? "1" : "0"),
 				(char *)"--output",
 				file,
 				(char *)"--",
@@ -466,6 +468,8 @@ static bool record(struct guest *g, unsigned int cpu_s, struct buf *said, struct
 				 (char *)"inspect",
 				 (char *)"profile",
 				 (char *)"--json",
+				 (char *)"--sample-type",
+				 (char *)(r->off_cpu ? "delay" : "cpu"),
 				 (char *)"--top",
 				 (char *)"0",
 				 file,
@@ -565,17 +569,20 @@ static void check_languages(struct guest *g)
 	}
 }
 
-/* OpenJDK, where there is one for the guest: interpreted, and with each compiler. The name of the
- * file with the arguments is that of the result. */
+/* OpenJDK, where there is one for the guest: interpreted, and with each compiler, at work and in
+ * waits. The name of the file with the arguments is that of the result. */
 static void check_java(struct guest *g)
 {
-	static const char *const arguments[] = {"@/burn/int", "@/burn/c1", "@/burn/c2"};
+	static const char *const arguments[] = {"@/burn/int",	  "@/burn/c1",	   "@/burn/c2",
+						"@/burn/intWait", "@/burn/c1Wait", "@/burn/c2Wait"};
 
 	for (size_t i = 0; i < array_size(arguments); i++) {
-		struct recorded r = {.program = JAVA,
+		const bool waits = strstr(arguments[i], "Wait");
+		struct recorded r = {.off_cpu = waits,
+				     .program = JAVA,
 				     .script = arguments[i],
-				     .inner = "Burn.inner(long)",
-				     .outer = "Burn.outer(long)"};
+				     .inner = waits ? "Wait.inner(long)" : "Burn.inner(long)",
+				     .outer = waits ? "Wait.outer(long)" : "Burn.outer(long)"};
 
 		if (access(JAVA, X_OK) || access(arguments[i] + 1, R_OK))
 			return;
