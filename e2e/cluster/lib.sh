@@ -43,7 +43,13 @@ podprof_rollout() {
 	}
 }
 
-podprof_uninstall() { helm uninstall podprof --namespace podprof --wait >/dev/null; }
+# Also until the pod is gone, which helm does not wait for. After a restart of the API server the garbage collector needs up
+# to minutes to follow it again. If it then finds a new DaemonSet of the same name, it leaves the old one's pod running.
+podprof_uninstall() {
+	helm uninstall podprof --namespace podprof --wait >/dev/null || return
+	until_true has_no_pod || fail "a pod stays after the uninstall"
+}
+has_no_pod() { kubectl -n podprof get pods -l app.kubernetes.io/name=podprof -o json | jq -e '.items == []'; }
 # Not the pod just ended by an upgrade
 podprof_pod() {
 	kubectl -n podprof get pods -l app.kubernetes.io/name=podprof -o json |
