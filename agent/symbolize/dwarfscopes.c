@@ -122,11 +122,12 @@ void dwarfscopes_deinit(struct dwarfscopes *scopes)
 
 static bool holds(const struct dwarfscopes *s, const struct dwarfscope *scope, uint64_t vaddr)
 {
-	const struct dwarfscope_range *range = s->ranges + scope->first_range;
+	for (uint32_t i = 0; i < scope->n_ranges; i++) {
+		const struct dwarfscope_range *range = &s->ranges[scope->first_range + i];
 
-	for (uint32_t i = 0; i < scope->n_ranges; i++)
-		if (range[i].start <= vaddr && vaddr < range[i].end)
+		if (range->start <= vaddr && vaddr < range->end)
 			return true;
+	}
 	return scope->is_open;
 }
 
