@@ -248,10 +248,12 @@ static bool is_continuation(struct jit_reader *r, const uint8_t *header)
 	const struct jitdump *j = r->j;
 	struct record_head last;
 
-	if (memcmp(header, j->header, sizeof(j->header)) != 0 || r->size < j->off)
+	if (memcmp(header, j->header, sizeof(j->header)) != 0)
 		return false;
-	return !j->last_off || (read_at(r, j->last_off, &last, sizeof(last)) == sizeof(last) &&
-				memcmp(&last, &j->last, sizeof(last)) == 0);
+	/* without a record, @off is only the header's word, and may be beyond the end */
+	return !j->last_off ||
+	       (r->size >= j->off && read_at(r, j->last_off, &last, sizeof(last)) == sizeof(last) &&
+		memcmp(&last, &j->last, sizeof(last)) == 0);
 }
 
 /* Finds the place where reading goes on. False: there is nothing to read. */
