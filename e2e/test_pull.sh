@@ -38,10 +38,16 @@ grep -q ' burn_seventy' "$work/top" || fail "go tool pprof -top does not show bu
 ! grep -q 'main\.allocate' "$work/top" || fail "another container is in the profile"
 grep -q '^Duration: 4' "$work/top" || fail "not 4 s: $(grep "^Duration" "$work/top")"
 sed -n '4,7s/^/           /p' "$work/top"
-# The functions' shares, and the whole of the CPU time that the kernel counted meanwhile, in ticks of 10 ms
-pprof -proto -output "$work/cpu.pb.gz" "http://$agent/debug/pprof/profile?seconds=6&$of_burn" >/dev/null || fail "-proto"
+# The functions' shares, in enough samples: a busy machine gives the program little time
+cpu_ms() { "$fixtures/checkprofile" -type cpu "$1" | sed -n 's|.*cpu/nanoseconds total \([0-9]*\)[0-9]\{6\}.*|\1|p'; }
+for part in {1..30}; do
+	pprof -proto -output "$work/part$part.pb.gz" "http://$agent/debug/pprof/profile?seconds=6&$of_burn" >/dev/null || fail "-proto"
+	pprof -proto -output "$work/cpu.pb.gz" "$work"/part*.pb.gz >/dev/null || fail "-proto of files"
+	[ "$(cpu_ms "$work/cpu.pb.gz")" -lt 2500 ] || break
+done
 check -type cpu -function '^burn_seventy$' -cum -share 70 -tolerance 12 "$work/cpu.pb.gz"
 check -type cpu -function '^main$' -cum -share 99 -tolerance 1 "$work/cpu.pb.gz"
+# The whole of the CPU time that the kernel counted meanwhile, in ticks of 10 ms
 pids=$(echo "$container_burn" "$(cat "/proc/$container_burn/task/$container_burn/children")")
 ticks() { for pid in $pids; do cut -d' ' -f14,15 "/proc/$pid/stat"; done | awk '{ sum += $1 + $2 } END { print sum }'; }
 # agrees: the answer may come late, so the kernel's count ends with the 6 s
@@ -53,11 +59,11 @@ agrees() {
 	sleep 6
 	used=$((($(ticks) - before) * 10))
 	wait $request || return 1
-	ms=$("$fixtures/checkprofile" -type cpu "$work/six.pb.gz" | sed -n 's|.*cpu/nanoseconds total \([0-9]*\)[0-9]\{6\}.*|\1|p')
+	ms=$(cpu_ms "$work/six.pb.gz")
 	[ "$ms" -ge $((used * 85 / 100)) ] && [ "$ms" -le $((used * 115 / 100)) ]
 }
 agrees || agrees || agrees || fail "$ms ms of CPU time in the profile, the kernel counted $used"
-pprof -raw "$work/cpu.pb.gz" | grep -q "^Doc: $doc$" || fail "no address of the documentation in a CPU profile"
+pprof -raw "$work/part1.pb.gz" | grep -q "^Doc: $doc$" || fail "no address of the documentation in a CPU profile"
 pprof -raw "http://$agent/debug/pprof/heap?container=$goalloc" | grep -q "^Doc: $doc$" || fail "nor in a heap profile"
 pprof -top -sample_index=inuse_space -unit=MB "http://$agent/debug/pprof/heap?container=$goalloc" >"$work/heap"
 grep -q ' 3[23][.0-9]*MB .* main\.allocateKept' "$work/heap" || fail "the heap: $(sed -n 5,9p "$work/heap")"
