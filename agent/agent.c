@@ -262,8 +262,8 @@ static int start_failed(int r, const char *what, const char *why)
 }
 
 /* Reports the invisible processes of the node in the log and on /-/ready, without effect on
- * readiness: the visible processes are profiled. */
-/* False without a procfs, from which all names come. */
+ * readiness: the visible processes are profiled. False without a procfs, from which all names come.
+ */
 static bool tell_procview(struct agent *a)
 {
 	char text[PROCVIEW_TEXT_BYTES];
