@@ -14,13 +14,16 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/cursor.h"
 #include "procmap/memory.h"
 #include "runtimes/v8_code.h"
 #include "runtimes/v8_places.h"
 
 /* ---------------------------------------------------------------- operations */
 
-#define OPERANDS 6
+#define OPERANDS     6
+/* Of the longest number, of 32 bits. */
+#define NUMBER_BYTES 5
 
 /* Operations begin with frames: of functions, with and without a result, of builtins that go on
  * with a call, without and with a handler of exceptions, and others. The function of a builtin's
@@ -56,17 +59,15 @@ static const struct form {
 
 /**
  * struct reader - the operations of one translation
- * @at:	      of the next one
- * @earlier:  of the next one of the earlier translation; @n if there is none
+ * @here:     at the next one
+ * @earlier:  at the next one of the earlier translation; without bytes if there is none
  * @n_since:  operations since the last one of the earlier translation
  * @n_repeat: operations of the earlier translation that are next
  */
 struct reader {
 	const struct form *form;
-	const uint8_t *bytes;
-	size_t n;
-	size_t at;
-	size_t earlier;
+	struct cursor here;
+	struct cursor earlier;
 	size_t n_since;
 	uint32_t n_repeat;
 };
@@ -76,20 +77,16 @@ struct operation {
 	uint32_t operands[OPERANDS];
 };
 
-static bool next_number(const struct reader *r, size_t *at, uint32_t *ret)
+static bool next_number(struct cursor *c, uint32_t *ret)
 {
-	uint32_t sum = 0;
+	const size_t before = cursor_pos(c);
+	uint64_t number;
 
-	for (unsigned int shift = 0; shift < 32 && *at < r->n; shift += 7) {
-		const uint8_t byte = r->bytes[(*at)++];
-
-		sum |= (uint32_t)(byte & 0x7f) << shift;
-		if (byte & 0x80)
-			continue;
-		*ret = sum;
-		return true;
-	}
-	return false;
+	if (!cursor_uleb(c, &number) || number > UINT32_MAX ||
+	    cursor_pos(c) - before > NUMBER_BYTES)
+		return false;
+	*ret = (uint32_t)number;
+	return true;
 }
 
 /* Of an operand with a sign, which is its lowest bit. */
@@ -103,63 +100,67 @@ static bool is_begin(const struct operation *op)
 	return op->code == BEGIN || op->code == BEGIN_LAST;
 }
 
-/* The operation at *@at, which stands for itself. */
-static bool read_operation(const struct reader *r, size_t *at, struct operation *ret)
+/* The operation at @c, which stands for itself. */
+static bool read_operation(const struct form *form, struct cursor *c, struct operation *ret)
 {
 	*ret = (struct operation){.code = UINT8_MAX};
-	if (*at >= r->n)
+	if (!cursor_u8(c, &ret->code) || ret->code >= form->n - 1)
 		return false;
-	ret->code = r->bytes[(*at)++];
-	if (ret->code >= r->form->n - 1)
-		return false;
-	for (size_t i = 0; i < r->form->counts[ret->code]; i++)
-		if (!next_number(r, at, &ret->operands[i]))
+	for (size_t i = 0; i < form->counts[ret->code]; i++)
+		if (!next_number(c, &ret->operands[i]))
 			return false;
 	return true;
 }
 
-/* The number of repeated operations is in the operation itself, or follows it. */
-static bool begin_repeat(struct reader *r)
+/* Behind the operation @code. The number of repeated operations is in it, or follows. */
+static bool begin_repeat(struct reader *r, uint8_t code)
 {
-	const uint8_t code = r->bytes[r->at++], last = r->form->n - 1;
 	struct operation skipped;
 
 	r->n_repeat = (uint32_t)code - r->form->n;
-	if (code == last && !next_number(r, &r->at, &r->n_repeat))
+	if (code == r->form->n - 1 && !next_number(&r->here, &r->n_repeat))
 		return false;
 	for (; r->n_since; r->n_since--)
-		if (!read_operation(r, &r->earlier, &skipped))
+		if (!read_operation(r->form, &r->earlier, &skipped))
 			return false;
 	return r->n_repeat > 0;
 }
 
 static bool next_operation(struct reader *r, struct operation *ret)
 {
-	if (!r->n_repeat && r->at < r->n && r->bytes[r->at] < r->form->n - 1) {
-		r->n_since++;
-		return read_operation(r, &r->at, ret);
+	struct cursor behind = r->here;
+	uint8_t code;
+
+	if (!r->n_repeat && cursor_u8(&behind, &code) && code >= r->form->n - 1) {
+		r->here = behind;
+		if (!begin_repeat(r, code))
+			return false;
 	}
-	if (!r->n_repeat && (r->at >= r->n || !begin_repeat(r)))
-		return false;
+	if (!r->n_repeat) {
+		r->n_since++;
+		return read_operation(r->form, &r->here, ret);
+	}
 	r->n_repeat--;
-	return read_operation(r, &r->earlier, ret);
+	return read_operation(r->form, &r->earlier, ret);
 }
 
 /* The distance to the earlier translation is 0 if there is none. The earlier one has none. */
-static bool begin(struct reader *r, uint32_t index, struct operation *ret)
+static bool begin(struct reader *r, struct cursor all, uint32_t index, struct operation *ret)
 {
-	struct operation first;
-	size_t at;
+	struct cursor first = all;
+	struct operation op;
 
-	r->at = index;
-	r->earlier = r->n;
+	r->here = all;
 	r->n_since = 1;
-	if (!read_operation(r, &r->at, ret) || !is_begin(ret) || ret->operands[0] > index)
+	if (!cursor_seek(&r->here, index) || !read_operation(r->form, &r->here, ret) ||
+	    !is_begin(ret) || ret->operands[0] > index)
 		return false;
 	if (!ret->operands[0])
 		return true;
-	at = r->earlier = index - ret->operands[0];
-	return read_operation(r, &at, &first) && is_begin(&first) && !first.operands[0];
+	if (!cursor_seek(&first, index - ret->operands[0]))
+		return false;
+	r->earlier = first;
+	return read_operation(r->form, &first, &op) && is_begin(&op) && !op.operands[0];
 }
 
 /* False without room. */
@@ -179,12 +180,14 @@ static bool add_frame(const struct operation *op, struct v8_deopt_frames *ret)
 int v8_deopt_parse(int32_t form, const uint8_t *bytes, size_t n, uint32_t index,
 		   struct v8_deopt_frames *ret)
 {
-	struct reader r = {.form = &forms[form], .bytes = bytes, .n = n};
+	struct reader r = {.form = &forms[form]};
 	int32_t n_frames, n_callers;
 	struct operation op;
+	struct cursor all;
 
 	ret->n = 0;
-	if (form == V8_DEOPT_UNKNOWN || !begin(&r, index, &op))
+	cursor_init(&all, bytes, n);
+	if (form == V8_DEOPT_UNKNOWN || !begin(&r, all, index, &op))
 		return V8_ODD;
 	n_frames = signed_of(op.operands[1]);
 	n_callers = signed_of(op.operands[2]);

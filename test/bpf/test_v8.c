@@ -318,7 +318,7 @@ static void run(struct bench *b)
 	sampling_close(&b->on);
 }
 
-/* Deno has V8 record no positions in optimised code: functions that are inlined at an interrupted
+/* Deno has V8 record no positions of inlined calls: functions that are inlined at an interrupted
  * instruction are not known, and those at calls are. */
 static bool are_interrupted_known(const struct bench *b)
 {

@@ -396,7 +396,7 @@ static const struct deopt_row {
 	{"code of another function", INLINED, V8IMAGE_LITERALS + 24, V8IMAGE_INNER + 1, false},
 };
 
-/* The rows with the second call's number in place of its distance: of the fast compiler. */
+/* The call in inner() is the second one: of the fast compiler. */
 static void make_fast(struct subject *s, enum v8_deopt_form form)
 {
 	/* in front of one another: distance, place, distance of its other code, slots */
@@ -408,6 +408,16 @@ static void make_fast(struct subject *s, enum v8_deopt_form form)
 	put(s, V8IMAGE_CODE + 56, 32);
 	memcpy(s->bytes + V8IMAGE_CODE_AT + 32 - FLATMEMORY_BASE, head, sizeof(head));
 	memcpy(s->bytes + V8IMAGE_CODE_AT + 48 - FLATMEMORY_BASE, safepoints, sizeof(safepoints));
+}
+
+/* The last translation as 13.4 writes it: frames also have their bytecode. */
+static void make_13(struct subject *s)
+{
+	static const uint8_t translation[] = {14, 0, 4, 4, 1, 8, 2, 0, 0, 1, 8, 0, 0, 0};
+
+	put(s, V8IMAGE_TRANSLATIONS + 8, INTEGER(20 + sizeof(translation)));
+	memcpy(s->bytes + V8IMAGE_TRANSLATIONS + 16 + 20 - FLATMEMORY_BASE, translation,
+	       sizeof(translation));
 }
 
 static void read_deopt(struct subject *s, uint64_t pc, bool is_known)
@@ -458,7 +468,7 @@ static void deoptimisation(void **state)
 	read_deopt(&s, INLINED, false);
 }
 
-/* The head's words and the safepoints: the first row is right. */
+/* A word of the head or of the safepoints is another one. */
 static const struct {
 	const char *what;
 	enum v8_deopt_form form;
@@ -477,6 +487,8 @@ static const struct {
 	{"a place that leaves at once", V8_DEOPT_OF_12, 20, 21 | 1 << 8, false},
 	{"the first call", V8_DEOPT_OF_12, 20, 21 | 2 << 8, true},
 	{"a place behind the last", V8_DEOPT_OF_12, 20, 21 | 4 << 8, false},
+	{"of 13: a call", V8_DEOPT_OF_13, 0, 0, true},
+	{"of 13: no safepoints", V8_DEOPT_OF_13, 4, 0, false},
 };
 
 static void safepoints(void **state)
@@ -488,6 +500,8 @@ static void safepoints(void **state)
 		row_begin(safepoint_rows[i].what);
 		deopt_init(&s, safepoint_rows[i].form);
 		make_fast(&s, safepoint_rows[i].form);
+		if (safepoint_rows[i].form == V8_DEOPT_OF_13)
+			make_13(&s);
 		memcpy(s.bytes + V8IMAGE_CODE_AT + 32 - FLATMEMORY_BASE + safepoint_rows[i].at,
 		       &safepoint_rows[i].word, sizeof(uint32_t));
 		read_deopt(&s, INLINED, safepoint_rows[i].is_known);
