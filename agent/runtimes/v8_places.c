@@ -7,38 +7,36 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/cursor.h"
 #include "procmap/memory.h"
 #include "runtimes/v8_lines.h"
 
-#define MORE	   0x80
-#define BITS	   7
-#define SHIFT_LAST 63
+/* Of the longest number, of 64 bits. */
+#define NUMBER_BYTES 10
 
 struct table {
-	const uint8_t *at;
-	size_t n;
+	struct cursor at;
 	int32_t shift;
 };
 
-/* False at the end of the table. */
+static struct table table_of(const uint8_t *bytes, size_t n, int32_t shift)
+{
+	struct table t = {.shift = shift};
+
+	cursor_init(&t.at, bytes, n);
+	return t;
+}
+
+/* The sign is the lowest bit. False at the end of the table. */
 static bool next_number(struct table *t, int64_t *ret)
 {
-	uint64_t sum = 0;
+	const size_t before = cursor_pos(&t->at);
+	uint64_t bits;
 
-	for (unsigned int shift = 0; shift <= SHIFT_LAST; shift += BITS) {
-		uint8_t byte;
-
-		if (!t->n)
-			return false;
-		byte = *t->at++;
-		t->n--;
-		sum |= (uint64_t)(byte & ~MORE) << shift;
-		if (!(byte & MORE)) {
-			*ret = (int64_t)(sum >> 1 ^ -(sum & 1));
-			return true;
-		}
-	}
-	return false;
+	if (!cursor_uleb(&t->at, &bits) || cursor_pos(&t->at) - before > NUMBER_BYTES)
+		return false;
+	*ret = (int64_t)(bits >> 1 ^ -(bits & 1));
+	return true;
 }
 
 /* Moves @at and @source to the next entry; @at is one above the entry's place in the code. False at
@@ -58,7 +56,7 @@ static bool next_entry(struct table *t, uint64_t *at, uint64_t *source)
 uint64_t v8_position_find(const uint8_t *table, size_t n, int32_t shift, uint32_t at,
 			  uint32_t *ret_from)
 {
-	struct table t = {table, n, shift};
+	struct table t = table_of(table, n, shift);
 	uint64_t next = 0, source = 0, found = 0;
 
 	*ret_from = 0;
@@ -72,7 +70,7 @@ uint64_t v8_position_find(const uint8_t *table, size_t n, int32_t shift, uint32_
 size_t v8_places_parse(const uint8_t *table, size_t n, int32_t shift, uint32_t base,
 		       const struct v8_lines *lines, struct v8_place *ret)
 {
-	struct table t = {table, n, shift};
+	struct table t = table_of(table, n, shift);
 	uint64_t at = base, source = 0;
 	size_t n_places = 0;
 
