@@ -8,7 +8,7 @@ set -eu
 libraries="libc6-dev libbpf-dev libelf-dev libdw-dev libcurl4-openssl-dev libssl-dev libcrypt-dev libyaml-dev libmicrohttpd-dev libjansson-dev
 	libprotobuf-c-dev zlib1g-dev liblzma-dev uthash-dev libre2-dev libiberty-dev"
 build="gcc g++ make git clang bpftool protobuf-c-compiler ca-certificates $libraries"
-tests="clang-19 clang-format clang-tidy libclang-rt-dev libcmocka-dev golang-go containerd runc jq curl
+tests="clang-19 clang-format clang-tidy libclang-rt-dev libcmocka-dev lld golang-go containerd runc jq curl
 	shellcheck python3 openssl binutils xz-utils dwz llvm bc valgrind strace libarchive13 libsqlite3-0 libdebuginfod1 libjson-c5
 	default-jdk-headless nodejs"
 # A virtual machine of this machine's kind.
