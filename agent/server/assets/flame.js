@@ -5,6 +5,8 @@
 
 (function () {
 	const section = document.getElementById("flame");
+	if (!section)
+		return; // the first page
 	const ROW = 20; // pixels of a frame with its gap
 	const CHARACTER = 7.3; // pixels of a character in a frame
 	const MIN_PX = 0.6; // narrower frames are not drawn
@@ -610,6 +612,5 @@
 		load();
 	}
 
-	if (section)
-		start();
+	start();
 })();

@@ -39,6 +39,9 @@ const ok = (data) => ({ ok: true, json: async () => data });
 const not_found = { ok: false, status: 404, text: async () => "" };
 
 const TESTS = {
+	async "a page without a graph"() {
+		run(["flametree.js", "flame.js"], h("table#entities"));
+	},
 	async "the answer to an earlier choice comes last"() {
 		const p = page();
 		p.choose(1, "5");
