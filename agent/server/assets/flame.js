@@ -13,13 +13,14 @@
 	const TOP = 25; // functions in the list below the graph
 	const dark = matchMedia("(prefers-color-scheme: dark)");
 
+	// One control chooses the kind and the type of its samples: each text stands alone.
 	const KINDS = {
-		cpu: [["cpu", "CPU time"], ["samples", "Samples"]],
-		offcpu: [["delay", "Waiting time"], ["switches", "Waits"]],
-		go_heap: [["inuse_space", "In use, bytes"], ["inuse_objects", "In use, objects"],
-			["alloc_space", "Allocated, bytes"], ["alloc_objects", "Allocated, objects"]],
-		go_mutex: [["delay", "Delay of mutex waiters"], ["contentions", "Contentions"]],
-		go_block: [["delay", "Delay"], ["contentions", "Contentions"]],
+		cpu: [["cpu", "CPU time"], ["samples", "CPU samples"]],
+		offcpu: [["delay", "Off-CPU: waiting time"], ["switches", "Off-CPU: waits"]],
+		go_heap: [["inuse_space", "Go heap: bytes in use"], ["inuse_objects", "Go heap: objects in use"],
+			["alloc_space", "Go heap: bytes allocated"], ["alloc_objects", "Go heap: objects allocated"]],
+		go_mutex: [["delay", "Go mutexes: delay of waiters"], ["contentions", "Go mutexes: contentions"]],
+		go_block: [["delay", "Go blocking: delay"], ["contentions", "Go blocking: contentions"]],
 	};
 	const SPANS = [["5", "Last 5 minutes"], ["15", "Last 15 minutes"], ["60", "Last hour"], ["360", "Last 6 hours"],
 		["1440", "Last day"], ["all", "Everything stored"]];

@@ -42,6 +42,12 @@ const TESTS = {
 	async "a page without a graph"() {
 		run(["flametree.js", "flame.js"], h("table#entities"));
 	},
+	async "each choice of the controls has a text of its own"() {
+		for (const select of page().section.querySelectorAll("select")) {
+			const texts = select.children.map((option) => option.textContent);
+			assert.strictEqual(new Set(texts).size, texts.length, texts.join(", "));
+		}
+	},
 	async "the answer to an earlier choice comes last"() {
 		const p = page();
 		p.choose(1, "5");
