@@ -334,7 +334,7 @@
 			body.append(row);
 		}
 		const head = make("tr");
-		for (const text of ["Self", "", "Total", "", "Function"])
+		for (const text of ["Self", "%", "Total", "%", "Function"])
 			head.append(make("th", text, { scope: "col" }));
 		const top = make("thead");
 		top.append(head);
