@@ -115,8 +115,8 @@ static void put_foot(struct html *h)
 
 /* ---------------------------------------------------------------- overview */
 
-/* Whether a label repeats the entity's name or the page's head. */
-static bool is_said(const struct label *label, const char *name)
+/* Whether a label repeats @name, the page's head or the kind, which has the runtime beside it. */
+static bool is_said(const struct label *label, const char *name, const char *runtime)
 {
 	static const char *const parts[] = {"namespace", "pod", "container", "service_name",
 					    "comm"};
@@ -124,14 +124,19 @@ static bool is_said(const struct label *label, const char *name)
 	for (size_t i = 0; i < array_size(parts); i++)
 		if (strcmp(label->name, parts[i]) == 0)
 			return strstr(name, label->value) != NULL;
+	if (strcmp(label->name, "runtime") == 0)
+		return strcmp(label->value, runtime) == 0;
 	/* "level" is in the column of kinds */
 	return strcmp(label->name, "node") == 0 || strcmp(label->name, "level") == 0;
 }
 
-static void put_labels(struct html *h, const struct labels *labels, const char *name)
+/* @name: "" shows the labels of the name, too. */
+static void put_labels(struct html *h, const struct ui_entity *o, const char *name)
 {
+	const struct labels *labels = o->labels;
+
 	for (size_t i = 0; i < labels->n; i++) {
-		if (is_said(&labels->items[i], name))
+		if (is_said(&labels->items[i], name, o->runtime))
 			continue;
 		html_raw(h, "<span class=\"label\"><i>");
 		html_text(h, labels->items[i].name);
@@ -249,7 +254,7 @@ static void on_entity(void *arg, const struct ui_entity *o)
 	html_raw(&h, "\">");
 	html_text(&h, o->name);
 	html_raw(&h, "</a><div class=\"labels\">");
-	put_labels(&h, o->labels, o->name);
+	put_labels(&h, o, o->name);
 	put_excluded(&h, o);
 	put_slow(&h, &o->slow);
 	html_raw(&h, "</div></th>");
@@ -405,7 +410,7 @@ static void on_entity_head(void *arg, const struct ui_entity *o)
 	html_raw(h, *o->runtime ? ", " : "");
 	html_text(h, o->runtime);
 	html_raw(h, "</span> ");
-	put_labels(h, o->labels, "");
+	put_labels(h, o, "");
 	put_excluded(h, o);
 	put_slow(h, &o->slow);
 	if (o->go_state) {

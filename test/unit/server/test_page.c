@@ -205,6 +205,63 @@ static void an_entitys_page_has_the_reasons(void **state)
 	}
 }
 
+static void give_labelled(void *ctx, ui_entity_fn fn, void *arg)
+{
+	fn(arg, &(struct ui_entity){.id = "a",
+				    .name = "shop/cart",
+				    .kind = "container",
+				    .runtime = "docker",
+				    .labels = ctx});
+}
+
+static int give_one_labelled(void *ctx, const char *id, ui_entity_fn fn, void *arg)
+{
+	(void)id;
+	give_labelled(ctx, fn, arg);
+	return 0;
+}
+
+/* A label that repeats what stands beside it is left out; an entity's own page has the labels of
+ * its name. */
+static void labels_are_said_once(void **state)
+{
+	static const struct {
+		const char *name, *value;
+		bool is_in_overview, is_in_entity;
+	} rows[] = {
+		{"runtime", "docker", false, false},
+		{"runtime", "rules", true, true}, /* a relabelling rule's */
+		{"pod", "cart", false, true},
+		{"pod", "basket", true, true},
+		{"node", "n1", false, false},
+		{"level", "container", false, false},
+		{"team", "cart", true, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(labels_deinit) struct labels labels = {0};
+		const struct ui_data ui = {.node = "n1",
+					   .window_ns = NSEC_PER_SEC,
+					   .entities = give_labelled,
+					   .entity = give_one_labelled,
+					   .profiles = give_no_profiles,
+					   .ctx = &labels};
+		_cleanup_(buf_deinit) struct buf overview = BUF_INIT(100000);
+		_cleanup_(buf_deinit) struct buf entity = BUF_INIT(100000);
+		char chip[64];
+
+		snprintf(chip, sizeof(chip), "<i>%s</i>%s</span>", rows[i].name, rows[i].value);
+		assert_int_equal(labels_set(&labels, rows[i].name, rows[i].value), 0);
+		assert_int_equal(strstr(overview_of(&ui, &overview), chip) != NULL,
+				 rows[i].is_in_overview);
+		assert_int_equal(page_entity(&ui, "a", &entity), 0);
+		assert_int_equal(buf_append(&entity, "", 1), 0);
+		assert_int_equal(strstr((const char *)entity.data, chip) != NULL,
+				 rows[i].is_in_entity);
+	}
+}
+
 /* A container is listed whatever it does, and so is all with another reason to be here. */
 static void programs_of_earlier_windows_are_marked(void **state)
 {
@@ -229,6 +286,7 @@ int main(void)
 		cmocka_unit_test(without_profiles_the_page_says_so),
 		cmocka_unit_test(an_entitys_page_has_the_reasons),
 		cmocka_unit_test(programs_of_earlier_windows_are_marked),
+		cmocka_unit_test(labels_are_said_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
