@@ -27,6 +27,7 @@ import json
 import os
 import re
 import secrets
+import select
 import shutil
 import signal
 import socket
@@ -242,16 +243,11 @@ def watch(address, pid, control_port, early, to):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     out = open(to, "w", buffering=1)
 
-    def waited_s():
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/schedstat") as f:
-            return int(f.read().split()[1]) / 1e9
-        return 0
-
     def ask(kind, asked):
         while True:
-            at, before = time.time(), waited_s()
+            at, before = time.time(), waited_s(pid)
             status, seconds = flood.ask(asked, "/-/healthy", flood.PROBER)
-            out.write(json.dumps([kind, at, status, seconds, max(0, waited_s() - before)]) + "\n")
+            out.write(json.dumps([kind, at, status, seconds, max(0, waited_s(pid) - before)]) + "\n")
             time.sleep(max(0, 0.05 - seconds))
 
     for asked in (("health", address), ("control", f"127.0.0.1:{control_port}")):
@@ -263,6 +259,31 @@ def watch(address, pid, control_port, early, to):
                 out.write(json.dumps(["state", time.time(), usage_s(early), workloads.cpu_s(pid),
                                       int(rss.group(1))]) + "\n")
         time.sleep(0.05)
+
+
+def waited_s(pid):
+    """The time that the first thread of a process was ready to run and had no CPU; 0 without the process."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/schedstat") as f:
+        return int(f.read().split()[1]) / 1e9
+    return 0
+
+
+def end(pid, working_pid):
+    """SIGTERM to the agent, and the times of both and of the agent's end; also the time that the parent and the loop
+    waited for a CPU. At a real-time priority: beside a storm of processes the test itself has no CPU for seconds."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    poll = select.poll()
+    poll.register(os.pidfd_open(pid), select.POLLIN)
+    before = [waited_s(p) for p in (pid, working_pid)]
+    waits = [0, 0]
+    begun = time.time()
+    os.kill(pid, signal.SIGTERM)
+    while not poll.poll(20):
+        waits = [max(w, waited_s(p) - b) for w, p, b in zip(waits, (pid, working_pid), before)]
+        if time.time() > begun + PATIENCE_S:
+            return
+    print(json.dumps([begun, time.time(), *waits]), flush=True)
 
 
 class Watched:
@@ -722,19 +743,19 @@ class Node:
                                 daemon=True) for _ in range(4)]
         for thread in ask:
             thread.start()
-        begun = time.time()  # as the watcher's
-        agent.process.terminate()
-        try:
-            until(lambda: agent.process.poll() is not None, f"{agent.log}: the agent does not end", GRACE_S)
-        except Failure:
+        told = subprocess.run([sys.executable, __file__, "--end", str(agent.process.pid), str(agent.working_pid)],
+                              stdout=subprocess.PIPE, check=True).stdout
+        if not told:
             print(kernel_stacks(agent.working_pid))
-            raise
-        ended = time.time()
+            raise Failure(f"{agent.log}: the agent does not end, even after {PATIENCE_S} s")
+        begun, ended, parent_s, loop_s = json.loads(told)
+        agent.process.wait()
         seconds = ended - begun
         # On a machine that gives no CPU, the server without work of its own waits, too.
         control_s = Watched(self.watch_log).control_s(begun, ended) if self.watcher else 0
         claim(seconds <= END_MAX_S + END_WAITS * control_s,
-              f"{beside}: the agent ended {seconds:.1f} s after SIGTERM, where the control took {control_s:.2f} s")
+              f"{beside}: the agent ended {seconds:.1f} s after SIGTERM, where the control took {control_s:.2f} s; its "
+              f"parent waited {parent_s:.1f} s for a CPU, and its loop {loop_s:.1f} s")
         claim(seconds >= ORDERLY_S or (agent.said("msg=ended") and agent.process.returncode == 0),
               f"{agent.log}: not an orderly end, status {agent.process.returncode}")
         return seconds
@@ -916,6 +937,9 @@ def report(node, watched):
 def main():
     if sys.argv[1:2] == ["--watch"]:
         watch(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5], sys.argv[6])
+        return 0
+    if sys.argv[1:2] == ["--end"]:
+        end(int(sys.argv[2]), int(sys.argv[3]))
         return 0
     if sys.argv[1:2] == ["--serve"]:
         serve()
