@@ -235,7 +235,8 @@ static void job_log(struct go_profiler_job *job, const struct go_profile_target 
 
 	if (!found->news || job->profiler->round_news++ >= GO_PROFILER_NEWS_MAX)
 		return;
-	log_info("Go heap", log_str("state", goruntime_state_name(found->state)),
+	log_info("the state of a Go program's heap profile",
+		 log_str("state", goruntime_state_name(found->state)),
 		 log_uint("pid", target->pid.pid), log_str("service", service ? service : ""),
 		 log_str("go", found->go_version));
 }
@@ -441,7 +442,7 @@ static void on_stuck(void *ctx, struct go_profile_task *task)
 	p->outcomes[GO_PROFILER_PROCESSES_STUCK] += job->n_targets;
 	give_up(p, job->key, pid);
 	tell_stuck(p, job->key, &job->labels, pid);
-	log_warn("a read of a process blocks, leaving its container alone for an hour",
+	log_warn("reading a process for Go profiles blocks, skipping its container for an hour",
 		 log_uint("pid", pid->pid), log_str("service", service ? service : ""));
 }
 
