@@ -13,10 +13,6 @@ for name in burn faults jit mapped syscalls; do
 	gcc -O2 -Wall -Wextra -Werror -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static \
 		-o "$fixtures/$name" "e2e/workloads/$name.c"
 done
-for name in alpha beta gamma delta; do
-	gcc -O2 -Wall -Wextra -Werror -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static \
-		-DPLACE=place_$name -o "$fixtures/places_$name" e2e/workloads/places.c
-done
 for name in goalloc gopgo gounsampled; do
 	(cd e2e/workloads/$name && CGO_ENABLED=0 ../../../test/go.sh build -o ../../../$fixtures/$name .)
 done
