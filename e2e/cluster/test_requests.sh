@@ -7,7 +7,17 @@
 at_least() { [ "$("${@:2}")" -ge "$1" ]; }
 pods=50
 
-asked_apiserver() { jq -s 'map(select(.stage == "RequestReceived")) | length' "$node/audit.log"; }
+# Without a watch that follows one of full length: each lasts five to ten minutes, and the next minute may have its end.
+asked_apiserver() {
+	jq -n 'def seconds: sub("\\.[0-9]+"; "") | fromdate;
+		reduce inputs as $e ({asked: 0, ended: 0};
+			if $e.stage == "ResponseComplete" and $e.verb == "watch" and
+				($e.stageTimestamp | seconds) - ($e.requestReceivedTimestamp | seconds) >=
+				($e.requestURI | capture("timeoutSeconds=(?<s>[0-9]+)").s | tonumber) - 1 then .ended += 1
+			elif $e.stage != "RequestReceived" then .
+			elif $e.verb == "watch" and .ended > 0 then .ended -= 1
+			else .asked += 1 end) | .asked' "$node/audit.log"
+}
 asked_kubelet() {
 	kubectl get --raw "/api/v1/nodes/$node_name/proxy/metrics" |
 		awk '/^kubelet_http_requests_total.*path="pods"/ { sum += $NF } END { printf "%d\n", sum }'

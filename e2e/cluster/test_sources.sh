@@ -6,7 +6,9 @@
 
 # all_named: every container that can have a name has one
 all_named() {
-	[ "$(metric podprof_metadata_containers 'outcome="ok"')" -ge "$(kubectl get pods -A --no-headers | grep -c Running)" ]
+	local pods
+	pods=$(kubectl get pods -A -o json | jq '[.items[] | select(.status.phase == "Running")] | length') &&
+		[ "$(metric podprof_metadata_containers 'outcome="ok"')" -ge "$pods" ]
 }
 answers() { metric podprof_metadata_requests_total "source=\"$1\"" 'outcome="ok"'; }
 # The container runtime's state has the names earlier than the servers

@@ -23,7 +23,11 @@ beside() { helm upgrade --install beside "$top/charts/podprof" --create-namespac
 page() { kubectl get --raw "/api/v1/namespaces/$1/pods/$(pod_of "$1"):7070/proxy$2"; }
 pod_of() { kubectl -n "$1" get pods -l app.kubernetes.io/name=podprof -o jsonpath='{.items[0].metadata.name}'; }
 token_of() { inside cat "$node/kubelet/pods/$(kubectl -n "$1" get pod "$(pod_of "$1")" -o jsonpath='{.metadata.uid}')/volumes/kubernetes.io~projected/token/token"; }
-refused() { page "$1" /metrics | awk '/^podprof_metadata_requests_total.*outcome="denied"/ { sum += $NF } END { printf "%d", sum }'; }
+# Nothing, and status 1, without a page: awk alone would print 0
+refused() {
+	local text
+	text=$(page "$1" /metrics) && awk '/^podprof_metadata_requests_total.*outcome="denied"/ { sum += $NF } END { printf "%d", sum }' <<<"$text"
+}
 answered() { page "$1" /metrics | awk -v s="source=\"$2\"" '/^podprof_metadata_requests_total.*outcome="ok"/ && index($0, s) { sum += $NF } END { printf "%d", sum }'; }
 # is_good TOKEN: for the API server
 is_good() { nsenter --net --target "$(cat "$node/pids/holder")" -- curl -sf --cacert "$node/pki/ca.crt" -H "Authorization: Bearer $1" "$apiserver/api" >/dev/null; }

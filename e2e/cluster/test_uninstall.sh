@@ -15,7 +15,11 @@ bpf_programs() {
 		cat "/proc/$pid/fdinfo/"* 2>/dev/null || true
 	done | awk '$1 == "prog_id:" { print $2 }' | sort -un
 }
-is_loaded() { "$bpftool" prog show id "$1" >/dev/null 2>&1; }
+# loaded: those of $programs that the kernel has. Status 1 without an answer of bpftool.
+loaded() {
+	local all
+	all=$("$bpftool" -j prog show | jq '.[].id') && (grep -xF "$programs" <<<"$all" || true)
+}
 left() { kubectl get all,configmaps,serviceaccounts,clusterroles,clusterrolebindings -A \
 	-l app.kubernetes.io/instance=podprof -o name; }
 bpftool=$(command -v bpftool || echo /usr/sbin/bpftool)
@@ -28,12 +32,19 @@ kubectl -n podprof get configmap -l app.kubernetes.io/name=podprof -o jsonpath='
 [ "$(left | wc -l)" -ge 5 ] || fail "what was installed has no label: $(left)"
 programs=$(bpf_programs)
 [ -n "$programs" ] || fail "the agent has no BPF programs"
-for program in $programs; do is_loaded "$program" || fail "BPF program $program is not seen"; done
+[ "$(loaded)" = "$programs" ] || fail "of the BPF programs $(paste -sd' ' <<<"$programs") only $(loaded | paste -sd' ') are seen"
 note "installed: $(left | wc -l) objects, $(wc -w <<<"$programs") BPF programs"
 
 podprof_uninstall
-gone() { [ -z "$(left)" ]; }
+# Not without an answer of the API server
+gone() {
+	local objects
+	objects=$(left) && [ -z "$objects" ]
+}
 until_true gone || fail "left behind: $(left)"
-no_programs() { for program in $programs; do ! is_loaded "$program" || return 1; done; }
+no_programs() {
+	local found
+	found=$(loaded) && [ -z "$found" ]
+}
 until_true no_programs || fail "its BPF programs are still there"
 note "nothing is left"
