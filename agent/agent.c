@@ -45,6 +45,9 @@
 #define AGENT_FIRST_WINDOW_NS (15 * NSEC_PER_SEC)
 /* Time limit for the end of the run, as a part of AGENT_GRACE_NS. */
 #define AGENT_FLUSH_NS	      (8 * NSEC_PER_SEC)
+/* Part of AGENT_FLUSH_NS for names of functions. On a busy node a container's files may take all of
+ * it, and the profiles of the others wait for the same thread. */
+#define AGENT_SYMBOLS_NS      (5 * NSEC_PER_SEC)
 /* Part of the first window reserved for the names of new containers. */
 #define AGENT_NAMES_NS	      (3 * NSEC_PER_SEC)
 /* Part of the first window for the names of the containers that are there; the API server's first
@@ -83,6 +86,7 @@ struct agent {
 	struct loop_source *flush;
 	uint64_t window_began_ns; /* boot clock: the wall clock may be set meanwhile */
 	uint64_t flush_deadline_ns;
+	uint64_t symbols_deadline_ns; /* part of it */
 	unsigned int n_windows;
 	bool has_profiles;
 	bool told_nothing; /* the log has said that nothing is selected */
@@ -219,6 +223,8 @@ static void on_flush(void *ctx)
 	bool pending = (a->cpu && cpu_profiler_pending(a->cpu)) ||
 		       (a->heap && go_profiler_pending(a->heap));
 
+	if (pending && a->cpu && now >= a->symbols_deadline_ns)
+		cpu_profiler_stop_symbols(a->cpu);
 	if (pending && now < a->flush_deadline_ns)
 		return;
 	(void)loop_disarm(a->flush);
@@ -235,6 +241,7 @@ static void on_stop(void *ctx, int signo)
 	a->stopping = true;
 	log_info("ending after sending the last window", log_str("signal", strsignal(signo)));
 	a->flush_deadline_ns = nsec_monotonic() + AGENT_FLUSH_NS;
+	a->symbols_deadline_ns = a->flush_deadline_ns - AGENT_FLUSH_NS + AGENT_SYMBOLS_NS;
 	export_hurry(a->export);
 	(void)loop_disarm(a->window);
 	if (a->cpu)

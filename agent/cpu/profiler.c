@@ -744,6 +744,11 @@ void cpu_profiler_free(struct cpu_profiler *p)
 	free(p);
 }
 
+void cpu_profiler_stop_symbols(struct cpu_profiler *p)
+{
+	symbolizer_stop(p->symbolizer);
+}
+
 size_t cpu_profiler_pending(const struct cpu_profiler *p)
 {
 	return worker_pending(p->worker) + (p->late ? 1 : 0);

@@ -70,6 +70,8 @@ void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t
 /* Stop sampling and take the remaining samples; the caller then ends the last window. @wait_ns: the
  * longest wait of this window for metadata of pending entities. */
 void cpu_profiler_finish(struct cpu_profiler *p, uint64_t wait_ns);
+/* Reports take the names of functions known so far, also the running one, and so end soon. */
+void cpu_profiler_stop_symbols(struct cpu_profiler *p);
 /* Number of unfinished reports. */
 size_t cpu_profiler_pending(const struct cpu_profiler *p);
 

@@ -24,6 +24,8 @@
 #include "symbolize/symbolizer.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +107,7 @@ struct symbolizer {
 	struct kept_answers *held; /* until the release */
 	size_t held_bytes;
 	struct lookup_thread *thread; /* NULL: the caller's */
+	_Atomic bool stopped;
 	struct shared_root *proc;
 	struct dwarfreader *dwarf;
 	uint64_t n_reads[SYMBOL_READ_MAX];
@@ -171,8 +174,8 @@ static int take_names(struct symbolizer *s, struct image *image, struct file_nam
 	if (image_is_slow(image) || n_blocked >= LOOKUP_BLOCKED_MAX)
 		return 0; /* the next block would be for ever */
 	*ret_why = SYMBOL_OVER_BUDGET;
-	if (s->opts.report_ns && s->report_ns >= s->opts.report_ns)
-		return 0;
+	if (s->stopped || (s->opts.report_ns && s->report_ns >= s->opts.report_ns))
+		return 0; /* nor an exchange with the thread for each file */
 	*ret = names_cache_take(&s->names, image);
 	*ret_first = !*ret;
 	if (*ret)
@@ -749,6 +752,7 @@ void symbolizer_dwarf_counts(const struct symbolizer *s, uint64_t *ret)
 
 void symbolizer_stop(struct symbolizer *s)
 {
+	s->stopped = true;
 	lookup_thread_stop(s->thread);
 }
 

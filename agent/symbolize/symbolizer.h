@@ -169,8 +169,8 @@ const uint64_t *symbolizer_perf_map_events(const struct symbolizer *s);
 const uint64_t *symbolizer_jitdump_events(const struct symbolizer *s);
 /* Requests for DWARF by outcome, so far: DWARFREADER_OUTCOME_MAX numbers (dwarfreader.h). */
 void symbolizer_dwarf_counts(const struct symbolizer *s, uint64_t *ret);
-/* From any thread: addresses without a name so far have none, so that a report ends soon. Only
- * with @guarded. */
+/* From any thread, for good: addresses without a name so far have none, so that a report ends soon.
+ * Known answers stay. Only with @guarded. */
 void symbolizer_stop(struct symbolizer *s);
 size_t symbolizer_bytes(const struct symbolizer *s);
 
