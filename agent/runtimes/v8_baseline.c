@@ -10,32 +10,14 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/cursor.h"
 #include "procmap/memory.h"
 #include "runtimes/v8_code.h"
 #include "runtimes/v8_places.h"
 
-#define MORE	   0x80
-#define BITS	   7
-#define SHIFT_LAST 28
-
 /* Numbers of bytecodes that are a prefix, the same in all releases: even ones for 2 bytes, odd
  * ones for 4. */
 #define PREFIXES 4
-
-/* 0 at the end of the table. */
-static uint32_t next_length(const uint8_t **at, const uint8_t *end)
-{
-	uint32_t sum = 0;
-
-	for (unsigned int shift = 0; *at < end && shift <= SHIFT_LAST; shift += BITS) {
-		const uint8_t byte = *(*at)++;
-
-		sum |= (uint32_t)(byte & ~MORE) << shift;
-		if (!(byte & MORE))
-			break;
-	}
-	return sum;
-}
 
 /* Bytes of the bytecode at @bytecode; 0: not known. */
 static uint32_t size_of(const uint8_t *bytecode, size_t n, const uint8_t *sizes, uint32_t n_sizes)
@@ -55,16 +37,17 @@ uint32_t v8_baseline_offset(const uint8_t *table, size_t n, const uint8_t *bytec
 			    size_t n_bytecode, const uint8_t *sizes, uint32_t n_sizes,
 			    uint64_t distance)
 {
-	const uint8_t *end = table + n;
-	uint64_t limit = next_length(&table, end);
+	struct cursor lengths;
+	uint64_t limit, length;
 	size_t off = 0;
 
-	if (distance < limit)
+	cursor_init(&lengths, table, n);
+	if (!cursor_uleb(&lengths, &limit) || distance < limit)
 		return UINT32_MAX;
-	while (table < end && off < n_bytecode) {
+	while (off < n_bytecode && cursor_uleb(&lengths, &length) && length <= UINT32_MAX) {
 		const uint32_t size = size_of(bytecode + off, n_bytecode - off, sizes, n_sizes);
 
-		limit += next_length(&table, end);
+		limit += length;
 		if (distance < limit)
 			return (uint32_t)off;
 		if (!size)

@@ -716,6 +716,10 @@ static void baseline(void **state)
 		{"behind an unknown bytecode", BYTES_OF("\0\1\1"), BYTES_OF("\5\0\4\0"), 1,
 		 UINT32_MAX},
 		{"a long length", BYTES_OF("\0\x80\1\1"), BYTES_OF("\4\0\4\0"), 128, 2},
+		{"a length without its end", BYTES_OF("\4\x81"), BYTES_OF("\4\0"), 4, UINT32_MAX},
+		{"a length of 32 bits", BYTES_OF("\4\x81\x80\x80\x80\x0f"), BYTES_OF("\4\0"), 4, 0},
+		{"a length above 32 bits", BYTES_OF("\4\x81\x80\x80\x80\x10"), BYTES_OF("\4\0"), 4,
+		 UINT32_MAX},
 		{"an endless length", BYTES_OF("\xff\xff\xff\xff\xff\xff\1"), BYTES_OF("\4\0"), 4,
 		 UINT32_MAX},
 	};
