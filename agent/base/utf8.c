@@ -85,7 +85,7 @@ uint32_t utf8_next(const char **p)
 	return c;
 }
 
-size_t utf8_control(const char *s)
+size_t utf8_control_long(const char *s)
 {
 	static const struct {
 		uint32_t first, last;

@@ -17,10 +17,18 @@ void utf8_repair(char *s, size_t n);
  * of the text. */
 uint32_t utf8_next(const char **p);
 
+/* For utf8_control(): the same, for any character. */
+size_t utf8_control_long(const char *s);
+
 /* Bytes of the control character at @s, or 0 for other characters. Control characters have an
  * effect on a terminal: C0, DEL, C1, line separators, and the characters that reverse the
- * direction, so that a name reads as another (Unicode's Bidi_Control). */
-size_t utf8_control(const char *s);
+ * direction, so that a name reads as another (Unicode's Bidi_Control). Inline: most text is
+ * printable ASCII. */
+static inline size_t utf8_control(const char *s)
+{
+	return *s >= ' ' && *s <= '~' ? 0 : utf8_control_long(s);
+}
+
 /* Overwrite invalid UTF-8 and control characters with '?', in place. */
 void utf8_make_printable(char *s);
 

@@ -61,7 +61,7 @@ static void put_json(const char *s)
 {
 	while (*s) {
 		const char *next = s;
-		size_t n = *s >= ' ' && *s <= '~' ? 0 : utf8_control(s);
+		size_t n = utf8_control(s);
 
 		if (n && (unsigned char)*s < ' ')
 			n = 0; /* between values */

@@ -86,7 +86,7 @@ static void put_blanks(long n)
 static void put_text(const char *s, size_t n)
 {
 	for (const char *end = s + n; s < end;) {
-		const size_t control = *s >= ' ' && *s <= '~' ? 0 : utf8_control(s);
+		const size_t control = utf8_control(s);
 
 		putchar_unlocked(control ? '?' : *s);
 		s += control ? control : 1;

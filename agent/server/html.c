@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,17 +33,12 @@ void html_printf(struct html *h, const char *format, ...)
 	html_raw(h, piece);
 }
 
-/* U+202A to U+202E and U+2066 to U+2069: the rest of the line would be shown in another order. */
-static bool is_direction(const unsigned char *s)
-{
-	return s[0] == 0xe2 && ((s[1] == 0x80 && s[2] >= 0xaa && s[2] <= 0xae) ||
-				(s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
-}
-
 /* The replacement of the character at @s, or NULL for none; *@ret_n: the character's bytes. */
-static const char *replaced(const unsigned char *s, size_t *ret_n)
+static const char *replaced(const char *s, size_t *ret_n)
 {
-	*ret_n = 1;
+	const size_t control = utf8_control(s);
+
+	*ret_n = control ? control : 1;
 	switch (*s) {
 	case '&':
 		return "&amp;";
@@ -57,19 +51,8 @@ static const char *replaced(const unsigned char *s, size_t *ret_n)
 	case '\'':
 		return "&#39;";
 	default:
-		break;
+		return control ? REPLACEMENT : NULL;
 	}
-	if (*s < ' ' || *s == 0x7f)
-		return REPLACEMENT;
-	if (s[0] == 0xc2 && s[1] >= 0x80 && s[1] <= 0x9f) {
-		*ret_n = 2;
-		return REPLACEMENT;
-	}
-	if (is_direction(s)) {
-		*ret_n = 3;
-		return REPLACEMENT;
-	}
-	return NULL;
 }
 
 void html_text(struct html *h, const char *s)
@@ -78,7 +61,7 @@ void html_text(struct html *h, const char *s)
 
 	while (*s && !h->error) {
 		size_t n;
-		const char *other = replaced((const unsigned char *)s, &n);
+		const char *other = replaced(s, &n);
 
 		h->error = other ? buf_puts(h->b, other) : buf_append(h->b, s, n);
 		s += n;

@@ -17,8 +17,8 @@ struct html {
 /* Unescaped: our own markup, numbers. */
 void html_raw(struct html *h, const char *markup);
 void html_printf(struct html *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Foreign text, as text or as a quoted attribute's value. Invalid UTF-8 becomes '?'. Control
- * characters and characters that change the direction of writing become U+FFFD. */
+/* Foreign text, as text or as a quoted attribute's value. Invalid UTF-8 becomes '?'. The characters
+ * of utf8_control() become U+FFFD: also those that show the rest of the line in another order. */
 void html_text(struct html *h, const char *s);
 
 /* Numbers for people: "1.5 MiB"; "2.50 s"; "2026-11-21 11:34:00". */

@@ -19,9 +19,10 @@ static void test_text(void **state)
 		{"\xc2\x85\xc2\xa0", FFFD "\xc2\xa0"}, /* U+0085, U+00A0 */
 		{"\xe2\x80\xae"
 		 "x",
-		 FFFD "x"}, /* U+202E */
-		{"\xe2\x80\xa9\xe2\x80\xaf",
-		 "\xe2\x80\xa9\xe2\x80\xaf"}, /* the adjacent characters */
+		 FFFD "x"},					      /* U+202E */
+		{"\xd8\x9c\xe2\x80\x8f\xe2\x80\xa8", FFFD FFFD FFFD}, /* U+061C, U+200F, U+2028 */
+		{"\xe2\x80\x90\xe2\x80\xaf",
+		 "\xe2\x80\x90\xe2\x80\xaf"}, /* the adjacent characters */
 		{"\xe2\x81\xa6\xe2\x81\xaa", FFFD "\xe2\x81\xaa"},
 		{"\xff<\xc3", "?&lt;?"},
 		{"\xe2\x80", "??"},
