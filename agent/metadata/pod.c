@@ -106,22 +106,33 @@ void pod_free(struct pod *pod)
 	free(pod);
 }
 
+static size_t text_bytes(const char *text)
+{
+	return strlen(text) + 1;
+}
+
 static size_t pairs_bytes(const struct pod_pairs *p)
 {
 	size_t n = p->cap * sizeof(*p->items);
 
 	for (size_t i = 0; i < p->n; i++)
-		n += strlen(p->items[i].key) + strlen(p->items[i].value);
+		n += text_bytes(p->items[i].key) + text_bytes(p->items[i].value);
 	return n;
 }
 
 size_t pod_bytes(const struct pod *pod)
 {
+	const char *const texts[] = {
+		pod->uid, pod->static_uid, pod->namespace, pod->name,	    pod->node,
+		pod->ip,  pod->host_ip,	   pod->phase,	   pod->owner_kind, pod->owner_name,
+	};
 	size_t n = sizeof(*pod) + pod->containers_cap * sizeof(*pod->containers);
 
+	for (size_t i = 0; i < array_size(texts); i++)
+		n += text_bytes(texts[i]);
 	for (size_t i = 0; i < pod->n_containers; i++)
-		n += strlen(pod->containers[i].name) + strlen(pod->containers[i].id) +
-		     strlen(pod->containers[i].image);
+		n += text_bytes(pod->containers[i].name) + text_bytes(pod->containers[i].id) +
+		     text_bytes(pod->containers[i].image);
 	return n + pairs_bytes(&pod->labels) + pairs_bytes(&pod->annotations);
 }
 

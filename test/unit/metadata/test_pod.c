@@ -321,12 +321,45 @@ static void status_changes(void **state)
 		pod_free(pods[i]);
 }
 
+/* A pod whose texts have @n bytes each. */
+static struct pod *pod_of_texts(int n)
+{
+	static const char form[] =
+		"{\"metadata\":{\"uid\":\"%1$0*2$d\",\"namespace\":\"%1$0*2$d\","
+		"\"name\":\"%1$0*2$d\",\"annotations\":{\"kubernetes.io/config.mirror\":"
+		"\"%1$0*2$d\"},\"labels\":{\"%1$0*2$d\":\"%1$0*2$d\"},\"ownerReferences\":"
+		"[{\"controller\":true,\"kind\":\"%1$0*2$d\",\"name\":\"%1$0*2$d\"}]},"
+		"\"spec\":{\"nodeName\":\"%1$0*2$d\"},\"status\":{\"phase\":\"%1$0*2$d\","
+		"\"podIP\":\"%1$0*2$d\",\"hostIP\":\"%1$0*2$d\",\"containerStatuses\":"
+		"[{\"name\":\"%1$0*2$d\",\"containerID\":\"x://%1$0*2$d\","
+		"\"image\":\"%1$0*2$d\"}]}}";
+	_cleanup_(freep) char *json = NULL;
+	struct pod *pod;
+
+	assert_true(asprintf(&json, form, 0, n) > 0);
+	assert_int_equal(pod_parse(json, strlen(json), &pod), 0);
+	return pod;
+}
+
+/* Every text counts: ten of the pod, three of its container, one label; the static UID is an
+ * annotation, too. */
+static void bytes(void **state)
+{
+	struct pod *small = pod_of_texts(1), *large = pod_of_texts(1001);
+
+	(void)state;
+	assert_int_equal(pod_bytes(large) - pod_bytes(small), 1000 * (10 + 3 + 2 + 1));
+	pod_free(small);
+	pod_free(large);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(status_changes), cmocka_unit_test(test_rows),
 		cmocka_unit_test(of_a_runtime),	  cmocka_unit_test(ceilings),
 		cmocka_unit_test(long_values),	  cmocka_unit_test(out_of_memory),
+		cmocka_unit_test(bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
