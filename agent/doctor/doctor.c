@@ -20,8 +20,6 @@
 #include "config/config.h"
 #include "discovery/discovery.h"
 
-/* Time limit for answers: two servers without an answer, one after the other. */
-#define DOCTOR_WAIT_NS	(12 * NSEC_PER_SEC)
 #define DOCTOR_POLL_NS	(60 * NSEC_PER_MSEC)
 #define DOCTOR_GRACE_NS NSEC_PER_SEC
 

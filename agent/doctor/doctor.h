@@ -5,6 +5,7 @@
 /* Finds out the node's problems for an agent with given settings: gathers probe results and turns
  * the results into findings. */
 
+#include "base/nsec.h"
 #include "doctor/finding.h"
 #include "doctor/probe_results.h"
 
@@ -12,6 +13,9 @@ struct discovery;
 struct discovery_opts;
 struct loop;
 struct root;
+
+/* Time limit for answers: two servers without an answer, one after the other. */
+#define DOCTOR_WAIT_NS (12 * NSEC_PER_SEC)
 
 /**
  * struct doctor_opts - everything is borrowed
@@ -29,7 +33,7 @@ struct doctor_opts {
 		       const struct root *sys, struct discovery *discovery, struct kernelside *ret);
 };
 
-/* Takes some seconds for servers without an answer, at most half a minute. 0 or -errno. */
+/* Blocks for a second, and up to DOCTOR_WAIT_NS longer if servers do not answer. 0 or -errno. */
 int doctor_look(const struct doctor_opts *opts, struct probe_results *ret);
 
 /* The findings in the order in which a person would fix the problems. */
