@@ -109,5 +109,5 @@ int disk_thread_submit(struct disk_thread *t, struct disk_job *job,
 
 bool disk_thread_wait(struct disk_thread *t, uint64_t timeout_ns)
 {
-	return worker_wait(t->worker, timeout_ns);
+	return worker_wait(t->worker, timeout_ns ? timeout_ns : DISK_THREAD_WAIT_NS);
 }

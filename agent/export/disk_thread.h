@@ -13,7 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
 #include "base/worker.h"
+
+/* Time for the disk at the start, before the agent goes on without the earlier files. */
+#define DISK_THREAD_WAIT_NS (2 * NSEC_PER_SEC)
 
 struct disk_job;
 struct disk_thread;
@@ -73,7 +77,8 @@ void disk_thread_free(struct disk_thread *t);
 /* 0 or WORKER_FULL. */
 int disk_thread_submit(struct disk_thread *t, struct disk_job *job,
 		       const struct disk_job_kind *kind) __attribute__((warn_unused_result));
-/* Wait at most @timeout_ns for a job to end, then call its done(). False if none has ended. */
+/* Wait at most @timeout_ns, 0: DISK_THREAD_WAIT_NS, for a job to end, then call its done(). False
+ * if none has ended. */
 bool disk_thread_wait(struct disk_thread *t, uint64_t timeout_ns);
 
 #endif

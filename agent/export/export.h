@@ -27,7 +27,7 @@ struct export_opts {
 	const char *spool_dir; /* NULL: no spool */
 	uint64_t spool_bytes;
 	uint64_t disk_blocked_ns; /* time without an answer of a disk; 0: WATCHDOG_BLOCKED_NS */
-	uint64_t open_wait_ns;	  /* of the store and the spool; 0: their own */
+	uint64_t open_wait_ns;	  /* of the store and the spool; 0: DISK_THREAD_WAIT_NS */
 	uint64_t queue_bytes;	  /* ceiling of all outboxes together */
 	uint64_t file_blocked_ns; /* the same of a program file; 0: WATCHDOG_BLOCKED_NS */
 	uint64_t window_ns;	  /* many profiles are spread over a window; 0: never */

@@ -31,8 +31,6 @@
 /* At the end of the run: time for the disk, before the profiles behind a write go the direct way.
  * The blocked time of the watchdog is longer than the whole end. */
 #define FLUSH_WAIT_NS	    (2 * NSEC_PER_SEC)
-/* Time for the disk at the start, before the agent goes on without the spool. */
-#define OPEN_WAIT_NS	    (2 * NSEC_PER_SEC)
 /* Waiting jobs: an opening, a write, a read for each destination. */
 #define JOBS		    (SPOOL_DESTINATIONS_MAX + 2)
 
@@ -200,7 +198,7 @@ int spool_new(const struct spool_opts *opts, struct spool **ret)
 	r = spool_start(s, opts->dir);
 	if (r)
 		return r;
-	if (!disk_thread_wait(s->thread, opts->open_wait_ns ? opts->open_wait_ns : OPEN_WAIT_NS))
+	if (!disk_thread_wait(s->thread, opts->open_wait_ns))
 		spool_changes(s, SPOOL_BLOCKED, 0); /* opened by the loop, later */
 	else if (s->open_r && !s->busy)
 		return s->open_r;

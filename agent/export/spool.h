@@ -36,7 +36,7 @@ struct spool_destination {
  * @loaded_bytes:  memory of one destination's profiles from the disk
  * @blocked_ns:    time without an answer of the disk, and from a failed opening to the next; 0:
  *                 WATCHDOG_BLOCKED_NS
- * @open_wait_ns:  how long spool_new() waits for the disk; 0: 2 s
+ * @open_wait_ns:  how long spool_new() waits for the disk; 0: DISK_THREAD_WAIT_NS
  * @refused:       the disk did not take the profile: the caller keeps it in memory for these
  *                 destinations, a mask of indices into @destinations. Copies the reference.
  * @loaded:        the outbox of a destination has new profiles

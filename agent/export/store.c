@@ -40,8 +40,6 @@
 /* Profiles and removals of one batch: 64 KiB with the names. */
 #define BATCH_PROFILES	    64
 #define BATCH_REMOVALS	    64
-/* Time for the disk at the start, before the agent goes on without the earlier profiles. */
-#define OPEN_WAIT_NS	    (2 * NSEC_PER_SEC)
 /* From a failed opening to the next, in parts of the time that makes a disk blocked: 30 s. */
 #define OPEN_RETRY_PARTS    3
 
@@ -546,8 +544,7 @@ int store_open(const struct store_opts *opts, struct store **ret)
 	r = store_start(s);
 	if (r)
 		return r;
-	if (!disk_thread_wait(s->thread,
-			      s->opts.open_wait_ns ? s->opts.open_wait_ns : OPEN_WAIT_NS))
+	if (!disk_thread_wait(s->thread, s->opts.open_wait_ns))
 		store_changes(s, STORE_BLOCKED, 0); /* opened by the loop, later */
 	else if (!s->opened && !s->busy)
 		return s->open_r;

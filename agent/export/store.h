@@ -58,7 +58,7 @@ enum store_outcome {
  * @waiting_bytes: memory of profiles that wait for the disk. Above: STORE_BLOCKED
  * @blocked_ns:    time without an answer of the disk, and from a busy lock to the next attempt;
  *                 0: WATCHDOG_BLOCKED_NS
- * @open_wait_ns:  how long store_open() waits for the disk; 0: 2 s
+ * @open_wait_ns:  how long store_open() waits for the disk; 0: DISK_THREAD_WAIT_NS
  * @ended:         a profile has its outcome (or -ENOMEM)
  * @changed:       the outcome differs from the one before; for the log. @holder: for STORE_BUSY:
  *                 the process with the lock; 0: unknown
