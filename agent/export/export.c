@@ -42,9 +42,11 @@ struct lock {
 	pid_t holder;
 };
 
-/* The disk of a store or of the spool. @what: "store"; @told: the log has reported a failure */
+/* The disk of a store or of the spool. @what: "store"; @dir: the path, borrowed; @told: the log has
+ * reported a failure */
 struct disk {
 	const char *what;
+	const char *dir;
 	struct lock lock;
 	bool told;
 	struct log_limit log_limit;
@@ -278,9 +280,10 @@ static void lock_changed(struct export *e, struct lock *lock, bool busy, pid_t h
 /* The last attempt, of a store or of the spool. */
 enum disk_state { DISK_WORKS, DISK_BUSY, DISK_BLOCKED, DISK_FAILS };
 
-static void disk_init(struct disk *d, const char *what, const char *name)
+static void disk_init(struct disk *d, const char *what, const char *dir, const char *name)
 {
 	d->what = what;
+	d->dir = dir;
 	d->lock.name = name;
 	d->log_limit.interval_ns = EXPORT_LOG_INTERVAL_NS;
 }
@@ -301,12 +304,12 @@ static void disk_changed(struct export *e, struct disk *d, enum disk_state state
 		d->told = true;
 		snprintf(text, sizeof(text), "%s %s, %s", d->what,
 			 state == DISK_BLOCKED ? "does not answer" : "fails", then);
-		log_warn(text, log_str("directory", d->lock.name), log_str("err", err),
+		log_warn(text, log_str("directory", d->dir), log_str("err", err),
 			 log_uint("suppressed", suppressed));
 	} else if (!state && d->told) {
 		d->told = false;
 		snprintf(text, sizeof(text), "%s works again", d->what);
-		log_info(text, log_str("directory", d->lock.name));
+		log_info(text, log_str("directory", d->dir));
 	}
 }
 
@@ -337,7 +340,7 @@ static void keeper_close(struct keeper *k)
 {
 	if (k->store && store_n_waiting(k->store))
 		log_warn("ending without the last profiles of the store",
-			 log_str("store", k->disk.lock.name),
+			 log_str("directory", k->disk.dir),
 			 log_uint("profiles", store_n_waiting(k->store)));
 	store_free(k->store);
 }
@@ -404,7 +407,7 @@ static int export_open_store(struct export *e, const struct export_opts *opts, c
 
 	if (!opts->store_dir)
 		return 0;
-	disk_init(&e->keeper.disk, "store", "--store-dir");
+	disk_init(&e->keeper.disk, "store", opts->store_dir, "--store-dir");
 	r = keeper_open(&e->keeper, e, opts, &store_opts, "--store-dir", ret_error);
 	if (!r)
 		r = loop_add_timer(e->loop, trim_due, e, &e->trim_timer);
@@ -455,7 +458,7 @@ static int route_open_folder(struct export *e, struct route *route, const struct
 	};
 
 	route->e = e;
-	disk_init(&route->keeper.disk, "store", route->name);
+	disk_init(&route->keeper.disk, "store", store.dir, route->name);
 	return keeper_open(&route->keeper, e, opts, &store, "--destination", ret_error);
 }
 
@@ -607,7 +610,7 @@ static int export_open_spool(struct export *e, const struct export_opts *opts, c
 		return 0; /* nothing to wait for */
 	spool.n_destinations = e->n_spooled;
 	spool.loaded_bytes = opts->queue_bytes / 2 / e->n_spooled;
-	disk_init(&e->spool_disk, "spool", "--spool-dir");
+	disk_init(&e->spool_disk, "spool", opts->spool_dir, "--spool-dir");
 	r = spool_new(&spool, &e->spool);
 	if (r <= 0)
 		return r;

@@ -16,6 +16,7 @@ struct metric_sink;
 struct store;
 struct export;
 
+/* @store_dir, @spool_dir: borrowed until export_free() */
 struct export_opts {
 	struct loop *loop;
 	const char *const *destinations; /* "pyroscope=URL[,key=value...]", see destination.h */

@@ -849,7 +849,8 @@ static void remove_folder(const char *folder)
 
 static void test_store(void **state)
 {
-	char folder[] = "/tmp/podprof-store-XXXXXX", dir[64];
+	static char dir[64]; /* until teardown() */
+	char folder[] = "/tmp/podprof-store-XXXXXX";
 	struct fixture *f = *state;
 	struct export_opts opts = {.loop = f->loop,
 				   .store_dir = dir,
@@ -925,6 +926,8 @@ static bool folder_has_ended(void *ctx)
 static void test_folder(void **state)
 {
 	char folder[] = "/tmp/podprof-folder-XXXXXX", spec[96], command[256];
+	char path[] = "/tmp/podprof-log-XXXXXX";
+	_cleanup_(buf_deinit) struct buf log = BUF_INIT(65536);
 	const char *destinations[] = {"pyroscope=http://127.0.0.1:1", spec};
 	struct fixture *f = *state;
 	struct export_opts opts = {.loop = f->loop,
@@ -932,7 +935,10 @@ static void test_folder(void **state)
 				   .n_destinations = 2,
 				   .queue_bytes = QUEUE_BYTES};
 	_cleanup_(freep) char *error = NULL;
+	const char *text;
+	int saved;
 
+	close(mkstemp(path));
 	assert_non_null(mkdtemp(folder));
 	row_begin("a folder that cannot be made");
 	snprintf(spec, sizeof(spec), "file=/proc/self/comm/out");
@@ -953,8 +959,12 @@ static void test_folder(void **state)
 	assert_int_equal(system(command), 0);
 
 	row_begin("one that is too large");
+	saved = capture_begin(path);
 	submit(f, 1, 20 << 10);
 	loop_until(f->loop, folder_has_ended, f);
+	text = capture_end(path, saved, &log);
+	snprintf(command, sizeof(command), "directory=%s/out ", folder);
+	assert_non_null(strstr(text, command));
 	assert_int_equal(metric(f, "podprof_export_profiles", "file", "dropped_too_large"), 1);
 
 	row_begin("a symbolic link in the folder is not followed");
