@@ -25,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -34,6 +33,7 @@
 #include "base/cleanup.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/wakeup.h"
 
 #define LOOP_BATCH 64
 
@@ -99,7 +99,7 @@ struct loop_source {
 
 struct loop {
 	int epoll_fd;
-	int wake_fd;			   /* eventfd */
+	int wake_fd;			   /* by make_due() */
 	atomic_bool is_woken;		   /* @wake_fd is written since the last turn */
 	_Atomic pthread_t thread;	   /* of loop_run() */
 	_Atomic(struct loop_source *) due; /* by next_due, the last first */
@@ -125,7 +125,7 @@ int loop_new(struct loop **ret)
 		return -ENOMEM;
 	loop->slice_ns = LOOP_SLICE_NS;
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	loop->wake_fd = wakeup_open();
 	if (loop->epoll_fd < 0 || loop->wake_fd < 0 ||
 	    epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &ev) < 0) {
 		int err = errno;
@@ -290,7 +290,6 @@ static void push_due(struct loop *loop, struct loop_source *source)
 /* The loop's thread looks at the list before it waits. */
 static void make_due(struct loop_source *source)
 {
-	const uint64_t one = 1;
 	struct loop *loop = source->loop;
 
 	atomic_store(&source->is_due, true);
@@ -298,7 +297,7 @@ static void make_due(struct loop_source *source)
 		push_due(loop, source);
 	if (!pthread_equal(atomic_load(&loop->thread), pthread_self()) &&
 	    !atomic_exchange(&loop->is_woken, true))
-		(void)!write(loop->wake_fd, &one, sizeof(one)); /* never full: 2^64 turns */
+		wakeup_send(loop->wake_fd);
 }
 
 static void within_remove(struct loop_source *timer)

@@ -26,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/backoff.h"
@@ -36,6 +35,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/share.h"
+#include "base/wakeup.h"
 #include "base/watchdog.h"
 #include "base/worker.h"
 #include "export/destination.h"
@@ -90,7 +90,7 @@ struct blocked {
 	uint64_t owner;
 };
 
-/* What the jobs share; an abandoned one may outlive the rest. @wake: eventfd */
+/* What the jobs share; an abandoned one may outlive the rest. @wake: calls on_wake() on the loop */
 struct target {
 	atomic_int refs;
 	int wake;
@@ -344,14 +344,6 @@ static void target_unref(struct target *t)
 	free(t);
 }
 
-/* Calls on_wake() on the loop. Any thread. */
-static void target_wake(const struct target *t)
-{
-	const uint64_t one = 1;
-
-	(void)!write(t->wake, &one, sizeof(one));
-}
-
 /* The owner of an abandoned job. More are abandoned only at the end of the program. */
 static struct blocked *target_block(struct target *t, uint64_t owner)
 {
@@ -369,7 +361,7 @@ static struct blocked *target_block(struct target *t, uint64_t owner)
 static void target_unblock(struct target *t, struct blocked *b)
 {
 	atomic_store(&b->is_set, false);
-	target_wake(t);
+	wakeup_send(t->wake);
 }
 
 static bool target_is_blocked(const struct target *t, uint64_t owner)
@@ -590,10 +582,8 @@ static void on_timer(void *ctx)
 
 static void on_wake(void *ctx, int fd, uint32_t events)
 {
-	uint64_t n;
-
 	(void)events;
-	(void)!read(fd, &n, sizeof(n));
+	wakeup_take(fd);
 	next_start(ctx);
 }
 
@@ -613,7 +603,7 @@ static int target_new(const char *spec, struct target **ret)
 	if (!t)
 		return -ENOMEM;
 	t->refs = 1;
-	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	t->wake = wakeup_open();
 	if (t->wake < 0)
 		return -errno;
 	r = destination_new_of(kinds, spec, &t->destination, &error);
@@ -705,7 +695,7 @@ void uploads_offer(struct uploads *u, uint64_t owner, const char *build_id, int 
 	waits = known_wait(u, owner, build_id, fd);
 	pthread_mutex_unlock(&u->lock);
 	if (waits)
-		target_wake(u->target);
+		wakeup_send(u->target->wake);
 }
 
 void uploads_count(struct uploads *u, uint64_t *ret)

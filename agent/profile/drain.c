@@ -18,13 +18,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/slice.h"
 #include "base/thread.h"
+#include "base/wakeup.h"
 #include "profile/sideband.h"
 
 /* The longest sleep, in ns: without kinds of samples, the dumps alone are due after it. */
@@ -132,7 +132,7 @@ static bool wait_for_work(struct drain *d, bool ret_woken[WAIT_MAX])
 		[WAIT_DUMPS] = {.fd = -1, .events = POLLIN},
 		[WAIT_SIDEBAND] = {.fd = -1, .events = POLLIN},
 	};
-	uint64_t now_ns = nsec_monotonic(), next_ns = now_ns + DRAIN_SLEEP_NS, count;
+	uint64_t now_ns = nsec_monotonic(), next_ns = now_ns + DRAIN_SLEEP_NS;
 
 	if (d->soon)
 		hurry(d, now_ns);
@@ -148,7 +148,7 @@ static bool wait_for_work(struct drain *d, bool ret_woken[WAIT_MAX])
 	for (int i = 0; i < WAIT_MAX; i++)
 		ret_woken[i] = fds[i].revents != 0;
 	if (ret_woken[WAIT_NOW])
-		(void)!read(d->now_fd, &count, sizeof(count));
+		wakeup_take(d->now_fd);
 	return !ret_woken[WAIT_STOP];
 }
 
@@ -186,13 +186,13 @@ int drain_new(const struct drain_opts *opts, struct drain **ret)
 		return -ENOMEM;
 	d->opts = *opts;
 	d->ready_fd = d->now_fd = -1;
-	d->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	d->stop_fd = wakeup_open();
 	if (d->stop_fd < 0)
 		return -errno;
-	d->now_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	d->now_fd = wakeup_open();
 	if (d->now_fd < 0)
 		return -errno;
-	d->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	d->ready_fd = wakeup_open();
 	if (d->ready_fd < 0)
 		return -errno;
 	for (size_t i = 0; i < opts->n; i++)
@@ -207,12 +207,10 @@ int drain_new(const struct drain_opts *opts, struct drain **ret)
 
 void drain_free(struct drain *d)
 {
-	uint64_t one = 1;
-
 	if (!d)
 		return;
 	if (d->started) {
-		(void)!write(d->stop_fd, &one, sizeof(one));
+		wakeup_send(d->stop_fd);
 		pthread_join(d->thread, NULL);
 	}
 	close_fdp(&d->stop_fd);
@@ -228,29 +226,19 @@ int drain_fd(const struct drain *d)
 
 void drain_again(struct drain *d)
 {
-	uint64_t one = 1;
-
-	/* cannot fail: the counter would have to reach 2^64-1 */
-	(void)!write(d->ready_fd, &one, sizeof(one));
-}
-
-static void wake(struct drain *d)
-{
-	uint64_t one = 1;
-
-	(void)!write(d->now_fd, &one, sizeof(one));
+	wakeup_send(d->ready_fd);
 }
 
 void drain_now(struct drain *d)
 {
 	d->now = true;
-	wake(d);
+	wakeup_send(d->now_fd);
 }
 
 void drain_set_soon(struct drain *d, bool soon)
 {
 	if (!atomic_exchange(&d->soon, soon) && soon)
-		wake(d);
+		wakeup_send(d->now_fd);
 }
 
 void drain_set_busy(struct drain *d, bool busy)

@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,6 +34,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/thread.h"
+#include "base/wakeup.h"
 #include "server/listen.h"
 #include "server/tls_context.h"
 
@@ -150,14 +150,6 @@ void tls_settings_deinit(struct tls_settings *s)
 	for (size_t i = 0; i < s->sans.n; i++)
 		free(s->sans.items[i]);
 	*s = (struct tls_settings){.ctx = NULL};
-}
-
-static void wake_up(int fd)
-{
-	uint64_t one = 1;
-
-	/* cannot fail: the counter would have to reach 2^64-1 */
-	(void)!write(fd, &one, sizeof(one));
 }
 
 /* ---------------------------------------------------------------- connections */
@@ -446,7 +438,7 @@ static int pass_on(struct tls_front *f, struct conn *c, int fd)
 	if (r)
 		free(ready);
 	else
-		wake_up(f->ready_fd);
+		wakeup_send(f->ready_fd);
 	return r;
 }
 
@@ -607,9 +599,8 @@ static bool take_orders(struct tls_front *f)
 {
 	struct tls_settings fresh;
 	bool is_ending;
-	uint64_t n;
 
-	(void)!read(f->wake.fd, &n, sizeof(n));
+	wakeup_take(f->wake.fd);
 	pthread_mutex_lock(&f->lock);
 	is_ending = f->is_ending;
 	fresh = f->fresh;
@@ -696,10 +687,9 @@ static void on_ready(void *ctx, int fd, uint32_t events)
 {
 	struct tls_front *f = ctx;
 	struct ready *ready, *next, *all;
-	uint64_t n;
 
 	(void)events;
-	(void)!read(fd, &n, sizeof(n));
+	wakeup_take(fd);
 	pthread_mutex_lock(&f->lock);
 	all = f->ready;
 	f->ready = NULL;
@@ -738,8 +728,8 @@ int tls_front_new(const struct tls_front_opts *opts, struct tls_settings *settin
 	f->owing_ns = opts->owing_ns ? opts->owing_ns : TLS_OWING_NS;
 	f->share = (struct cpu_share){.parts = TLS_SHARE_PARTS, .burst_ns = TLS_SHARE_BURST_NS};
 	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	f->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	f->wake = (struct watch){.kind = WATCH_WAKE, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+	f->ready_fd = wakeup_open();
+	f->wake = (struct watch){.kind = WATCH_WAKE, .fd = wakeup_open()};
 	if (f->epoll_fd < 0 || f->ready_fd < 0 || f->wake.fd < 0)
 		return -errno;
 	r = watch_set(f, &f->wake, EPOLLIN);
@@ -783,7 +773,7 @@ void tls_front_set(struct tls_front *f, struct tls_settings *settings)
 	pthread_mutex_unlock(&f->lock);
 	*settings = (struct tls_settings){.ctx = NULL};
 	tls_settings_deinit(&old);
-	wake_up(f->wake.fd);
+	wakeup_send(f->wake.fd);
 }
 
 static void stop(struct tls_front *f)
@@ -791,7 +781,7 @@ static void stop(struct tls_front *f)
 	pthread_mutex_lock(&f->lock);
 	f->is_ending = true;
 	pthread_mutex_unlock(&f->lock);
-	wake_up(f->wake.fd);
+	wakeup_send(f->wake.fd);
 	pthread_join(f->thread, NULL);
 }
 

@@ -22,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +33,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/thread.h"
+#include "base/wakeup.h"
 #include "symbolize/debugcache.h"
 
 #define DEBUGINFOD_CONNECT_NS (10 * NSEC_PER_SEC)
@@ -98,7 +98,7 @@ struct debuginfod {
 	uint64_t ends[DEBUGINFOD_END_MAX];
 	bool stop;
 
-	int wake; /* eventfd */
+	int wake; /* of the thread */
 	bool has_thread;
 	pthread_t thread;
 	struct loop *loop;
@@ -167,13 +167,6 @@ static int wanted_add(struct debuginfod *d, const char *build_id)
 
 /* ---------------------------------------------------------------- downloads, on the thread */
 
-static void wake(const struct debuginfod *d)
-{
-	const uint64_t one = 1;
-
-	(void)!write(d->wake, &one, sizeof(one));
-}
-
 static void download_end(struct download *dl)
 {
 	struct debuginfod *d = dl->of;
@@ -200,7 +193,7 @@ static void download_end(struct download *dl)
 	atomic_fetch_add(&d->news, 1);
 	pthread_mutex_unlock(&d->lock);
 	dl->wanted = NULL;
-	wake(d);
+	wakeup_send(d->wake);
 }
 
 static int on_body(void *ctx, const char *bytes, size_t n)
@@ -304,11 +297,10 @@ static struct wanted *take_waiting(struct debuginfod *d)
 static void on_wake(void *ctx, int fd, uint32_t events)
 {
 	struct debuginfod *d = ctx;
-	uint64_t n;
 	bool stop;
 
 	(void)events;
-	(void)!read(fd, &n, sizeof(n));
+	wakeup_take(fd);
 	pthread_mutex_lock(&d->lock);
 	stop = d->stop;
 	pthread_mutex_unlock(&d->lock);
@@ -362,7 +354,7 @@ static int ask(struct debuginfod *d, const char *build_id)
 		return DEBUGINFOD_LATER;
 	r = w ? 0 : wanted_add(d, build_id);
 	if (!r) /* a known one may wait since no server was reached */
-		wake(d);
+		wakeup_send(d->wake);
 	return r ? r : DEBUGINFOD_LATER;
 }
 
@@ -460,7 +452,7 @@ static int start(struct debuginfod *d)
 	struct loop_source *source;
 	int r;
 
-	d->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	d->wake = wakeup_open();
 	if (d->wake < 0)
 		return -errno;
 	r = loop_new(&d->loop);
@@ -513,7 +505,7 @@ static bool stop_thread(struct debuginfod *d)
 	pthread_mutex_lock(&d->lock);
 	d->stop = true;
 	pthread_mutex_unlock(&d->lock);
-	wake(d);
+	wakeup_send(d->wake);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += DEBUGINFOD_END_NS / NSEC_PER_SEC;
 	if (pthread_clockjoin_np(d->thread, NULL, CLOCK_MONOTONIC, &until) == 0)
