@@ -24,9 +24,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -62,19 +60,6 @@ static int outcome_of_errno(int err)
 	default:
 		return r > 0 ? FORCE_UNCERTAIN : r;
 	}
-}
-
-static int open_memory(const struct root *proc, const struct pid_id *id, int *ret_fd)
-{
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "%" PRIu64 "/mem", id->pid);
-	fd = openat(proc->fd, path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return outcome_of_errno(errno);
-	*ret_fd = fd;
-	return 0;
 }
 
 static int check_mapping(const struct root *proc, const struct pid_id *id, uint64_t addr)
@@ -178,9 +163,10 @@ int force_sampling(const struct root *proc, const struct pid_id *id, const struc
 
 	if (!rt->certain || addr == 0 || addr % 8 != 0 || addr > INT64_MAX)
 		return FORCE_UNCERTAIN;
-	r = open_memory(proc, id, &fd);
-	if (!r)
-		r = check_runtime(fd, rt);
+	r = process_memory_file(proc, id, O_RDWR, &fd);
+	if (r)
+		return outcome_of_errno(-r);
+	r = check_runtime(fd, rt);
 	if (!r)
 		r = check_mapping(proc, id, addr);
 	if (!r) {

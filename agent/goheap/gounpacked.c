@@ -16,11 +16,8 @@
 #include "goheap/gounpacked.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "base/root.h"
@@ -28,6 +25,7 @@
 #include "goheap/goruntime.h"
 #include "procmap/image.h"
 #include "procmap/maps.h"
+#include "procmap/memory.h"
 
 /* Minimum bytes of the code of a Go runtime. */
 #define CODE_BYTES_MIN	    (256u << 10)
@@ -101,19 +99,6 @@ static int state_of_errno(int err)
 	}
 }
 
-static int open_memory(const struct root *proc, const struct pid_id *id, int *ret)
-{
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "%" PRIu64 "/mem", id->pid);
-	fd = openat(proc->fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return state_of_errno(errno);
-	*ret = fd;
-	return 0;
-}
-
 /* Opens the memory before the mappings are read, so the memory belongs to the mappings or is
  * empty. */
 int gounpacked_open(const struct root *proc, const struct pid_id *id, uint16_t machine,
@@ -123,10 +108,11 @@ int gounpacked_open(const struct root *proc, const struct pid_id *id, uint16_t m
 	_cleanup_(maps_deinit) struct maps maps = {0};
 	_cleanup_(close_fdp) int fd = -1;
 	size_t code;
-	int r = open_memory(proc, id, &fd);
+	int r = process_memory_file(proc, id, O_RDONLY, &fd);
 
-	if (!r)
-		r = gostate_of_maps(maps_read(proc, id, &maps));
+	if (r)
+		return state_of_errno(-r);
+	r = gostate_of_maps(maps_read(proc, id, &maps));
 	if (r)
 		return r;
 	code = find_code(&maps);

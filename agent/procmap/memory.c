@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -286,11 +287,23 @@ static int process_check(struct memory *m)
 	return outcome_of_pid(pid_check(pm->proc, &pm->id));
 }
 
-int process_memory_open(struct process_memory *pm, const struct root *proc, const struct pid_id *id,
-			bool is_ours)
+int process_memory_file(const struct root *proc, const struct pid_id *id, int access, int *ret_fd)
 {
 	char path[32];
 	int fd;
+
+	snprintf(path, sizeof(path), "%" PRIu64 "/mem", id->pid);
+	fd = openat(proc->fd, path, access | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+int process_memory_open(struct process_memory *pm, const struct root *proc, const struct pid_id *id,
+			bool is_ours)
+{
+	int r;
 
 	*pm = (struct process_memory){
 		.memory = {.read = is_ours ? process_read : file_read, .check = process_check},
@@ -298,12 +311,8 @@ int process_memory_open(struct process_memory *pm, const struct root *proc, cons
 		.id = *id,
 		.fd = -1,
 	};
-	snprintf(path, sizeof(path), "%llu/mem", (unsigned long long)id->pid);
-	fd = openat(proc->fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return outcome_of_errno(errno);
-	pm->fd = fd;
-	return 0;
+	r = process_memory_file(proc, id, O_RDONLY, &pm->fd);
+	return r ? outcome_of_errno(-r) : 0;
 }
 
 int process_memory_init(struct process_memory *pm, const struct root *proc, const struct pid_id *id)

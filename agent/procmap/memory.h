@@ -101,6 +101,9 @@ int process_memory_init(struct process_memory *pm, const struct root *proc,
  * which is for a caller with many processes to keep. */
 int process_memory_open(struct process_memory *pm, const struct root *proc, const struct pid_id *id,
 			bool is_ours);
+/* The descriptor alone, owned by the caller. @access: O_RDONLY or O_RDWR. 0 or -errno of openat(2),
+ * for root_outcome(). */
+int process_memory_file(const struct root *proc, const struct pid_id *id, int access, int *ret_fd);
 /* {.fd = -1} is valid. */
 void process_memory_deinit(struct process_memory *pm);
 
