@@ -91,6 +91,7 @@ struct frame;
  *            process; {0}: not known
  * @began_ns: boot clock; of IMAGE_ANON: when the program of the process began, by its exec; 0: with
  *            the process, or not known
+ * @wall_at_boot_ns: wall_at_boot() when the image was made
  * @file:     NULL unless it is a readable ELF file; reading through it is thread-safe (pread)
  * @fault:    of IMAGE_FILE without @file; IMAGE_NO_FAULT: not opened yet
  * @bytes:    of the vDSO, read by @file; else NULL
@@ -119,6 +120,7 @@ struct image {
 	struct file_id id; /* zeros for kinds without a file but IMAGE_ANON */
 	struct pid_id mapped_by;
 	uint64_t began_ns;
+	uint64_t wall_at_boot_ns;
 	struct elffile *file;
 	enum image_fault fault;
 	void *bytes;

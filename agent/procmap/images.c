@@ -31,6 +31,7 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "base/share.h"
+#include "base/wall.h"
 #include "procmap/jitdump_file.h"
 #include "procmap/mapped.h"
 #include "procmap/perf_map_file.h"
@@ -358,6 +359,7 @@ static int make(struct images *t, const struct image_key *key, const struct imag
 	}
 	image->mapped_by = way->pid;
 	image->began_ns = way->began_ns;
+	image->wall_at_boot_ns = wall_at_boot();
 	r = enter(t, key, way->owner, entry, image, ret);
 	if (r)
 		image_unref(image);
@@ -478,7 +480,8 @@ void images_open_memory(struct images *t, const struct images_way *way,
 
 	/* the symbolizer tells why there is no perf map: it asks again */
 	if (image->mapped_by.pid && image_perf_map(image) < 0 &&
-	    perf_map_file_open(&t->proc, &way->pid, way->began_ns, &fd) == 0)
+	    perf_map_file_open(&t->proc, &way->pid, way->began_ns, image->wall_at_boot_ns, &fd) ==
+		    0)
 		image_set_perf_map(image, fd);
 	*ret = image;
 }

@@ -19,10 +19,17 @@ enum perf_map_file_outcome {
 	PERF_MAP_FILE_OUTCOME_MAX,
 };
 
-/* Opens /tmp/perf-PID.map below the root of the process. PID is the pid in the process's own PID
- * namespace. @began_ns: boot clock; when its program began; 0: with the process. May block. The
- * caller owns the descriptor. 0, an outcome or -errno. */
+/**
+ * perf_map_file_open() - open /tmp/perf-PID.map below the root of the process
+ * @began_ns:        boot clock; when the program began; 0: with the process
+ * @wall_at_boot_ns: wall_at_boot() of an earlier moment, at best when the program began: a map
+ *                   is old only by this wall clock and by the present one. 0: not known
+ *
+ * PID is the pid in the process's own PID namespace. May block. The caller owns the descriptor.
+ *
+ * Return: 0, an outcome or -errno.
+ */
 int perf_map_file_open(const struct root *proc, const struct pid_id *pid, uint64_t began_ns,
-		       int *ret_fd);
+		       uint64_t wall_at_boot_ns, int *ret_fd);
 
 #endif

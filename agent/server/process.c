@@ -16,6 +16,7 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "base/strview.h"
+#include "base/wall.h"
 #include "version.h"
 
 /* Bytes of a file below /proc/self, our own process, whose text has the usual size. Reached: the
@@ -71,7 +72,7 @@ int process_metrics_new(struct process_metrics **ret)
 	p->self = (struct root)ROOT_INIT;
 	r = root_open("/proc/self", &p->self);
 	if (!r && read_stat(p, &stat)) {
-		double boot_s = (double)(nsec_wall() - nsec_boot()) / (double)NSEC_PER_SEC;
+		double boot_s = (double)wall_at_boot() / (double)NSEC_PER_SEC;
 
 		p->start_s =
 			boot_s + (double)stat.fields[STAT_STARTTIME] / (double)sysconf(_SC_CLK_TCK);

@@ -325,6 +325,7 @@ static struct source_file source_file_of(struct file_names *names)
 		.proc = names->proc ? &names->proc->root : NULL,
 		.pid = image->mapped_by,
 		.began_ns = image->began_ns,
+		.wall_at_boot_ns = image->wall_at_boot_ns,
 		.work = &names->work,
 		.perf_map = image_perf_map(image),
 		.perf_map_events = names->perf_map_events,

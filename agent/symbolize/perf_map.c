@@ -263,8 +263,11 @@ static int source_refresh(void *opened, const struct source_file *file)
 	};
 	_cleanup_(close_fdp) int fd = -1;
 	struct perf_map *m = opened;
-	int r = file->proc ? perf_map_file_open(file->proc, &file->pid, file->began_ns, &fd)
-			   : PERF_MAP_FILE_ABSENT;
+	int r = PERF_MAP_FILE_ABSENT;
+
+	if (file->proc)
+		r = perf_map_file_open(file->proc, &file->pid, file->began_ns,
+				       file->wall_at_boot_ns, &fd);
 
 	if (!r || file->perf_map >= 0)
 		return perf_map_read(m, r ? file->perf_map : fd, file->work);

@@ -36,6 +36,7 @@ struct work_budget;
  * @pid:      a process with the file mapped; {0}: none is known
  * @work:     the work budget; @elf has the same
  * @began_ns: boot clock; when the program of @pid began; 0: with @pid
+ * @wall_at_boot_ns: wall_at_boot() when the program was first seen; 0: not known
  * @perf_map: descriptor of the perf map of @pid, or -1; the source may read the map at any time
  * @perf_map_events: counters by enum perf_map_event, as long as the source is open
  * @jitdump:  the jitdump of @pid, or -1; the same
@@ -51,6 +52,7 @@ struct source_file {
 	const struct root *proc;
 	struct pid_id pid;
 	uint64_t began_ns;
+	uint64_t wall_at_boot_ns;
 	struct work_budget *work;
 	int perf_map;
 	uint64_t *perf_map_events;

@@ -9,6 +9,7 @@
 
 #include "base/nsec.h"
 #include "base/root.h"
+#include "base/wall.h"
 #include "discovery/pid.h"
 #include "procmap/perf_map_file.h"
 #include "support/tree.h"
@@ -23,7 +24,17 @@ struct row {
 	const char *name;
 	void (*make)(int fd);
 	int outcome;
-	uint64_t began_ns; /* the program; 0: with the process */
+};
+
+/* A map written at @written_ns of the boot clock, when the wall clock was @write_step_ns ahead of
+ * the present one; podprof saw the program when it was @seen_step_ns ahead. */
+struct age_row {
+	const char *name;
+	int64_t written_ns;
+	uint64_t began_ns;
+	int64_t write_step_ns;
+	int64_t seen_step_ns;
+	int outcome;
 };
 
 static void make_file(int fd)
@@ -99,43 +110,52 @@ static void make_loop(int fd)
 	assert_int_equal(symlinkat("perf-7.map", fd, MAP), 0);
 }
 
-/* Written at so many seconds of the boot clock. */
-static void make_written(int fd, int64_t boot_s)
+/* Last written at this time of the wall clock. */
+static void make_written(int fd, int64_t wall_ns)
 {
-	int64_t wall_s = ((int64_t)nsec_wall() - (int64_t)nsec_boot()) / (int64_t)NSEC_PER_SEC;
-	struct timespec times[2] = {{.tv_sec = wall_s + boot_s}, {.tv_sec = wall_s + boot_s}};
+	const int64_t second_ns = (int64_t)NSEC_PER_SEC;
+	const struct timespec time = {.tv_sec = wall_ns / second_ns,
+				      .tv_nsec = wall_ns % second_ns};
+	const struct timespec times[2] = {time, time};
 
 	make_file(fd);
 	assert_int_equal(utimensat(fd, MAP, times, 0), 0);
 }
 
-static void make_old(int fd)
-{
-	make_written(fd, -2);
-}
-
-static void make_young(int fd)
-{
-	make_written(fd, 2);
-}
-
 static const struct row rows[] = {
-	{"root's", make_file, 0, 0},
-	{"the process's user's", make_own, 0, 0},
-	{"another user's", make_others, PERF_MAP_FILE_FOREIGN, 0},
-	{"none", make_nothing, PERF_MAP_FILE_ABSENT, 0},
-	{"with the outer pid", make_outer, PERF_MAP_FILE_ABSENT, 0},
-	{"FIFO", make_fifo, PERF_MAP_FILE_ODD, 0},
-	{"directory", make_directory, PERF_MAP_FILE_ODD, 0},
-	{"device", make_device, PERF_MAP_FILE_ODD, 0},
-	{"a link inside the root", make_link_inside, 0, 0},
-	{"a link out of the root", make_link_outside, PERF_MAP_FILE_ABSENT, 0},
-	{"/tmp is a link out of the root", make_directory_link, PERF_MAP_FILE_ABSENT, 0},
-	{"a link to itself", make_loop, PERF_MAP_FILE_ODD, 0},
-	{"written before the process began", make_old, PERF_MAP_FILE_OLD, 0},
-	{"written after it began", make_young, 0, 0},
-	{"before its program began", make_young, PERF_MAP_FILE_OLD, 4 * NSEC_PER_SEC},
-	{"after its program began", make_young, 0, 2 * NSEC_PER_SEC},
+	{"root's", make_file, 0},
+	{"the process's user's", make_own, 0},
+	{"another user's", make_others, PERF_MAP_FILE_FOREIGN},
+	{"none", make_nothing, PERF_MAP_FILE_ABSENT},
+	{"with the outer pid", make_outer, PERF_MAP_FILE_ABSENT},
+	{"FIFO", make_fifo, PERF_MAP_FILE_ODD},
+	{"directory", make_directory, PERF_MAP_FILE_ODD},
+	{"device", make_device, PERF_MAP_FILE_ODD},
+	{"a link inside the root", make_link_inside, 0},
+	{"a link out of the root", make_link_outside, PERF_MAP_FILE_ABSENT},
+	{"/tmp is a link out of the root", make_directory_link, PERF_MAP_FILE_ABSENT},
+	{"a link to itself", make_loop, PERF_MAP_FILE_ODD},
+};
+
+#define S   ((int64_t)NSEC_PER_SEC)
+#define MS  ((int64_t)NSEC_PER_MSEC)
+#define DAY (86400 * S)
+
+static const struct age_row age_rows[] = {
+	{"before the process", 1 * S - 100 * MS, 0, 0, 0, PERF_MAP_FILE_OLD},
+	{"in the last tick before the process", 1 * S - 5 * MS, 0, 0, 0, 0},
+	{"after it began", 1 * S + 1, 0, 0, 0, 0},
+	{"before an exec", 4 * S - 100 * MS, 4 * S, 0, 0, PERF_MAP_FILE_OLD},
+	{"in the last tick before an exec", 4 * S - 5 * MS, 4 * S, 0, 0, 0},
+	{"after an exec", 4 * S + 1, 4 * S, 0, 0, 0},
+	{"a step forward after the write", 5 * S, 4 * S, -DAY, -DAY, 0},
+	{"a step forward before the write", 5 * S, 4 * S, 0, -DAY, 0},
+	{"a step forward after an old write", 3 * S, 4 * S, -DAY, -DAY, PERF_MAP_FILE_OLD},
+	{"a step forward before an exec", 3 * S, 4 * S, -DAY, 0, PERF_MAP_FILE_OLD},
+	{"a step back after the write", 5 * S, 4 * S, DAY, DAY, 0},
+	{"a step back before the write", 5 * S, 4 * S, 0, DAY, 0},
+	{"a step back after a write a day before", 3 * S - 2 * DAY, 4 * S, DAY, DAY,
+	 PERF_MAP_FILE_OLD},
 };
 
 static const struct pid_id process = {.pid = 70, .start_ticks = 100};
@@ -164,14 +184,60 @@ static void test_rows(void **state)
 		make_process(&tree);
 		rows[i].make(tree.fd);
 		proc.fd = tree.fd;
-		assert_int_equal(perf_map_file_open(&proc, &process, rows[i].began_ns, &fd),
-				 rows[i].outcome);
+		assert_int_equal(perf_map_file_open(&proc, &process, 0, 0, &fd), rows[i].outcome);
 		if (!rows[i].outcome) {
 			assert_int_equal(read(fd, &byte, 1), 1);
 			close(fd);
 		}
 		tree_deinit(&tree);
 	}
+}
+
+static void test_ages(void **state)
+{
+	const int64_t at_boot_ns = (int64_t)wall_at_boot();
+
+	(void)state;
+	for (size_t i = 0; i < array_size(age_rows); i++) {
+		const struct age_row *row = &age_rows[i];
+		struct root proc;
+		struct tree tree;
+		int fd = -1;
+
+		row_begin(row->name);
+		make_process(&tree);
+		make_written(tree.fd, at_boot_ns + row->write_step_ns + row->written_ns);
+		proc.fd = tree.fd;
+		assert_int_equal(perf_map_file_open(&proc, &process, row->began_ns,
+						    (uint64_t)(at_boot_ns + row->seen_step_ns),
+						    &fd),
+				 row->outcome);
+		close(fd);
+		tree_deinit(&tree);
+	}
+}
+
+/* Some file systems keep whole seconds. */
+static void test_whole_seconds(void **state)
+{
+	const int64_t at_boot_ns = (int64_t)wall_at_boot();
+	const int64_t written_ns = (at_boot_ns / S + 1000) * S;
+	const uint64_t began_ns = (uint64_t)(written_ns - at_boot_ns);
+	struct root proc;
+	struct tree tree;
+	int fd = -1;
+
+	(void)state;
+	make_process(&tree);
+	make_written(tree.fd, written_ns);
+	proc.fd = tree.fd;
+	assert_int_equal(
+		perf_map_file_open(&proc, &process, began_ns + 900 * NSEC_PER_MSEC, 0, &fd), 0);
+	close(fd);
+	assert_int_equal(
+		perf_map_file_open(&proc, &process, began_ns + 1100 * NSEC_PER_MSEC, 0, &fd),
+		PERF_MAP_FILE_OLD);
+	tree_deinit(&tree);
 }
 
 struct status_row {
@@ -205,11 +271,12 @@ static void test_status(void **state)
 
 		row_begin(status_rows[i].name);
 		tree_write(tree.fd, "70/status", status_rows[i].status);
-		assert_int_equal(perf_map_file_open(&proc, &process, 0, &fd),
+		assert_int_equal(perf_map_file_open(&proc, &process, 0, 0, &fd),
 				 status_rows[i].outcome);
 		close(fd);
 		/* another process has this pid */
-		assert_int_equal(perf_map_file_open(&proc, &later, 0, &fd), PERF_MAP_FILE_ABSENT);
+		assert_int_equal(perf_map_file_open(&proc, &later, 0, 0, &fd),
+				 PERF_MAP_FILE_ABSENT);
 	}
 	tree_deinit(&tree);
 }
@@ -218,6 +285,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_ages),
+		cmocka_unit_test(test_whole_seconds),
 		cmocka_unit_test(test_status),
 	};
 
