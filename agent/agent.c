@@ -7,7 +7,6 @@
 #include "agent.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/cpu_share.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/metric.h"
@@ -56,9 +56,6 @@
 #define AGENT_FLUSH_POLL_NS   (50 * NSEC_PER_MSEC)
 /* Entities named in the first window's log lines. Reached: the others are on the page. */
 #define AGENT_SHOWN_MAX	      8
-/* Free memory at the end of a heap that the C library keeps, and the size of a block of its own.
- * Without a setting, glibc raises both with each large block freed, up to 64 MiB and 32 MiB. */
-#define AGENT_KEPT_BYTES      (1 << 20)
 
 struct agent {
 	const struct config *config;
@@ -771,8 +768,7 @@ static int agent_start(struct agent *a)
 	int r = 0;
 
 	open_files_raise();
-	(void)mallopt(M_TRIM_THRESHOLD, AGENT_KEPT_BYTES);
-	(void)mallopt(M_MMAP_THRESHOLD, AGENT_KEPT_BYTES);
+	heap_keep_little();
 	for (size_t i = 0; i < array_size(steps) && !r; i++)
 		r = steps[i](a);
 	return r;

@@ -10,12 +10,12 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/heap.h"
 #include "base/nsec.h"
 #include "base/line_reader.h"
 #include "base/root.h"
@@ -34,8 +34,6 @@
 /* --list: addresses of a line, and what the agent keeps of symbols by default. */
 #define LIST_ADDRESSES_MAX 65536
 #define LIST_CACHE_BYTES   (16u << 20)
-/* As the agent's AGENT_KEPT_BYTES. */
-#define LIST_KEPT_BYTES	   (1 << 20)
 #define OUTPUT_BYTES	   (64u << 10)
 
 static uint64_t next_random(uint64_t *state)
@@ -332,8 +330,7 @@ static int list(const char *program)
 	size_t cap = 0;
 	int r = 0;
 
-	(void)mallopt(M_TRIM_THRESHOLD, LIST_KEPT_BYTES);
-	(void)mallopt(M_MMAP_THRESHOLD, LIST_KEPT_BYTES);
+	heap_keep_little();
 	if (root_open("/proc", &proc) || symbolizer_new(&opts, &s))
 		return 1;
 	while (!r && getline(&line, &cap, stdin) > 0)
