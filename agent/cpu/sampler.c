@@ -15,6 +15,7 @@
 #include "base/root.h"
 #include "cpu/deferred_unwind.h"
 #include "cpu/waiting_samples.h"
+#include "cpu/young_processes.h"
 #include "discovery/discovery.h"
 #include "discovery/pid.h"
 #include "procmap/address_space.h"
@@ -39,9 +40,6 @@
  * sample of a process with thousands of mappings takes a millisecond while the process maps files.
  */
 #define CPU_SAMPLER_SLICE_NS	(5 * NSEC_PER_MSEC)
-/* From the attachment of a runtime without excerpts on, the time with short drains: a program that
- * has just begun has new functions in each sample, and may end before they are read. */
-#define CPU_SAMPLER_SOON_NS	(5 * NSEC_PER_SEC)
 /* Period of the look for processes that have ended: a fourth of the time for which their events
  * stay. */
 #define CPU_SAMPLER_EXPIRE_NS	(5 * NSEC_PER_SEC)
@@ -76,8 +74,8 @@ struct cpu_sampler {
 	bool lost;	       /* events since the last check of ended processes */
 	bool runtimes_sampled; /* frames of a runtime in the last drain: their names are in memory
 				  of the process, which may end */
-	uint64_t soon_ns;      /* monotonic: until then drains are short */
-	bool caught_up;	       /* of the next samples; all earlier events are in the history */
+	struct young_processes young; /* with a runtime without excerpts */
+	bool caught_up; /* of the next samples; all earlier events are in the history */
 };
 
 void cpu_stack_deinit(struct cpu_stack *stack)
@@ -240,6 +238,8 @@ static void on_record(void *ctx, const struct sideband_record *record)
 		address_space_cache_lost(s->spaces, record->since_ns); /* counted already */
 		return;
 	}
+	if (record->kind == SIDEBAND_EXIT)
+		young_processes_end(&s->young, record->pid);
 	address_space_cache_event(s->spaces, &event);
 	if (s->publisher && record->kind == SIDEBAND_EXIT)
 		unwind_publisher_exit(s->publisher, record->pid);
@@ -534,7 +534,7 @@ static void on_drained(void *ctx, int fd, uint32_t events)
 		(void)take_samples(s, offcpu_stacks(s->offcpu),
 				   nsec_monotonic() + CPU_SAMPLER_SLICE_NS, on_wait);
 	runtimes_flush(s->runtimes); /* for stack dumps, too */
-	drain_set_soon(s->drain, nsec_monotonic() < s->soon_ns);
+	drain_set_soon(s->drain, young_processes_since_ns(&s->young, nsec_monotonic()));
 	more |= has_samples(s);
 	if (more)
 		drain_again(s->drain);
@@ -589,8 +589,10 @@ static void on_runtime(void *ctx, uint32_t runtime, const struct address_space_w
 	struct address_space *space;
 
 	if (s->drain && !runtimes_has_excerpts(s->runtimes, runtime)) {
-		s->soon_ns = nsec_monotonic() + CPU_SAMPLER_SOON_NS;
-		drain_set_soon(s->drain, true);
+		const uint64_t now_ns = nsec_monotonic();
+
+		young_processes_add(&s->young, who->pid.pid, who->owner, now_ns);
+		drain_set_soon(s->drain, young_processes_since_ns(&s->young, now_ns));
 	}
 	if (s->publisher && !address_space_cache_get(s->spaces, who, &space))
 		unwind_publisher_runtime(s->publisher, runtime, who, space);

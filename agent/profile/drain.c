@@ -34,9 +34,6 @@
  * maps hold the samples of two intervals, if all of these are distinct. */
 #define DRAIN_IDLE_INTERVALS 2
 
-/* Time from a drain to the next while the owner wants samples soon. */
-#define DRAIN_SOON_NS (200 * NSEC_PER_MSEC)
-
 struct drain {
 	struct drain_opts opts;
 	uint64_t due_ns[DRAIN_KINDS];	  /* monotonic; the thread's */
@@ -45,12 +42,12 @@ struct drain {
 	bool dumped;			  /* there were dumps at the last look; the thread's */
 	_Atomic bool busy;
 	_Atomic bool now;
-	_Atomic bool soon;
+	_Atomic uint64_t soon_since_ns; /* drain_set_soon() */
 	pthread_t thread;
 	bool started;
 	_Atomic int error;
 	int stop_fd;
-	int now_fd; /* wakes the thread after a change of @now or @soon */
+	int now_fd; /* wakes the thread after a change of @now or @soon_since_ns */
 	int ready_fd;
 };
 
@@ -115,9 +112,19 @@ static void fetch(struct drain *d, bool woken)
 /* A sleep can have begun before the owner wanted samples soon. */
 static void hurry(struct drain *d, uint64_t now_ns)
 {
+	const uint64_t since_ns = d->soon_since_ns;
+	const uint64_t age_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+	uint64_t soon_ns = age_ns / DRAIN_SOON_PART;
+
+	if (!since_ns || age_ns >= DRAIN_SOON_NS)
+		return;
+	if (soon_ns < DRAIN_SOON_FIRST_NS)
+		soon_ns = DRAIN_SOON_FIRST_NS;
+	if (soon_ns > DRAIN_SOON_LAST_NS)
+		soon_ns = DRAIN_SOON_LAST_NS;
 	for (size_t i = 0; i < d->opts.n; i++)
-		if (d->due_ns[i] > now_ns + DRAIN_SOON_NS)
-			d->due_ns[i] = now_ns + DRAIN_SOON_NS;
+		if (d->due_ns[i] > now_ns + soon_ns)
+			d->due_ns[i] = now_ns + soon_ns;
 }
 
 /* What the thread waits for; the numbers of its descriptors. */
@@ -134,8 +141,7 @@ static bool wait_for_work(struct drain *d, bool ret_woken[WAIT_MAX])
 	};
 	uint64_t now_ns = nsec_monotonic(), next_ns = now_ns + DRAIN_SLEEP_NS;
 
-	if (d->soon)
-		hurry(d, now_ns);
+	hurry(d, now_ns);
 	for (size_t i = 0; i < d->opts.n; i++)
 		if (d->due_ns[i] < next_ns)
 			next_ns = d->due_ns[i];
@@ -235,9 +241,9 @@ void drain_now(struct drain *d)
 	wakeup_send(d->now_fd);
 }
 
-void drain_set_soon(struct drain *d, bool soon)
+void drain_set_soon(struct drain *d, uint64_t since_ns)
 {
-	if (!atomic_exchange(&d->soon, soon) && soon)
+	if (atomic_exchange(&d->soon_since_ns, since_ns) < since_ns)
 		wakeup_send(d->now_fd);
 }
 

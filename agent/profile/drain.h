@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/nsec.h"
 #include "profile/stack_dump.h"
 #include "profile/stacks.h"
 
@@ -49,8 +50,13 @@ int drain_fd(const struct drain *d);
 void drain_again(struct drain *d);
 /* @busy: the caller waits for the next drain, so there is one also without samples. */
 void drain_set_busy(struct drain *d, bool busy);
-/* @soon: a fifth of a second to the next drain, or to the next look while no sample is stored. */
-void drain_set_soon(struct drain *d, bool soon);
+/* Drain, or look while no sample is stored, after short times: DRAIN_SOON_PART of the time since
+ * @since_ns (monotonic) within these bounds, for DRAIN_SOON_NS. 0: as usual. */
+#define DRAIN_SOON_NS	    (5 * NSEC_PER_SEC)
+#define DRAIN_SOON_PART	    8
+#define DRAIN_SOON_FIRST_NS (25 * NSEC_PER_MSEC)
+#define DRAIN_SOON_LAST_NS  (200 * NSEC_PER_MSEC)
+void drain_set_soon(struct drain *d, uint64_t since_ns);
 /* Drain now instead of after the interval, also without samples: a caller wants the samples up to
  * this moment, and a span that begins with it. */
 void drain_now(struct drain *d);
