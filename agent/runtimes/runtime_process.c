@@ -17,6 +17,11 @@
  * one that is known the longest is forgotten. */
 #define RUNTIME_COPIED_MAX    512
 
+/* Processes that are tried again within milliseconds because they are about to run the runtime,
+ * each three times within 70 ms; an attempt takes 1 ms. An owner has a share of the free ones
+ * (base/share.h). Reached: a further process is tried again after 1/16 s. */
+#define RUNTIME_QUICK_MAX 8
+
 /* A process with its successive programs, each a struct runtime_process. Exists as long as one of
  * these. */
 struct runtime_life {
@@ -206,6 +211,20 @@ void runtime_process_drop_record(struct runtime_processes *m, struct runtime_pro
 	release(&m->walkers, p->walked);
 	p->walked = NULL;
 	p->is_full = false;
+}
+
+bool runtime_process_take_quick(struct runtime_processes *m, struct runtime_process *p)
+{
+	p->quick = hold(&m->quick, p->owner->id, RUNTIME_QUICK_MAX, m->n_quick);
+	m->n_quick += p->quick != NULL;
+	return p->quick;
+}
+
+void runtime_process_put_quick(struct runtime_processes *m, struct runtime_process *p)
+{
+	m->n_quick -= p->quick != NULL;
+	release(&m->quick, p->quick);
+	p->quick = NULL;
 }
 
 /* ---------------------------------------------------------------- functions */
@@ -474,6 +493,7 @@ void runtime_process_drop(struct runtime_processes *m, struct runtime_process *p
 	runtime_process_unqueue(m, p);
 	runtime_process_set_copied(m, p, false);
 	runtime_process_drop_record(m, p);
+	runtime_process_put_quick(m, p);
 	release(&m->owners, p->owner);
 	life_put(m, p->life);
 	HASH_DEL(m->items, p);

@@ -60,7 +60,8 @@ struct runtime_process {
 	int outcome;	  /* of @target */
 	uint64_t version; /* of the probed mappings */
 	unsigned int n_attempts;
-	uint64_t retry_ns; /* monotonic; 0: no attempt is due */
+	unsigned int n_quick; /* attempts before these */
+	uint64_t retry_ns;    /* monotonic; 0: no attempt is due */
 	bool is_probing;
 	bool is_naming;
 	bool is_hung;
@@ -71,6 +72,7 @@ struct runtime_process {
 	size_t n_wanted;
 	struct share_holder *owner;  /* of the process */
 	struct share_holder *walked; /* ... and of its record; NULL: no record */
+	struct share_holder *quick;  /* ... and of a quick attempt; NULL: none is ahead */
 	bool is_queued;		     /* in @unread */
 	TAILQ_ENTRY(runtime_process) in_unread;
 	bool is_copied; /* known by excerpts alone: in @copied */
@@ -90,6 +92,8 @@ struct runtime_processes {
 	struct share_holder *owners;  /* of @items */
 	struct share_holder *walkers; /* of @n_records */
 	size_t n_records;
+	struct share_holder *quick; /* of @n_quick */
+	size_t n_quick;
 	struct runtime_budget *budget;
 	struct runtime_budget_member in_budget;
 	size_t name_bytes;  /* of all functions */
@@ -130,6 +134,11 @@ bool runtime_process_has_record(const struct runtime_process *p);
 /* Takes a record within the owner's share of @kind's; @is_full tells the failure. */
 void runtime_process_take_record(struct runtime_processes *m, struct runtime_process *p);
 void runtime_process_drop_record(struct runtime_processes *m, struct runtime_process *p);
+
+/* Takes a place among the processes with a quick attempt ahead. False: above the owner's share. */
+bool runtime_process_take_quick(struct runtime_processes *m, struct runtime_process *p);
+/* Gives it back; without one, does nothing. */
+void runtime_process_put_quick(struct runtime_processes *m, struct runtime_process *p);
 
 /* The function of a frame; NULL: not known. */
 struct runtime_function *runtime_function_find(const struct runtime_processes *m,
