@@ -160,12 +160,12 @@ static struct bpf_map *runtime_map(const struct podprof_bpf *skel, uint32_t runt
 	return names[runtime] ? bpf_object__find_map_by_name(skel->obj, names[runtime]) : NULL;
 }
 
-/* The map of the programs with a runtime, python_exes and so on; likewise. Without a runtime: those
- * with deep stacks. */
+/* The map of the programs with a runtime, python_exes and so on; likewise. Without a runtime:
+ * exe_dumps. */
 static struct bpf_map *exes_map(const struct podprof_bpf *skel, uint32_t runtime)
 {
 #define EXES_NAME(NAME, name) [FRAME_RUNTIME_##NAME] = #name "_exes",
-	static const char *const names[FRAME_RUNTIME_MAX] = {[FRAME_RUNTIME_NONE] = "deep_exes",
+	static const char *const names[FRAME_RUNTIME_MAX] = {[FRAME_RUNTIME_NONE] = "exe_dumps",
 							     FRAME_RUNTIMES(EXES_NAME)};
 
 	return names[runtime] ? bpf_object__find_map_by_name(skel->obj, names[runtime]) : NULL;

@@ -153,8 +153,7 @@ struct bpfobj_stack_dumps bpfobj_stack_dumps(const struct bpfobj *obj);
  * @records:  processes
  * @runtimes: by enum frame_runtime, @n_runtimes: the processes with this language runtime, in the
  *            map NAME_processes of bpf/lib/; -1: the runtime has no such map
- * @runtime_exes: likewise, the programs with the runtime: NAME_exes; without one: those with deep
- *	stacks, deep_exes
+ * @runtime_exes: likewise, the programs with the runtime: NAME_exes; without one: exe_dumps
  */
 struct bpfobj_unwind {
 	int records;

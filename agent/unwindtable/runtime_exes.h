@@ -2,8 +2,8 @@
 #ifndef PODPROF_UNWINDTABLE_RUNTIME_EXES_H
 #define PODPROF_UNWINDTABLE_RUNTIME_EXES_H
 
-/* The programs with a language runtime, or without one and with deep stacks, for the kernel's stack
- * dumps (bpf/shared/stack_dump.h). */
+/* The programs with excerpts of a language runtime, or without any, with a struct exe_dumps, for
+ * the kernel's stack dumps (bpf/shared/stack_dump.h). */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@ struct runtime_exes;
  * owner's oldest program, or the oldest of all, is forgotten, and learnt again. */
 #define RUNTIME_EXES_MAX 1024
 
-/* @maps: by enum frame_runtime, @n; -1: the runtime has none. FRAME_RUNTIME_NONE: deep_exes.
+/* @maps: by enum frame_runtime, @n; -1: the runtime has none. FRAME_RUNTIME_NONE: exe_dumps.
  * Borrowed. 0 or -ENOMEM. */
 int runtime_exes_new(const int *maps, size_t n, struct runtime_exes **ret);
 void runtime_exes_free(struct runtime_exes *exes);

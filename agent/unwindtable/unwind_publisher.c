@@ -230,6 +230,23 @@ static void publish(struct unwind_publisher *u, const struct sample *sample,
 		remove_runtime(u, failed ? id.runtime : known.runtime, id.tgid);
 }
 
+/* Later dumps of the program @exe of @owner are like @dumps says, and like earlier ones. Programs
+ * with excerpts have no room for more, and need no wake. */
+static void learn_dumps(struct unwind_publisher *u, uint64_t owner, const struct exe_key *exe,
+			struct exe_dumps dumps)
+{
+	const struct exe_dumps *known;
+	uint32_t runtime;
+
+	known = runtime_exes_find(u->exes, exe, &runtime);
+	if (known && runtime != FRAME_RUNTIME_NONE)
+		return;
+	if (known && known->n_parts > dumps.n_parts)
+		dumps.n_parts = known->n_parts;
+	dumps.wakes |= known ? known->wakes : 0;
+	runtime_exes_learn(u->exes, owner, exe, FRAME_RUNTIME_NONE, &dumps, sizeof(dumps));
+}
+
 /* Later dumps of the program @exe, of which @space is a process, have excerpts. */
 static void learn_exe(struct unwind_publisher *u, const struct exe_key *exe,
 		      const struct address_space *space)
@@ -257,6 +274,9 @@ void unwind_publisher_runtime(struct unwind_publisher *u, uint32_t runtime,
 		return;
 	/* before the walk has the runtime's frames, so that their names come with the first */
 	learn_exe(u, &known.exe, space);
+	if (!runtimes_has_excerpts(u->opts.runtimes, runtime))
+		learn_dumps(u, address_space_owner(space), &known.exe,
+			    (struct exe_dumps){.n_parts = 1, .wakes = 1});
 	if (!write_runtime(u, runtime, who))
 		return;
 	is_set = processes_set_runtime(u->processes, tgid, runtime);
@@ -458,16 +478,10 @@ static void learn_deep(struct unwind_publisher *u, const struct stack_dump *dump
 		       const struct address_space *space)
 {
 	const uint32_t n = (uint32_t)(dump->n_bytes / STACK_DUMP_BYTES + 1);
-	const void *known;
-	uint32_t runtime;
 
-	if (!dump->exe->inode || n > STACK_DUMP_PARTS)
-		return;
-	known = runtime_exes_find(u->exes, dump->exe, &runtime);
-	if (known && (runtime != FRAME_RUNTIME_NONE || *(const uint32_t *)known >= n))
-		return;
-	runtime_exes_learn(u->exes, address_space_owner(space), dump->exe, FRAME_RUNTIME_NONE, &n,
-			   sizeof(n));
+	if (n <= STACK_DUMP_PARTS)
+		learn_dumps(u, address_space_owner(space), dump->exe,
+			    (struct exe_dumps){.n_parts = n});
 }
 
 /* For a stack that is larger than its dump: the tables without which such stacks stay cut. Before

@@ -57,13 +57,13 @@ struct {
 	__type(value, struct stack_dump_budget);
 } stack_dump_processes __weak SEC(".maps");
 
-/* Programs with deep stacks: the number of parts that a dump may have. The agent writes. */
+/* Programs with deep stacks, or with names that only their memory has. The agent writes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, STACK_DUMP_DEEP_EXES);
+	__uint(max_entries, STACK_DUMP_EXES);
 	__type(key, struct exe_key);
-	__type(value, __u32);
-} deep_exes __weak SEC(".maps");
+	__type(value, struct exe_dumps);
+} exe_dumps __weak SEC(".maps");
 
 /* The record under construction, for each event and CPU, like the scratch. */
 struct stack_dump_scratch {
@@ -252,16 +252,21 @@ static __always_inline void stack_dump_describe(struct stack_dump_record *c, con
 	c->n_whole = STACK_DUMP_BYTES;
 }
 
-/* Whether the dump ends inside of the stack and its process is unknown. Only a walk in the kernel
- * can complete its next stacks, and waits for the agent to learn of the process. */
+/* Whether the process is unknown, and the dump ends inside of the stack or has a program with names
+ * in memory alone. Only a walk in the kernel can complete or name its next stacks, and waits for
+ * the agent to learn of the process. */
 static __always_inline int stack_dump_urgent(const struct stack_dump_record *c)
 {
 	__u32 zero = 0;
 	struct stack_dump_budget *cpu = bpf_map_lookup_elem(&stack_dump_cpus, &zero);
+	const struct exe_dumps *exe;
 
-	return !c->head.head.pad && !c->head.more &&
-	       (c->head.n_before || c->head.n_bytes == STACK_DUMP_BYTES) && cpu &&
-	       cpu->n <= STACK_DUMP_WAKES;
+	if (c->head.head.pad || c->head.more || !cpu || cpu->n > STACK_DUMP_WAKES)
+		return 0;
+	if (c->head.n_before || c->head.n_bytes == STACK_DUMP_BYTES)
+		return 1;
+	exe = bpf_map_lookup_elem(&exe_dumps, &c->head.exe);
+	return exe && exe->wakes;
 }
 
 /* Wake the agent when a quarter of the ring is full, and for an urgent dump; the agent also looks
@@ -328,13 +333,13 @@ static __always_inline __u32 stack_dump_continue(struct stack_dump_record *c)
  * one part: its program is not looked up, and some kernels forbid the tail call there. */
 static __always_inline void stack_dump_set_more(struct stack_dump_record *c, const struct stack *s)
 {
-	const __u32 *n_parts;
+	const struct exe_dumps *exe;
 
 	if (c->head.n_bytes < STACK_DUMP_BYTES || !c->head.exe.inode ||
 	    c->n_absent > STACK_DUMP_HOLE_PAGES || c->next >= stack_dump_limit(c->head.at))
 		return;
-	n_parts = bpf_map_lookup_elem(&deep_exes, &c->head.exe);
-	if (!n_parts || s->dumped + 1 >= *n_parts || s->dumped + 1 >= STACK_DUMP_PARTS ||
+	exe = bpf_map_lookup_elem(&exe_dumps, &c->head.exe);
+	if (!exe || s->dumped + 1 >= exe->n_parts || s->dumped + 1 >= STACK_DUMP_PARTS ||
 	    !stack_dump_ring_is_half_empty())
 		return;
 	c->head.more = stack_dump_permit(s->key.tgid, bpf_ktime_get_boot_ns()) == STACK_DUMP_TAKEN;

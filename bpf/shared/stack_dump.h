@@ -33,15 +33,15 @@
 #define STACK_DUMP_PIECES (STACK_DUMP_BYTES / STACK_DUMP_READ_BYTES)
 
 /*
- * A dump of a program with deep stacks (deep_exes) has up to four parts, each a record of its own:
- * the record of a CPU has room for one part, and most stacks have one. The threads of x264 have
- * stacks of 40 to 67 KiB, with up to 40 KiB of present pages.
+ * A dump of a program with deep stacks (struct exe_dumps) has up to four parts, each a record of
+ * its own: the record of a CPU has room for one part, and most stacks have one. The threads of x264
+ * have stacks of 40 to 67 KiB, with up to 40 KiB of present pages.
  */
 #define STACK_DUMP_PARTS       4
 #define STACK_DUMP_DEEP_BYTES  (STACK_DUMP_PARTS * STACK_DUMP_BYTES)
 #define STACK_DUMP_DEEP_PIECES (STACK_DUMP_DEEP_BYTES / STACK_DUMP_READ_BYTES)
-/* Programs with deep stacks; see RUNTIME_EXES_MAX. */
-#define STACK_DUMP_DEEP_EXES   1024
+/* Programs with an entry in exe_dumps; see RUNTIME_EXES_MAX. */
+#define STACK_DUMP_EXES	       1024
 
 /* Absent pages in a row that a dump passes; x264's threads have frames of 31 KiB. Each costs a
  * fault of less than a microsecond, mostly behind the end of a stack. */
@@ -76,6 +76,13 @@ struct exe_key {
 	__u32 device;
 	__u32 generation; /* tells files apart that had the number one after the other */
 };
+
+/* What the dumps of a program have besides: value of exe_dumps. */
+struct exe_dumps {
+	__u32 n_parts; /* that a dump may have: more than one for deep stacks */
+	__u32 wakes;   /* dumps of an unknown process wake the agent: only memory has its names */
+};
+_Static_assert(sizeof(struct exe_dumps) == 8, "value of exe_dumps");
 
 /* Nanoseconds that a process is young. Its stacks in code that its record lacks are dumped. With
  * CPython it has excerpts beside its walks: the names of a process that ends before the agent reads

@@ -478,8 +478,19 @@ static void start_shell(struct bench *b)
 	assert_true(b->child > 0);
 }
 
-/* Whether dumps of the child, a new process, make the ring's descriptor readable. */
-static bool dumps_wake(struct bench *b)
+static void take_exe(void *ctx, struct stack_dump_copy *copy)
+{
+	struct exe_key *ret = ctx;
+	struct stack_dump dump;
+
+	assert_int_equal(stack_dump_decode(copy->record, copy->size, &dump), 0);
+	*ret = *dump.exe;
+	free(copy);
+}
+
+/* Whether dumps of the child, a new process, make the ring's descriptor readable. @exe: what the
+ * child executes; if known before, its dumps are as @like says. */
+static bool dumps_wake(struct bench *b, const struct exe_dumps *like, struct exe_key *exe)
 {
 	struct oncpu_opts opts = usual(b);
 	struct bpfobj_stack_dumps maps;
@@ -492,12 +503,19 @@ static bool dumps_wake(struct bench *b)
 	sample_with(b, &opts);
 	assert_int_equal(pid_filter_add(oncpu_pid_filter(b->oc), b->child), 0);
 	maps = oncpu_stack_dumps(b->oc);
+	if (exe->inode)
+		assert_int_equal(
+			bpf_map_update_elem(oncpu_unwind(b->oc).runtime_exes[FRAME_RUNTIME_NONE],
+					    exe, like, BPF_ANY),
+			0);
 	assert_int_equal(stack_dumps_new(&maps, &dumps), 0);
 	fd.fd = stack_dumps_fd(dumps);
 	burn_with(b, 50 * NSEC_PER_MSEC, look_away);
 	n = poll(&fd, 1, 0);
 	assert_int_equal(stack_dumps_fetch(dumps), 0);
 	assert_true(stack_dumps_waiting(dumps));
+	assert_int_equal(stack_dumps_drain(dumps, take_exe, exe), 0);
+	assert_true(exe->inode);
 	stack_dumps_free(dumps);
 	return n > 0;
 }
@@ -505,14 +523,39 @@ static bool dumps_wake(struct bench *b)
 /* The stack of the first has more bytes than a dump. */
 static void test_urgent_dumps(void **state)
 {
+	struct exe_key exe = {0};
+
 	start_child(*state, BURN_DEEP);
-	assert_true(dumps_wake(*state));
+	assert_true(dumps_wake(*state, NULL, &exe));
 }
 
 static void test_usual_dumps(void **state)
 {
+	struct exe_key exe = {0};
+
 	start_shell(*state);
-	assert_false(dumps_wake(*state));
+	assert_false(dumps_wake(*state, NULL, &exe));
+}
+
+static void stop_sampling(struct bench *b)
+{
+	oncpu_free(b->oc);
+	b->oc = NULL;
+}
+
+/* Dumps of programs with names in memory alone wake the agent, whatever their stacks. */
+static void test_waking_programs(void **state)
+{
+	const struct exe_dumps usual_dumps = {.n_parts = 1}, waking = {.n_parts = 1, .wakes = 1};
+	struct exe_key exe = {0};
+	struct bench *b = *state;
+
+	start_shell(b);
+	assert_false(dumps_wake(b, NULL, &exe));
+	stop_sampling(b);
+	assert_false(dumps_wake(b, &usual_dumps, &exe));
+	stop_sampling(b);
+	assert_true(dumps_wake(b, &waking, &exe));
 }
 
 /* ---------------------------------------------------------------- cgroups */
@@ -932,6 +975,7 @@ int main(void)
 		TEST(test_interval),
 		TEST(test_verifier_cost),
 		TEST(test_urgent_dumps),
+		TEST(test_waking_programs),
 		TEST(test_usual_dumps),
 		TEST(test_verifier_cost_of_names),
 		TEST(test_cgroups),
