@@ -23,7 +23,7 @@ struct v8_sizes {
 /**
  * v8_baseline_offset() - the bytecode at a distance in the code
  * @table:    bytes of code of what is before the first bytecode, of the first bytecode, of the
- *            second and so on, each in pieces of seven bits, lowest first
+ *            second and so on, each in LEB128; one above 32 bits ends the table
  * @bytecode: of the function
  * @sizes:    three times @n_sizes
  *
