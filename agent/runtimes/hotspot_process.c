@@ -363,26 +363,38 @@ static bool list_parts(const struct hotspot_layout *layout, const uint8_t *code,
 	return true;
 }
 
+/* stp xzr,x0,[sp,#n] and add x29,sp,#n; @n is below 512. */
+static uint32_t stp_zero(uint32_t n)
+{
+	return 0xa90003ff | n / 8 << 15;
+}
+
+static uint32_t add_fp_sp(uint32_t n)
+{
+	return 0x910003fd | n << 10;
+}
+
 /* On arm64: what the entry [first, limit) of methods says of its frame. The entry stores the
  * caller's sp from its register, stp xzr,x19,[sp,#64], and sets the frame pointer, add x29,sp,#80.
- * False if there are too many such entries. */
+ * The next bytecode is the frame's second word. False if there are too many such entries. */
 static bool read_frame_made(const uint8_t *code, uint64_t first, uint64_t limit,
 			    struct hotspot_process *p)
 {
+	const uint32_t fp = p->frame_bcp + 8u;
 	uint32_t insn, n = 0;
 
 	while (n < HOTSPOT_MADE_MAX && p->made[n][1])
 		n++;
 	for (uint64_t at = first; at + sizeof(insn) <= limit; at += sizeof(insn)) {
 		memcpy(&insn, code + (at - p->interpreter), sizeof(insn));
-		if ((insn & 0xffff83ff) == 0xa90403ff)
+		if ((insn & 0xffff83ff) == stp_zero(fp - 16))
 			p->entry_sender = insn >> 10 & 31;
-		if (insn != 0x910143fd)
+		if (insn != add_fp_sp(fp))
 			continue;
-		if (n == HOTSPOT_MADE_MAX)
+		if (n == HOTSPOT_MADE_MAX || (limit - p->entry) / sizeof(insn) > UINT16_MAX)
 			return false;
-		p->made[n][0] = (uint32_t)(at + sizeof(insn) - p->entry);
-		p->made[n][1] = (uint32_t)(limit - p->entry);
+		p->made[n][0] = (uint16_t)((at - p->entry) / sizeof(insn) + 1);
+		p->made[n][1] = (uint16_t)((limit - p->entry) / sizeof(insn));
 	}
 	return true;
 }

@@ -356,10 +356,11 @@ WALK_INLINE __u64 hotspot_sender(const struct walk_ctx *c, const struct hotspot_
  * in the code tells. */
 WALK_INLINE __u64 hotspot_entry_made(const struct walk_ctx *c, const struct hotspot_process *p)
 {
+	const __u64 at = (c->w->pc - p->entry) / 4;
 	__u64 made = 0;
 
 	for (int i = 0; i < HOTSPOT_MADE_MAX; i++)
-		made |= plan_between(c->w->pc - p->entry, p->made[i][0], p->made[i][1]);
+		made |= plan_between(at, p->made[i][0], p->made[i][1]);
 	return made;
 }
 

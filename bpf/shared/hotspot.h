@@ -26,8 +26,8 @@
 
 #include "lib/types.h"
 
-/* Processes with HotSpot, some 290 bytes of kernel memory each; before Linux 6.1 the map has the
- * memory for all, 1.2 MB. An owner has a share of the free ones (base/share.h). Reached: a
+/* Processes with HotSpot, some 340 bytes of kernel memory each; before Linux 6.1 the map has the
+ * memory for all, 1.4 MB. An owner has a share of the free ones (base/share.h). Reached: a
  * further process has native frames only;
  * `podprof_runtime_processes{state="full"}`. */
 #define HOTSPOT_PROCESSES_MAX 4096
@@ -48,9 +48,9 @@
  * further behind are told apart by the random number of 16 bits. */
 #define HOTSPOT_SYMBOL_WORDS 8
 
-/* Entries that make a frame: of native methods and others, synchronized and not. Reached:
- * `version`, native frames only. */
-#define HOTSPOT_MADE_MAX 4
+/* Entries that make a frame: of native methods and others, synchronized and not. In 8 more kinds of
+ * methods have one: 8u504 has ten. Reached: `version`, native frames only. */
+#define HOTSPOT_MADE_MAX 20
 
 /* The first bytes at the return barrier of a virtual thread: mov m(%r15),%rsp, and on arm64
  * ldr x8,[x28,#n]; mov sp,x8. */
@@ -100,11 +100,11 @@ struct hotspot_process {
 	__u8 entry_sender; /* arm64: the register with the caller's sp at a method's entry */
 	__u8 pad;
 	__u64 symbol_kept; /* bits of the first word without the count of references */
-	/* arm64: [first, limit) of a method's entry where the frame pointer is set; from entry on
-	 */
-	__u32 made[HOTSPOT_MADE_MAX][2];
+	/* arm64: [first, limit) of a method's entry where the frame pointer is set; instructions,
+	 * from entry on */
+	__u16 made[HOTSPOT_MADE_MAX][2];
 	__u64 safepoints; /* address of the count of safepoints, for the memo of methods; 0: none */
 };
-_Static_assert(sizeof(struct hotspot_process) == 240, "value of the map of HotSpot processes");
+_Static_assert(sizeof(struct hotspot_process) == 288, "value of the map of HotSpot processes");
 
 #endif

@@ -135,7 +135,7 @@ static const struct hotspot_process process = {
 	.complete_is_short = 1,
 	.code_is_distance = 1,
 	.entry_sender = 19,
-	.made = {{0x20, 0x40}, {0x60, 0x100}},
+	.made = {{0x20 / 4, 0x40 / 4}, {0x60 / 4, 0x100 / 4}},
 };
 
 #include "support/walkregions.h"
@@ -344,9 +344,13 @@ static void test_entry(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < array_size(rows); i++) {
-		const struct walk_start at = {
-			STEP,	       .pc = ENTRY + 0x40, .sp = STACK,	      .fp = rows[i].fp,
-			.x12 = METHOD, .x19 = SENDER,	   .x30 = rows[i].x30};
+		const struct walk_start at = {STEP,
+					      .pc = ENTRY + rows[i].at,
+					      .sp = STACK,
+					      .fp = rows[i].fp,
+					      .x12 = METHOD,
+					      .x19 = SENDER,
+					      .x30 = rows[i].x30};
 
 		row_begin(rows[i].name);
 		build();

@@ -690,22 +690,51 @@ static void lines(void **state)
 }
 
 /* On arm64, the register with the caller's sp is that of the entry's stp xzr,x19,[sp,#64], behind
- * its add x29,sp,#80. Without it, the interpreter is still being made. */
+ * its add x29,sp,#80; in 8, whose frame has two words less, of stp xzr,x13,[sp,#48], behind add
+ * x29,sp,#64. Without it, the interpreter is still being made. */
 static void test_arm64(void **state)
 {
+	static const struct {
+		const char *what;
+		bool is_8;
+		uint64_t code;
+		int outcome;
+		uint8_t sender;
+		uint16_t bcp;
+	} entries[] = {
+		{"none", false, 0, HOTSPOT_NOT_READY, 0, 0},
+		{"17", false, 0xa90437ff910143fd, HOTSPOT_OK, 13, 72},
+		{"21", false, 0xa9044fff910143fd, HOTSPOT_OK, 19, 72},
+		{"8", true, 0xa90337ff910103fd, HOTSPOT_OK, 13, 56},
+		{"17 in a frame of 8", true, 0xa90437ff910143fd, HOTSPOT_NOT_READY, 0, 0},
+		{"8 in a frame of 17", false, 0xa90337ff910103fd, HOTSPOT_NOT_READY, 0, 0},
+	};
 	struct subject s;
 
 	(void)state;
-	subject_init(&s);
-	s.machine = EM_AARCH64;
-	assert_int_equal(attach(&s), HOTSPOT_NOT_READY);
-	put(&s, INTERPRETER + 0x180, 0xa9044fff910143fd);
-	assert_int_equal(attach(&s), HOTSPOT_OK);
-	assert_int_equal(s.target.process.entry_sender, 19);
-	assert_int_equal(s.target.process.frame_bcp, 72);
-	assert_int_equal(s.target.process.made[0][0], 0x84);
-	assert_int_equal(s.target.process.made[0][1], 0x200);
-	assert_int_equal(s.target.process.made[1][1], 0);
+	for (size_t i = 0; i < array_size(entries); i++) {
+		const struct hotspot_process *p = &s.target.process;
+
+		row_begin(entries[i].what);
+		subject_init(&s);
+		assert_int_equal(attach(&s), HOTSPOT_OK);
+		s.target.layout.machine = EM_AARCH64;
+		if (entries[i].is_8) {
+			s.target.layout.known[HOTSPOT_HEAP] = true;
+			s.target.layout.fields[HOTSPOT_HEAP] = 14976;
+			put(&s, 15104 + 24, 0x600ull << 32);
+		}
+		put(&s, INTERPRETER + 0x180, entries[i].code);
+		assert_int_equal(hotspot_process_attach(&s.fm.memory, &s.target),
+				 entries[i].outcome);
+		if (entries[i].outcome)
+			continue;
+		assert_int_equal(p->entry_sender, entries[i].sender);
+		assert_int_equal(p->frame_bcp, entries[i].bcp);
+		assert_int_equal(p->made[0][0], 0x84 / 4);
+		assert_int_equal(p->made[0][1], 0x200 / 4);
+		assert_int_equal(p->made[1][1], 0);
+	}
 }
 
 int main(void)
