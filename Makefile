@@ -698,6 +698,8 @@ arm64: ## cross-build for arm64: build/arm64/podprof
 PYTHON_SUITE ?= bookworm
 NODE_SUITE ?= bookworm
 JAVA_SUITE ?= bookworm
+# The OpenJDK of these that JAVA_SUITE has: 8 is in sid, 11 in bullseye, 21 and 25 in trixie.
+JAVA_RELEASE ?= 17
 check-tsan: $(TSAN_UNIT) ## unit tests with threads under ThreadSanitizer (minutes)
 	$(Q)nice -n 5 test/run.sh tsan $(TSAN_UNIT)
 
@@ -705,7 +707,7 @@ check-arm64: arm64 ## the arm64 programs in ARM64_KERNELS, booted in QEMU, with 
 	$(Q)B=build/arm64 ARCH=arm64 SYSROOT=$(SYSROOT) \
 		PYTHON=$(if $(PYTHON_SUITE),$$(test/kernels/debian.sh tree $(PYTHON_SUITE) arm64 python3.11-minimal python3.13-minimal)) \
 		NODE=$(if $(NODE_SUITE),$$(test/kernels/debian.sh tree $(NODE_SUITE) arm64 nodejs)) \
-		JAVA=$(if $(JAVA_SUITE),$$(test/kernels/debian.sh tree $(JAVA_SUITE) arm64 openjdk-17-jre-headless openjdk-25-jre-headless)) \
+		JAVA=$(if $(JAVA_SUITE),$$(test/kernels/debian.sh tree $(JAVA_SUITE) arm64 openjdk-$(JAVA_RELEASE)-jre-headless)) \
 		test/kernels/check.sh $(ARM64_KERNELS)
 
 # One of each minor release that podprof reads; "go" in PATH fetches those it is not (1.21 or newer).

@@ -7,7 +7,7 @@
 #   check.sh RELEASE...            these (5.10, 6.1, ...); "here" is the running kernel (root)
 #
 # B is the folder of the build, ARCH its architecture (x86 or arm64), SYSROOT the folder of its libraries, PYTHON one with
-# CPython, NODE with Node and JAVA with OpenJDK (debian.sh; without one the guest has none), SMP the CPUs as QEMU takes them
+# CPython, NODE with Node and JAVA with one OpenJDK (debian.sh; without one the guest has none), SMP the CPUs as QEMU takes them
 # (2; "2,maxcpus=64": possible ones). With ICOUNT=2 a guest's clock counts instructions, 4 ns each, in place of time. For a
 # busy machine: there a guest with a tenth of a CPU spends this on its timer. Not for 5.10, whose second CPU does not start.
 set -u
@@ -123,27 +123,30 @@ if [ -n "$node" ]; then
 	files+=("/usr/bin/node=$node/usr/bin/node" "/usr/share/nodejs=$node/usr/share/nodejs")
 	files+=("/burn.js=$here/../data/v8/burn.js")
 fi
-# The parts of OpenJDK that a small program needs; the configuration is outside of its folder. A file for each way of
-# running the program has the arguments of java.
+# The parts of OpenJDK that a small program needs; the configuration is outside of its folder. 8 has the runtime in a folder of
+# its own, and libraries below the name of the machine. A file for each way of running a program has the options of java.
 if [ -n "$java" ]; then
-	jvm=$(echo "$java"/usr/lib/jvm/java-[0-9][0-9]-openjdk-*)
+	jvm=$(find "$java/usr/lib/jvm" -maxdepth 1 -name 'java-*-openjdk-*' ! -name 'java-1.*')
+	[ ! -d "$jvm/jre" ] || jvm=$jvm/jre
 	sysroot=$java:$sysroot
-	javac --release 8 -Xlint:-options -d "$work" "$here"/../data/java/{Burn,Wait}.java || exit 1
-	for file in bin/java lib/modules lib/server/libjvm.so lib/server/classes.jsa \
-		lib/lib{jli,java,jimage,zip,nio,net,verify}.so; do
+	javac --release 8 -Xlint:-options -d "$work/java" "$here"/../data/java/{Burn,Wait,Throw,Deopt,Heap}.java || exit 1
+	for file in bin/java lib/modules lib/rt.jar lib/{,aarch64/}server/libjvm.so lib/server/classes.jsa \
+		lib/{,aarch64/,aarch64/jli/}lib{jli,java,jimage,zip,nio,net,verify}.so; do
 		[ ! -e "$jvm/$file" ] || files+=("/jvm/$file=$jvm/$file")
 	done
-	files+=("/jvm/lib/jvm.cfg=$(echo "$java"/etc/java-*-openjdk/jvm-*.cfg)")
-	files+=("/burn/Burn.class=$work/Burn.class" "/burn/Wait.class=$work/Wait.class")
-	common="-XX:+UseSerialGC -Xmx32m -XX:-UsePerfData -XX:CompileCommand=quiet -cp /burn"
-	for mode in "int -Xint" "c1 -Xcomp -XX:TieredStopAtLevel=1" "c2 -Xcomp -XX:-TieredCompilation"; do
-		for class in Burn Wait; do
-			name=${mode%% *}${class#Burn}
-			echo "${mode#* } $common -XX:CompileCommand=compileonly,$class::*
-				-XX:CompileCommand=dontinline,$class::* $class" >"$work/java-$name"
-			files+=("/burn/$name=$work/java-$name")
-		done
+	[ ! -d "$jvm/lib/aarch64" ] || machine=aarch64/
+	files+=("/jvm/lib/${machine:-}jvm.cfg=$(echo "$java"/etc/java-*-openjdk/jvm-*.cfg)")
+	common="-Xmx32m -XX:-UsePerfData -XX:CompileCommand=quiet"
+	for class in Burn Wait Throw Deopt Heap; do
+		common+=" -XX:CompileCommand=dontinline,$class*::*"
+		only+=" -XX:CompileCommand=compileonly,$class*::*"
 	done
+	c1="-Xcomp -XX:TieredStopAtLevel=1$only" c2="-Xcomp -XX:-TieredCompilation$only"
+	for mode in "int -XX:+UseSerialGC -Xint" "c1 -XX:+UseSerialGC $c1" "c2 -XX:+UseSerialGC $c2" \
+		"parallel -XX:+UseParallelGC" "g1 -XX:+UseG1GC" "shenandoah -XX:+UseShenandoahGC" "z -XX:+UseZGC"; do
+		echo "$common ${mode#* }" >"$work/java/${mode%% *}"
+	done
+	files+=("/burn=$work/java")
 fi
 "$here/initramfs.py" "$sysroot" "$work/initramfs" "${files[@]}" || exit 1
 if [ "${1:-}" = oldest ]; then

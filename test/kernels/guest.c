@@ -80,7 +80,7 @@ struct guest {
 	const char *podprof;  /* path of the program */
 	const char *runtimes; /* of runtimes.c */
 	const char *self;     /* and of this program */
-	char line[1024];      /* further text of the result */
+	char line[2048];      /* further text of the result */
 	bool failed;
 };
 
@@ -569,29 +569,90 @@ static void check_languages(struct guest *g)
 	}
 }
 
-/* OpenJDK, where there is one for the guest: interpreted, and with each compiler, at work and in
- * waits. The name of the file with the arguments is that of the result. */
+/* The options of a way to run java, from the file with its name. They are in the environment,
+ * because 8 takes no file of them. */
+static bool set_java_options(const char *way)
+{
+	_cleanup_(buf_deinit) struct buf options = BUF_INIT(1 << 12);
+	_cleanup_(root_deinit) struct root root = ROOT_INIT;
+
+	if (root_open("/burn", &root) || root_read(&root, way, &options) || !options.len)
+		return false;
+	options.data[options.len - 1] = '\0'; /* the end of the line */
+	return setenv("JAVA_TOOL_OPTIONS", (const char *)options.data, 1) == 0 &&
+	       setenv("CLASSPATH", "/burn", 1) == 0;
+}
+
+/* Whether this OpenJDK knows the options. */
+static bool takes_options(void)
+{
+	_cleanup_(buf_deinit) struct buf said = BUF_INIT(1 << 16);
+	char *const version[] = {(char *)JAVA, (char *)"-version", NULL};
+
+	return run_program(version, &said) == 0;
+}
+
+struct java_row {
+	const char *way, *class;
+	bool of_some; /* not every OpenJDK has this collector */
+	const char *inner, *outer;
+};
+
+static void check_java_row(struct guest *g, const struct java_row *row)
+{
+	struct recorded r = {.off_cpu = strcmp(row->class, "Wait") == 0,
+			     .program = JAVA,
+			     .script = row->class,
+			     .inner = row->inner,
+			     .outer = row->outer};
+	char what[32];
+
+	printf("podprof record of Java, %s %s\n", row->way, row->class);
+	if (!set_java_options(row->way)) {
+		fail(g, "no options for Java, %s", row->way);
+		return;
+	}
+	if (row->of_some && !takes_options()) {
+		printf("this OpenJDK has no %s\n", row->way);
+		return;
+	}
+	snprintf(what, sizeof(what), "%s%s", row->way, row->class);
+	check_callers(g, what, &r);
+	if (r.outer_ns * 100 < r.inner_ns * 99)
+		fail(g, "of %.0f ms in Java's %s, %.0f have its caller", r.inner_ns / 1e6, r.inner,
+		     r.outer_ns / 1e6);
+}
+
+#define JAVA_ROW(way, class, of_some)                                           \
+	{                                                                       \
+		way, class, of_some, class ".inner(long)", class ".outer(long)" \
+	}
+
+/* OpenJDK, where there is one for the guest: interpreted and with each compiler, at work, in waits,
+ * in methods that an exception leaves, and called by code that is no longer valid; and with what
+ * each garbage collector adds to code. */
 static void check_java(struct guest *g)
 {
-	static const char *const arguments[] = {"@/burn/int",	  "@/burn/c1",	   "@/burn/c2",
-						"@/burn/intWait", "@/burn/c1Wait", "@/burn/c2Wait"};
+	static const struct java_row rows[] = {
+		JAVA_ROW("int", "Burn", false),
+		JAVA_ROW("c1", "Burn", false),
+		JAVA_ROW("c2", "Burn", false),
+		JAVA_ROW("int", "Wait", false),
+		JAVA_ROW("c1", "Wait", false),
+		JAVA_ROW("c2", "Wait", false),
+		JAVA_ROW("int", "Throw", false),
+		JAVA_ROW("c1", "Throw", false),
+		JAVA_ROW("c2", "Throw", false),
+		{"c1", "Deopt", false, "Deopt$Turn.inner(long)", "Deopt$Turn.outer(long)"},
+		{"c2", "Deopt", false, "Deopt$Turn.inner(long)", "Deopt$Turn.outer(long)"},
+		JAVA_ROW("parallel", "Heap", false),
+		JAVA_ROW("g1", "Heap", false),
+		JAVA_ROW("shenandoah", "Heap", true),
+		JAVA_ROW("z", "Heap", true),
+	};
 
-	for (size_t i = 0; i < array_size(arguments); i++) {
-		const bool waits = strstr(arguments[i], "Wait");
-		struct recorded r = {.off_cpu = waits,
-				     .program = JAVA,
-				     .script = arguments[i],
-				     .inner = waits ? "Wait.inner(long)" : "Burn.inner(long)",
-				     .outer = waits ? "Wait.outer(long)" : "Burn.outer(long)"};
-
-		if (access(JAVA, X_OK) || access(arguments[i] + 1, R_OK))
-			return;
-		printf("podprof record of Java, %s\n", arguments[i]);
-		check_callers(g, arguments[i] + strlen("@/burn/"), &r);
-		if (r.outer_ns * 100 < r.inner_ns * 99)
-			fail(g, "of %.0f ms in Java's %s, %.0f have its caller", r.inner_ns / 1e6,
-			     r.inner, r.outer_ns / 1e6);
-	}
+	for (size_t i = 0; i < array_size(rows) && access(JAVA, X_OK) == 0; i++)
+		check_java_row(g, &rows[i]);
 }
 
 /* ---------------------------------------------------------------- doctor */
