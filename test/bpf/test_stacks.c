@@ -393,7 +393,7 @@ static void test_idle_thread(void **state)
 	drain_free(drain);
 }
 
-/* However long the interval is, and though the thread sleeps already. */
+/* However long the interval is, and though the thread sleeps already: a process has just begun. */
 static void test_soon(void **state)
 {
 	struct bench *b = *state;
@@ -406,7 +406,7 @@ static void test_soon(void **state)
 	inject(b, 1);
 	assert_int_equal(drain_new(&opts, &drain), 0);
 	usleep(10000);
-	drain_set_soon(drain, true);
+	drain_set_soon(drain, nsec_monotonic());
 	ready.fd = drain_fd(drain);
 	assert_int_equal(poll(&ready, 1, -1), 1);
 	take_all(b);
