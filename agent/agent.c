@@ -83,7 +83,6 @@ struct agent {
 	struct loop_source *flush;
 	uint64_t window_began_ns; /* boot clock: the wall clock may be set meanwhile */
 	uint64_t flush_deadline_ns;
-	uint64_t symbols_deadline_ns; /* part of it */
 	unsigned int n_windows;
 	bool has_profiles;
 	bool told_nothing; /* the log has said that nothing is selected */
@@ -220,7 +219,7 @@ static void on_flush(void *ctx)
 	bool pending = (a->cpu && cpu_profiler_pending(a->cpu)) ||
 		       (a->heap && go_profiler_pending(a->heap));
 
-	if (pending && a->cpu && now >= a->symbols_deadline_ns)
+	if (pending && a->cpu && now + AGENT_FLUSH_NS - AGENT_SYMBOLS_NS >= a->flush_deadline_ns)
 		cpu_profiler_stop_symbols(a->cpu);
 	if (pending && now < a->flush_deadline_ns)
 		return;
@@ -238,7 +237,6 @@ static void on_stop(void *ctx, int signo)
 	a->stopping = true;
 	log_info("ending after sending the last window", log_str("signal", strsignal(signo)));
 	a->flush_deadline_ns = nsec_monotonic() + AGENT_FLUSH_NS;
-	a->symbols_deadline_ns = a->flush_deadline_ns - AGENT_FLUSH_NS + AGENT_SYMBOLS_NS;
 	export_hurry(a->export);
 	(void)loop_disarm(a->window);
 	if (a->cpu)

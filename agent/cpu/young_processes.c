@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/young_processes.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/nsec.h"

@@ -8,7 +8,6 @@
  * meanwhile drains follow one another soon (drain_set_soon()). Times are monotonic.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
